@@ -22,7 +22,9 @@ from bedplate.near_names import near_names, near_paths, quoted
 from bedplate.study.layout import StudyLayout
 from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts
-from bedplate.study.schedule import read_schedule, recorded_expansion
+from bedplate.study.schedule import recorded_expansion
+from bedplate.study.search import read_order
+from bedplate.study.stored import scheduled_place
 from bedplate.study.version import require_known_format
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from bedplate.model.fleet import NodeFacts
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan
+    from bedplate.model.search import SearchRecord
     from bedplate.plan.estimate import StudyEstimate
     from bedplate.study.records import StudySchedule
 
@@ -56,7 +59,7 @@ class ReadPlan:
 class BegunStudy:
     """What a study was begun with, and stays with: its executor, its cells, its order, its table of defaults.
 
-    `nodes` are the facts of its fleet, empty without one.
+    `nodes` are the facts of its fleet, empty without one. `search` is None of a study of all cells.
     """
 
     executor: str
@@ -64,6 +67,7 @@ class BegunStudy:
     schedule: Schedule
     nodes: Mapping[str, NodeFacts]
     defaults: int = 1
+    search: SearchRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,21 @@ class PlannedStudy(ReadPlan):
         """Who would run it."""
         return executor_for(self.choice.executor)
 
-    def as_recorded(self, schedule: StudySchedule) -> PlannedStudy:
+    def as_recorded(self, schedule: StudySchedule, search: SearchRecord | None = None) -> PlannedStudy:
         """With the cells and the order that a study keeps, in place of what comes out now."""
-        expansion, ordered = recorded_expansion(schedule)
+        expansion, ordered = recorded_expansion(schedule, search)
         return replace(self, expansion=expansion, schedule=ordered)
+
+    def with_searched(self) -> PlannedStudy:
+        """With the visits of the search that the study was, as they are: first, in their order; the rest of the plan's behind them."""
+        begun = self.circumstances.begun
+        if begun is None or begun.search is None:
+            return self
+        there = {scheduled_place(visit) for visit in begun.schedule.visits}
+        rest = [visit for visit in self.schedule.visits if scheduled_place(visit) not in there]
+        visits = (*begun.schedule.visits, *rest)
+        numbered = tuple(replace(visit, index=index) for index, visit in enumerate(visits))
+        return replace(self, schedule=replace(self.schedule, visits=numbered))
 
     @property
     def cells(self) -> list[Cell]:
@@ -126,8 +141,11 @@ def begun_study(study: Path) -> BegunStudy:
     """What a study was begun with, read before anybody holds it; StudyError if it is of another format."""
     layout = StudyLayout(study)
     require_known_format(layout)
-    record = read_schedule(layout)
+    record, search = read_order(layout)
     visited = dict.fromkeys(visit.cell_id for visit in record.visits if not visit.canary)
+    # A search keeps the cells that it did not come to as well.
+    if search is not None:
+        visited |= dict.fromkeys((*(e.cell for e in search.candidates), *(e.cell for e in search.left_out)))
     facts = codec.read(StudyFacts, layout.facts)
     return BegunStudy(
         facts.executor,
@@ -135,6 +153,7 @@ def begun_study(study: Path) -> BegunStudy:
         Schedule(record.seed, record.repetitions, record.visits),
         read_nodes(layout),
         facts.defaults,
+        search,
     )
 
 

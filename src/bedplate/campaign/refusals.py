@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from bedplate.campaign.consent import Consent
     from bedplate.campaign.planning import PlannedStudy
+    from bedplate.model.search import SearchRecord
     from bedplate.study.store import StudyStore
 
 
@@ -40,6 +41,15 @@ def refuse_wrong_call(found: PlannedStudy, consent: Consent) -> None:
     reasons += [f"--erase {name}: this plan uses {used}" for name in consent.erase if name not in devices]
     if reasons:
         raise PlanError(*reasons)
+
+
+def refuse_unended_search(study: Path, search: SearchRecord | None) -> None:
+    """StudyError where a study is a search still: its visits follow from each other, and not from the plan alone."""
+    if search is not None and search.extended is None:
+        raise StudyError(
+            f"{study} is a search; `bedplate search PLAN --study {study}` goes on with it, and "
+            f"`bedplate extend {study} --repetitions N` visits all cells"
+        )
 
 
 def refuse_nothing_to_run(found: PlannedStudy) -> None:

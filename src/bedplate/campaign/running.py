@@ -20,6 +20,7 @@ from bedplate.campaign.refusals import (
     refuse_another_plan,
     refuse_lost_visits,
     refuse_nothing_to_run,
+    refuse_unended_search,
     refuse_without_root,
     refuse_wrong_call,
 )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from bedplate.campaign.planning import PlannedStudy
     from bedplate.executors.protocol import StartOutcome
     from bedplate.model.plan import Plan
+    from bedplate.model.search import SearchRecord
 
     # What shows the visits of a start, while it is entered.
     Watch = Callable[[], AbstractContextManager[Display]]
@@ -82,6 +84,8 @@ def run(
     """Run a plan into a study, or go on with it; `executor` takes the place of the plan's."""
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
     begun = begun_study(study) if is_study(study) else None
+    if begun is not None:
+        refuse_unended_search(study, begun.search)
     read = read_plan(plan, executor=executor, begun=begun)
     found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
     refuse_wrong_call(found, consent)
@@ -92,7 +96,7 @@ def run(
             found, store = _go_on(found, study, stack)
             lines.note(f"going on with {study}")
             if store.due(found.schedule, retry_failed=retry_failed):
-                _hold_devices(found, study, consent, stack, plan)
+                hold_devices(found, study, consent, stack, plan)
             else:
                 # A killed start of a complete study may have left something all the same.
                 free_what_was_left(lines)
@@ -100,11 +104,11 @@ def run(
             refuse_unless_new(study)
             refuse_without_root(found)
             ensure_requirements(found, lines, consent)
-            _hold_devices(found, study, consent, stack, plan)
-            found = _known_better(found, study, consent)
+            hold_devices(found, study, consent, stack, plan)
+            found = known_better(found, study, consent)
             refuse_nothing_to_run(found)
             make_for_caller(study)
-            store = stack.enter_context(_begin(found, study))
+            store = stack.enter_context(begin(found, study))
         return _measure(found, store, consent, watch, retry_failed=retry_failed)
 
 
@@ -131,11 +135,12 @@ def extend(
         # Once more, now that nobody else can change it.
         found, what = _extended(study, repetitions, plan, executor)
         refuse_another_machine(found, store)
-        _hold_devices(found, study, consent, stack, *filter(None, (plan,)))
+        hold_devices(found, study, consent, stack, *filter(None, (plan,)))
         ensure_requirements(found, lines, consent)
-        found = work_out(found, begun=found.circumstances.begun, tell_trials=tell_trials)
+        found = work_out(found, begun=found.circumstances.begun, tell_trials=tell_trials).with_searched()
         refuse_lost_visits(found, store)
-        if found.plan.digest == store.facts.plan_digest:
+        before = store.search
+        if found.plan.digest == store.facts.plan_digest and (before is None or before.extended is not None):
             lines.note(f"{study} has all of that already; going on with it")
         else:
             store.extend(
@@ -145,6 +150,7 @@ def extend(
                 expansion=found.expansion,
                 schedule=found.schedule,
                 what=what,
+                search=None if before is None else replace(before, extended=found.plan.repetitions),
             )
         return _measure(found, store, consent, watch, retry_failed=retry_failed)
 
@@ -168,7 +174,9 @@ def _extended(
     else:
         read = repeated(before, repetitions or 0, executor=executor, begun=begun)
         what = f"extended from {before.plan.repetitions} to {repetitions} repetitions"
-    found = work_out(read, begun=begun)
+    if begun.search is not None and begun.search.extended is None:
+        what = f"extended from a search to {read.plan.repetitions} repetitions of all cells"
+    found = work_out(read, begun=begun).with_searched()
     obstacles = obstacles_to_extend(before.plan, found.plan)
     if obstacles:
         raise StudyError(*(f"{study} cannot be extended so: {obstacle}" for obstacle in obstacles))
@@ -187,7 +195,7 @@ def _go_on(found: PlannedStudy, study: Path, stack: ExitStack) -> tuple[PlannedS
     return found.as_recorded(store.schedule), store
 
 
-def _hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, *files: Path) -> None:
+def hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, *files: Path) -> None:
     """The devices of the plan until the stack ends; and what is mounted from here on, nobody else can hold.
 
     Not before what a killed start left is given back: an earlier version mounted where everybody sees it. `files`
@@ -217,7 +225,7 @@ def _hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: Exi
         let_go_of_foreign_mounts((study, *files, *own, *paths_in(codec.to_json(found.plan))))
 
 
-def _known_better(found: PlannedStudy, study: Path, consent: Consent) -> PlannedStudy:
+def known_better(found: PlannedStudy, study: Path, consent: Consent) -> PlannedStudy:
     """The same, now that it can be known what each kernel takes, and what the nodes of a fleet are."""
     nodes, fleet = None, found.executor.fleet
     if fleet is not None:
@@ -226,7 +234,8 @@ def _known_better(found: PlannedStudy, study: Path, consent: Consent) -> Planned
     return work_out(found, tell_trials=tell_trials, nodes=nodes)
 
 
-def _begin(found: PlannedStudy, study: Path) -> StudyStore:
+def begin(found: PlannedStudy, study: Path, *, search: SearchRecord | None = None) -> StudyStore:
+    """The new study on disk, held by its store; with `search` it is one."""
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
@@ -241,6 +250,7 @@ def _begin(found: PlannedStudy, study: Path) -> StudyStore:
         expansion=found.expansion,
         schedule=found.schedule,
         executor=found.choice.executor,
+        search=search,
     )
 
 

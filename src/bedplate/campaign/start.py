@@ -44,9 +44,12 @@ class StudyStart:
         due: Sequence[ScheduledVisit],
         consent: Consent,
         display: Display,
+        *,
+        cells: Sequence[Cell] | None = None,
     ) -> StudyStart:
-        """With builds, drivers and data, each made now where the cache lacks it."""
-        builds = prepare_builds(found.cells, display)
+        """With builds, drivers and data, each made now where the cache lacks it; `cells` are those that are due, None for all."""
+        cells = found.cells if cells is None else cells
+        builds = prepare_builds(cells, display)
         shared = SharedInputs(
             plan=found.plan,
             expansion=found.expansion,
@@ -55,9 +58,7 @@ class StudyStart:
                 **drivers_of_plan(found.plan, found.workloads),
                 **prepare_programs(found.plan.engines),
             },
-            inputs=prepare_inputs(
-                found.datasets, display, MadeAnyway(builds, found.cells, found.plan.archives)
-            ),
+            inputs=prepare_inputs(found.datasets, display, MadeAnyway(builds, cells, found.plan.archives)),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,
         )

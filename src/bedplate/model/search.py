@@ -14,6 +14,7 @@ from bedplate.model.reason import Reason
 # What survives a power cut, as a search asks for it: with the device's volatile cache, with one that survives, with
 # no more lost than the last commits. `measured` is as `volatile`, and cells that the search would name get power cuts.
 VOLATILE, SURVIVING, BOUNDED, MEASURED, ANY = "volatile", "protected", "bounded", "measured", "any"
+NOT_ASKED = "durability-not-asked"
 WANTED: Mapping[str, tuple[str, ...]] = {
     VOLATILE: (DURABLE,),
     SURVIVING: (DURABLE,),
@@ -108,3 +109,23 @@ class SearchRecord:
     """all blocks, in order"""
     extended: int | None = None
     """repetitions of the factorial that the study was extended to; null while it is a search"""
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """What a search does next: `blocks`, or power cuts in the cells `cuts`, or nothing more.
+
+    A block that the search has already gets further attempts at these cells. `words` say where the search is. `spent_s` are the
+    seconds of its visits so far. An end that names no cell is one where none could be measured.
+    """
+
+    words: str
+    spent_s: float
+    blocks: tuple[SearchedBlock, ...] = ()
+    cuts: tuple[str, ...] = ()
+    names_a_cell: bool = True
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the search has ended."""
+        return not self.blocks and not self.cuts

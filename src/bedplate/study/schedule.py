@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from bedplate.model.levels import Levels
     from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.search import SearchRecord
     from bedplate.study.layout import StudyLayout
 
 
@@ -87,8 +88,10 @@ def schedule_record(expansion: Expansion, schedule: Schedule) -> StudySchedule:
     )
 
 
-def recorded_expansion(record: StudySchedule) -> tuple[Expansion, Schedule]:
-    """The expansion and the order that a study was begun with.
+def recorded_expansion(
+    record: StudySchedule, search: SearchRecord | None = None
+) -> tuple[Expansion, Schedule]:
+    """The expansion and the order that a study was begun with; of a `search` with the cells that it may come to.
 
     A study goes on with these: what the machine would refuse may have changed since (another version
     of a tool), and a study whose cells come and go would be two.
@@ -100,6 +103,10 @@ def recorded_expansion(record: StudySchedule) -> tuple[Expansion, Schedule]:
             canary = PlannedCell(record.cells[visit.cell_id], (_load(record, visit),))
         else:
             loads.setdefault(visit.cell_id, {})[visit.dataset_id] = _load(record, visit)
+    if search is not None:
+        datasets = (search.dataset, *filter(None, (search.cut_dataset,)))
+        own = {each: Load(record.datasets[each], record.runs[each]) for each in datasets}
+        loads |= {each.cell: {**own, **loads.get(each.cell, {})} for each in search.candidates}
     cells = tuple(
         PlannedCell(cell, tuple(loads[identity].values()))
         for identity, cell in record.cells.items()

@@ -12,7 +12,7 @@ from bedplate.analysis.wording import durability_class
 from bedplate.model.cell import BuildLevels, digest
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.reason import Reason, because
-from bedplate.model.search import ANY, SURVIVING, WANTED
+from bedplate.model.search import ANY, NOT_ASKED, SURVIVING, WANTED
 from bedplate.model.visit import Outcome
 from bedplate.statistics.search.space import SearchSpace
 
@@ -107,7 +107,8 @@ def _closed(found: Overview, record: SearchRecord, numbers: Mapping[str, int]) -
     classes: dict[str, str] = {}
     for cell in numbers:
         facts = found.cells.get(cell)
-        if facts is not None and facts.durability is not None:
+        # Of a cell whose visits all failed nothing is known yet.
+        if facts is not None and facts.durability is not None and facts.declared is not None:
             cache = PROTECTED if record.durable == SURVIVING else facts.cache
             classes[cell] = durability_class(facts.durability, cache)
     wanted = WANTED[record.durable]
@@ -126,7 +127,7 @@ def _closed(found: Overview, record: SearchRecord, numbers: Mapping[str, int]) -
             )
             basis = found.cells[other].durability
             words = f"{classes[other]} after a power cut{' (measured)' if basis and basis.basis == 'measured' else ''}{whose}"
-            closed[number] = because("durability-not-asked", words, durability=classes[other])
+            closed[number] = because(NOT_ASKED, words, durability=classes[other])
     return closed
 
 

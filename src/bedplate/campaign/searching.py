@@ -1,0 +1,299 @@
+"""A search: a study whose next visits follow from those that it has, until it knows the best cell or its time is over.
+
+Blocks are written down before their first visit, so a start that was killed goes on where it stopped. What comes next says
+a `SearchCourse`, from the study alone.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate.campaign.claim import free_what_was_left
+from bedplate.campaign.consent import Consent
+from bedplate.campaign.display import LineDisplay
+from bedplate.campaign.planning import begun_study, read_plan, work_out
+from bedplate.campaign.refusals import (
+    absolute,
+    refuse_another_machine,
+    refuse_another_plan,
+    refuse_nothing_to_run,
+    refuse_without_root,
+    refuse_wrong_call,
+)
+from bedplate.campaign.requirements import ensure_requirements
+from bedplate.campaign.running import begin, hold_devices, known_better
+from bedplate.campaign.search_display import SearchDisplay
+from bedplate.campaign.search_question import asked_again, search_record
+from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, StudyError
+from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.model.plan import Schedule
+from bedplate.plan.block_order import block_visits, canary_visit
+from bedplate.study.layout import StudyLayout, is_study
+from bedplate.study.nodes import read_nodes
+from bedplate.study.store import StudyStore, refuse_unless_new
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.campaign.display import Display
+    from bedplate.campaign.planning import PlannedStudy
+    from bedplate.campaign.running import Watch
+    from bedplate.campaign.search_question import SearchAsked
+    from bedplate.executors.protocol import StartOutcome
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.search import SearchRecord, SearchStep
+
+
+class SearchCourse(Protocol):
+    """What a search does next, worked out from its records alone."""
+
+    def refuse(self, record: SearchRecord, cells: Mapping[str, Cell], seed: int) -> None:
+        """PlanError where the search could not even begin."""
+        ...
+
+    def next(self, study: Path) -> SearchStep:
+        """The next step of a search that stands on disk."""
+        ...
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """What a start of a search came to; `has_ended` where nothing more would follow, `names_a_cell` where some cell was measured.
+
+    `start` is None where nothing was due.
+    """
+
+    study: Path
+    start: StartOutcome | None
+    has_ended: bool
+    names_a_cell: bool
+    kernel_release: str
+
+    @property
+    def exit_code(self) -> int:
+        """A cell that fails is a result of a search: what counts is whether it came to its end."""
+        if self.start is not None and self.start.needs_kernel is not None:
+            return EXIT_REQUIREMENT_MISSING
+        return EXIT_DONE if self.has_ended and self.names_a_cell else EXIT_SOME_RUNS_FAILED
+
+
+def search(
+    plan: Path,
+    study: Path,
+    asked: SearchAsked,
+    course: SearchCourse,
+    *,
+    consent: Consent | None = None,
+    executor: str | None = None,
+    watch: Watch = LineDisplay,
+) -> SearchOutcome:
+    """Search a plan's cells for the best one in a study, or go on with that; `executor` takes the place of the plan's."""
+    consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
+    begun = begun_study(study) if is_study(study) else None
+    if begun is not None:
+        _refuse_no_search(study, begun.search)
+    read = read_plan(plan, executor=executor, begun=begun)
+    found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
+    refuse_wrong_call(found, consent)
+    made = first_made(study)
+    with ExitStack() as stack:
+        stack.callback(give_to_caller, made)
+        if begun is not None:
+            refuse_without_root(found)
+            store = stack.enter_context(StudyStore.open(study))
+            refuse_another_plan(found, study)
+            refuse_another_machine(found, store)
+            _go_on(store, asked, lines)
+            found = found.as_recorded(store.schedule, store.search)
+            if _is_over(store, course):
+                # A killed start of a search that has ended may have left something all the same.
+                free_what_was_left(lines)
+            else:
+                hold_devices(found, study, consent, stack, plan)
+                ensure_requirements(found, lines, consent)
+        else:
+            refuse_unless_new(study)
+            record = search_record(asked, found)
+            course.refuse(record, _cells(found), found.plan.seed)
+            refuse_without_root(found)
+            ensure_requirements(found, lines, consent)
+            hold_devices(found, study, consent, stack, plan)
+            found = known_better(found, study, consent)
+            refuse_nothing_to_run(found)
+            # Once more, now that it is known which cells can be visited.
+            record = search_record(asked, found)
+            course.refuse(record, _cells(found), found.plan.seed)
+            make_for_caller(study)
+            found = replace(
+                found, schedule=Schedule(found.plan.seed, found.plan.repetitions, _opening(found))
+            )
+            store = stack.enter_context(begin(found, study, search=record))
+            found = found.as_recorded(store.schedule, store.search)
+        return _search(found, store, course, consent, watch)
+
+
+def _refuse_no_search(study: Path, record: SearchRecord | None) -> None:
+    if record is None:
+        raise StudyError(
+            f"{study} is a study of all its cells and no search; `bedplate run` goes on with it. Name another --study to search"
+        )
+    if record.extended is not None:
+        raise StudyError(
+            f"{study} was a search, and is a study of all its cells since it was extended; go on with "
+            f"`bedplate extend {study} --repetitions {record.extended}`"
+        )
+
+
+def _go_on(store: StudyStore, asked: SearchAsked, lines: LineDisplay) -> None:
+    """The question is the one that the study was begun with, its budget may be larger now."""
+    record = store.search
+    _refuse_no_search(store.layout.directory, record)
+    if record is None:
+        raise AssertionError("a study that is no search was refused")
+    changed = asked_again(asked, record)
+    lines.note(f"going on with {store.layout.directory}")
+    if changed != record:
+        what = f"the search's budget was raised from {format_duration(record.budget_s)} to {format_duration(changed.budget_s)}"
+        store.search_on(changed, what=what)
+
+
+def _cells(found: PlannedStudy) -> dict[str, Cell]:
+    return {planned.cell.id: planned.cell for planned in found.expansion.cells}
+
+
+def _opening(found: PlannedStudy) -> tuple[ScheduledVisit, ...]:
+    """The canary that opens the study, on each node of a fleet; it tells later starts what a canary is here."""
+    fleet = found.plan.fleet if found.executor.fleet is not None else None
+    made: tuple[ScheduledVisit, ...] = ()
+    for node in fleet.nodes if fleet is not None else (None,):
+        made += canary_visit(found.plan, found.expansion, made, node=node, executor=found.choice.executor)
+    return made
+
+
+def _is_over(store: StudyStore, course: SearchCourse) -> bool:
+    return not _due(store) and course.next(store.layout.directory).is_last
+
+
+def _due(store: StudyStore) -> tuple[ScheduledVisit, ...]:
+    """Visits of the schedule that have not ended."""
+    schedule = store.schedule
+    return store.due(Schedule(schedule.seed, schedule.repetitions, schedule.visits))
+
+
+def _search(
+    found: PlannedStudy, store: StudyStore, course: SearchCourse, consent: Consent, watch: Watch
+) -> SearchOutcome:
+    """Step after step, until nothing more follows or a start of visits ends early."""
+    starts: list[StartOutcome] = []
+    has_ended = False
+    if found.executor.fleet is not None:
+        found.executor.fleet.require_same(
+            found.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
+        )
+    with watch() as display:
+        while True:
+            step = course.next(store.layout.directory)
+            again = _write_down(found, store, step)
+            due = (*_due(store), *again)
+            if not due:
+                has_ended = True
+                break
+            display.note(step.words)
+            starts.append(_start(found, store, step, due, consent=consent, display=display))
+            last = starts[-1]
+            if last.needs_kernel is not None or last.left_behind or not last.completed + last.failed:
+                break
+    return SearchOutcome(
+        store.layout.directory,
+        _together(starts),
+        has_ended,
+        step.names_a_cell,
+        found.machine.kernel_release,
+    )
+
+
+def _write_down(found: PlannedStudy, store: StudyStore, step: SearchStep) -> tuple[ScheduledVisit, ...]:
+    """Add a step's visits to the schedule; the visits of earlier blocks that get a further attempt."""
+    record, standing = store.search, list(store.schedule.visits)
+    if record is None:
+        raise AssertionError("a search has its record")
+    plan, expansion, executor = found.plan, found.expansion, found.choice.executor
+    known = len(record.blocks)
+    again = [
+        (cell, block.number + 1) for block in step.blocks if block.number < known for cell in block.cells
+    ]
+    fresh = tuple(block for block in step.blocks if block.number >= known)
+    keys = [([(cell, record.dataset) for cell in block.cells], block.number + 1) for block in fresh]
+    if step.cuts and record.cut_dataset is not None:
+        keys.append(([(cell, record.cut_dataset) for cell in step.cuts], 1))
+    begun = len(standing)
+    for block, repetition in keys:
+        standing += block_visits(
+            plan, expansion, block, repetition=repetition, standing=standing, executor=executor
+        )
+    if step.is_last and not _due(store):
+        standing += _closing(found, standing)
+    if len(standing) > begun:
+        store.search_on(replace(record, blocks=(*record.blocks, *fresh)), standing[begun:])
+    wanted = set(again)
+    return tuple(
+        visit
+        for visit in store.schedule.visits
+        if not visit.canary
+        and visit.dataset_id == record.dataset
+        and (visit.cell_id, visit.repetition) in wanted
+    )
+
+
+def _closing(found: PlannedStudy, standing: Sequence[ScheduledVisit]) -> list[ScheduledVisit]:
+    """The canary that closes the study, on each node; none where one was the last visit there already."""
+    last = {visit.node: visit for visit in standing}
+    made: list[ScheduledVisit] = []
+    for node, visit in last.items():
+        if not visit.canary:
+            made += canary_visit(
+                found.plan, found.expansion, (*standing, *made), node=node, executor=found.choice.executor
+            )
+    return made
+
+
+def _start(
+    found: PlannedStudy,
+    store: StudyStore,
+    step: SearchStep,
+    due: Sequence[ScheduledVisit],
+    *,
+    consent: Consent,
+    display: Display,
+) -> StartOutcome:
+    from bedplate.campaign.start import StudyStart  # noqa: PLC0415 -- polars
+
+    # What the cells of these visits need is made now: most builds of a plan may never be visited.
+    cells = dict.fromkeys(
+        found.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)[0] for visit in due
+    )
+    record = store.search
+    budget_s = 0.0 if record is None else record.budget_s * record.at_once
+    watched = SearchDisplay(
+        display,
+        begun=len(store.schedule.visits) - len(due),
+        seconds_left=budget_s - step.spent_s,
+    )
+    start = StudyStart.prepared(found, store, due, consent, watched, cells=tuple(cells))
+    return found.executor.run(start)
+
+
+def _together(starts: Sequence[StartOutcome]) -> StartOutcome | None:
+    if not starts:
+        return None
+    return replace(
+        starts[-1],
+        completed=sum(each.completed for each in starts),
+        failed=sum(each.failed for each in starts),
+        seconds=sum(each.seconds for each in starts),
+    )
