@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     from bedplate.model.visit import Durability
 
 
+# What counts as the same, of a search as of any comparison.
+MARGIN = 0.05
+DURABLE_DEFAULT = "volatile"
+
+
 @dataclass(frozen=True)
 class SearchAsked:
     """What a call asks; None, or nothing, where it leaves it to a search that was begun."""
@@ -52,12 +57,7 @@ class SearchAsked:
     runs: tuple[str, ...] = ()
     durable: str | None = None
     budget_s: float | None = None
-    margin: float | None = None
     not_worse: tuple[NotWorse, ...] = ()
-
-
-MARGIN = 0.05
-DURABLE_DEFAULT = "volatile"
 
 
 def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
@@ -80,6 +80,12 @@ def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
         )
     fleet = found.plan.fleet if found.executor.fleet is not None else None
     first = found.expansion.cells[0].cell.id
+    if asked.not_worse and all(planned.cell.id != first for planned, _ in candidates):
+        words = next(each.reason for each in left_out if each.cell == first)
+        raise PlanError(
+            f"--not-worse compares with the plan's first cell, {first}, which is left out: {words}",
+            "put a cell first that may be visited, or leave --not-worse out",
+        )
     builds = {digest(levels): BUILD_S for levels in builds_to_make(found.cells)}
     made = tuple(_candidate(found, planned, load) for planned, load in candidates)
     return SearchRecord(
@@ -89,7 +95,7 @@ def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
         dataset=dataset,
         durable=durable,
         budget_s=asked.budget_s,
-        margin=asked.margin or MARGIN,
+        margin=MARGIN,
         candidates=made,
         left_out=tuple(left_out),
         baseline=first if any(each.cell == first for each in made) else None,
@@ -109,7 +115,6 @@ def asked_again(asked: SearchAsked, record: SearchRecord) -> SearchRecord:
         ("--best", asked.best, record.best),
         ("--run", asked.runs or None, record.runs),
         ("--durable", asked.durable, record.durable),
-        ("--margin", asked.margin, record.margin),
         ("--not-worse", asked.not_worse or None, record.not_worse),
     )
     changed = [
@@ -143,8 +148,6 @@ def _lacking(asked: SearchAsked) -> Iterator[str]:
             yield f"a search needs {name}: {words}"
     if asked.budget_s is not None and not 0 < asked.budget_s < math.inf:
         yield f"--budget: expected a time above 0, found {asked.budget_s:g} s"
-    if asked.margin is not None and not 0 < asked.margin < 1:
-        yield f"--margin: expected a share between 0 and 100 %, found {asked.margin:.4g}"
 
 
 def _wrong_metrics(asked: SearchAsked) -> Iterator[str]:

@@ -32,6 +32,7 @@ from bedplate.cli.options import (
     YES,
 )
 from bedplate.cli.power_cut import power_cut
+from bedplate.cli.search import search
 from bedplate.cli.studies import require_studies
 from bedplate.cli.taking_away import export, index, report, summary
 from bedplate.errors import EXIT_DONE
@@ -166,6 +167,9 @@ def run(
 
     given = consent(erase, erase_foreign=erase_foreign)
     return measure(plan, study, consent=given, executor=executor, retry_failed=retry_failed)
+
+
+program.add_command(search)
 
 
 @program.command()

@@ -19,12 +19,13 @@ from bedplate.campaign.running import extend, run
 from bedplate.campaign.search_question import SearchAsked
 from bedplate.campaign.searching import search
 from bedplate.errors import PlanError, StudyError
+from bedplate.model.search import NotWorse
 from bedplate.model.visit import Durability
 from bedplate.statistics.search.course import Ending
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from bedplate.analysis.search.searched import Searched
@@ -312,13 +313,18 @@ def test_a_canary_opens_and_closes_it_and_comes_back(lab: Laboratory) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"best": "opperations_per_s"}, r"metric .opperations_per_s. is not known; did you mean operations_per_s"),
+        (
+            {"best": "opperations_per_s"},
+            r"metric .opperations_per_s. is not known; did you mean operations_per_s",
+        ),
         ({"best": "transactions"}, "transactions has no best"),
         ({"runs": ("wal-apend",)}, r"no run is called 'wal-apend'; did you mean wal-append"),
         ({"runs": ()}, "a search needs --run RUN"),
         ({"best": None}, "a search needs --best METRIC"),
         ({"budget_s": None}, "a search needs --budget TIME"),
         ({"budget_s": 60.0}, "less than one block of 6 visits"),
+        ({"not_worse": (NotWorse("latency_p99", 0.1),)}, "metric 'latency_p99' is not known; did you mean"),
+        ({"not_worse": (NotWorse(BEST, 0.1),)}, "that is the figure whose best cell is looked for"),
         ({"durable": "measured"}, r"--durable measured cuts power: give the plan a \[\[workload\]\]"),
     ],
 )
@@ -377,6 +383,41 @@ def test_another_question_is_refused_and_an_old_budget_too(lab: Laboratory) -> N
     assert ["--best", "--durable", "--budget"] == [
         reason.partition(":")[0] for reason in error.value.reasons[:3]
     ]
+
+
+def test_a_cell_that_is_too_bad_in_another_figure_is_not_named(lab: Laboratory) -> None:
+    """XFS is the fastest, and has twice the latency that the plan's first cell has."""
+
+    def slow_tail(cell: Cell, run: RunSpec) -> Mapping[str, float]:
+        return {
+            BEST: truth(cell, run)[BEST],
+            "latency_ms_p99": 10.0 if cell.filesystem.type == "xfs" else 5.0,
+        }
+
+    lab.play(PlantedExecutor(slow_tail))
+    assert "xfs" == best_of(lab.read()).filesystem.type
+    lab.study = lab.study.with_name("other")
+    lab.play(PlantedExecutor(slow_tail), replace(lab.asked, not_worse=(NotWorse("latency_ms_p99", 0.1),)))
+    found = lab.read()
+    best = best_of(found)
+    assert ("ext4", "mq-deadline", 4096) == (
+        best.filesystem.type,
+        best.levels["device.scheduler"],
+        best.levels["device.read_ahead_kb"],
+    )
+    assert found.end is not None
+    assert found.end.proof is not None
+    assert (1, ()) == (len(found.end.proof.kept), found.end.proof.unsure)
+
+
+def test_a_latency_is_best_where_it_is_lowest(lab: Laboratory) -> None:
+    lab.play(PlantedExecutor(truth), replace(lab.asked, best="latency_ms_p99"))
+    found = lab.read()
+    assert "xfs" == best_of(found).filesystem.type
+    predicted = {each.id: each.predicted for each in found.cells}
+    best = predicted[best_of(found).id]
+    assert best is not None
+    assert best.low < 5.0 / (1.3 * 1.2 * 1.15) < best.high
 
 
 def test_extended_it_is_the_factorial_and_every_visit_is_used(lab: Laboratory) -> None:

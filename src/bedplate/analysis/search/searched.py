@@ -20,8 +20,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.reason import because
 from bedplate.model.visit import Outcome
 from bedplate.statistics.search.choice import lead, near_best
-from bedplate.statistics.search.course import Ending, SearchEnd, following
-from bedplate.statistics.search.posterior import posterior
+from bedplate.statistics.search.course import Ending, SearchEnd, following, weighed
 from bedplate.statistics.search.proof import SearchQuestion, judged_proof
 from bedplate.statistics.search.space import Tried, in_order
 from bedplate.statistics.summary import Summary, summarise
@@ -136,7 +135,7 @@ class Searched:
     @cached_property
     def known(self) -> Posterior:
         """The model on every believed figure."""
-        return _known(self, self.tried)
+        return weighed(self.entrants.space, self.question, self.tried)
 
     @cached_property
     def lead(self) -> Lead | None:
@@ -216,7 +215,8 @@ class Searched:
             so_far = tuple(each for each in self.tried if each.block <= number)
             if not self.open.any() or not any(each.value for each in so_far):
                 continue
-            best = lead(_known(self, so_far), self.open, self.question.margin)
+            known = weighed(self.entrants.space, self.question, so_far)
+            best = lead(known, self.open, self.question.margin)
             found.append(
                 SearchMoment(
                     block=number,
@@ -316,12 +316,8 @@ def question_of(
 ) -> SearchQuestion:
     """The question as the statistics take it; ValueError for a figure that has no best."""
     baseline = None if record.baseline is None else numbers[record.baseline]
-    return SearchQuestion(METRICS[record.best], budget_s, seed, baseline, record.margin)
-
-
-def _known(found: Searched, tried: Sequence[Tried]) -> Posterior:
-    turned = found.question.turned_all(tried)
-    return posterior(found.entrants.space, turned, seed=found.question.seed)
+    others = tuple((METRICS[each.metric], each.share) for each in record.not_worse)
+    return SearchQuestion(METRICS[record.best], budget_s, seed, baseline, record.margin, others)
 
 
 def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[tuple[Tried, ...], int]:
@@ -337,6 +333,7 @@ def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[t
         for cell in of_cells.cells
         for m in found.of(cell, (record.dataset, record.runs[0]))
     }
+    metrics = (record.best, *(each.metric for each in record.not_worse))
     made: list[Tried] = []
     pending = 0
     for block in record.blocks:
@@ -353,9 +350,21 @@ def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[t
                     continue
                 own = [(1, 0.0, False)]
             for at, (_, seconds, failed) in enumerate(own):
-                value = _value(last, record.best) if at == len(own) - 1 and last is not None else None
+                value, *others = (
+                    _value(last, each) if at == len(own) - 1 and last is not None else None
+                    for each in metrics
+                )
                 made.append(
-                    Tried(block.number, number, value, seconds, block.proof, failed, number == leader)
+                    Tried(
+                        block.number,
+                        number,
+                        value,
+                        seconds,
+                        proof=block.proof,
+                        failed=failed,
+                        leads=number == leader,
+                        others=tuple(others),
+                    )
                 )
     return tuple(in_order(made)), pending
 

@@ -54,6 +54,9 @@ def end_words(found: Searched, end: SearchEnd) -> str:
         return f"This one: {first}. No rival of its proof may be better by more than {margin}."
     if end.ending is Ending.ONE_OF:
         return f"One of these {len(end.cells)}, which cannot be told apart within {margin}."
+    if end.proof is not None and end.proof.unsure:
+        worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
+        return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was asked."
     return (
         f"Not known: the budget ended before a proof. The best guess is {first}, within {margin} of the best with a chance of "
         f"{chance_words(end.chance)} by the model."

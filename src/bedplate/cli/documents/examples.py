@@ -32,6 +32,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate run mine.toml --study s --erase /dev/disk/by-id/nvme-eui.0025",
         "sudo bedplate run mine.toml --study s --retry-failed",
     ),
+    "search": (
+        "sudo bedplate search mine.toml --study s --best tps --run read-write --budget 4h",
+        "sudo bedplate search mine.toml --study s --best tps --run read-write --not-worse latency_ms_p99:10% --budget 4h",
+        "sudo bedplate search mine.toml --study s --budget 6h",
+    ),
     "extend": (
         "sudo bedplate extend first --repetitions 5",
         "sudo bedplate extend first --plan with-btrfs.toml",

@@ -55,16 +55,16 @@ def lead(known: Posterior, allowed: BoolArray, margin: float) -> Lead:
     """Who leads among the cells that are allowed; ValueError where none is."""
     if not allowed.any():
         raise ValueError("no cell can be visited; there is nothing to choose from")
-    draws = np.where(allowed, known.draws, -np.inf)
+    draws = known.among(allowed)
     room = math.log1p(margin)
     near = near_best(known, allowed, margin)
     # Of cells that are as often near the best the one with the higher mean; in the plan's order where all is equal.
-    leader = int(np.lexsort((-known.mean, -near))[0])
+    leader = int(np.lexsort((-known.mean, -np.where(allowed, near, -1.0)))[0])
     ahead = draws > draws[:, [leader]] + room
     return Lead(
         leader=leader,
         chance=float(near[leader]),
-        best=np.bincount(draws.argmax(axis=1), minlength=draws.shape[1]) / len(draws),
+        best=_wins(draws),
         ahead=ahead.mean(axis=0),
         rivals=_rivals(ahead),
     )
@@ -72,9 +72,11 @@ def lead(known: Posterior, allowed: BoolArray, margin: float) -> Lead:
 
 def near_best(known: Posterior, allowed: BoolArray, margin: float) -> FloatArray:
     """How likely each cell is within the margin of the best that is allowed."""
-    draws = np.where(allowed, known.draws, -np.inf)
+    draws = known.among(allowed)
     largest = draws.max(axis=1, keepdims=True)
-    return np.asarray((draws >= largest - math.log1p(margin)).mean(axis=0))
+    # Where in a draw no cell may win, none is near.
+    near = (draws >= largest - math.log1p(margin)) & np.isfinite(draws)
+    return np.asarray(near.mean(axis=0))
 
 
 def left_out_chance(
@@ -83,7 +85,8 @@ def left_out_chance(
     """How likely a cell that is not named is better than the leader by more than the margin."""
     others = allowed.copy()
     others[[leader, *named]] = False
-    beyond = known.draws[:, others] > known.draws[:, [leader]] + math.log1p(margin)
+    draws = known.among(others)
+    beyond = draws[:, others] > known.draws[:, [leader]] + math.log1p(margin)
     return float(beyond.any(axis=1).mean())
 
 
@@ -117,18 +120,26 @@ def leading_block(
     others[found.leader] = False
     if not others.any():
         return (found.leader,)
-    draws = np.where(others, known.draws, -np.inf)
-    beside = draws.argmax(axis=1)
-    wins = np.bincount(beside, minlength=len(allowed)) / len(draws)
-    weights = wins / np.array(space.seconds)
+    draws = known.among(others)
+    weights = _wins(draws) / np.array(space.seconds)
     likely = np.flatnonzero(weights > 0)
     count = min(size - 1, len(likely))
-    drawn = random.choice(likely, count, replace=False, p=weights[likely] / weights[likely].sum())
+    drawn = (
+        random.choice(likely, count, replace=False, p=weights[likely] / weights[likely].sum())
+        if count
+        else likely
+    )
     # Where few cells are ever the best, those that might be come next.
     reach = np.where(others, known.mean + 2 * known.draws.std(axis=0), -np.inf)
     reach[drawn] = -np.inf
     more = np.argsort(-reach, kind="stable")[: size - 1 - count]
     return (found.leader, *(int(each) for each in (*drawn, *more)))
+
+
+def _wins(draws: FloatArray) -> FloatArray:
+    """In what share of the draws each cell is the best; in some none may be."""
+    best = draws.argmax(axis=1)[np.isfinite(draws.max(axis=1))]
+    return np.asarray(np.bincount(best, minlength=draws.shape[1]) / len(draws))
 
 
 def block_size(space: SearchSpace) -> int:

@@ -12,7 +12,7 @@ known*, where the budget ended first or the model gives cells that took no part 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -94,6 +94,19 @@ def following(
     return _Course(space, question, in_order(tried), at_once).following()
 
 
+def weighed(space: SearchSpace, question: SearchQuestion, tried: Iterable[Tried]) -> Posterior:
+    """The model on what was believed of these visits, so turned that more is better, with what fits in the question's other figures."""
+    tried = list(tried)
+    known = posterior(space, question.turned_all(tried), seed=question.seed)
+    if question.baseline is None or not question.not_worse:
+        return known
+    fit = np.ones(known.draws.shape, dtype=np.bool_)
+    for number, (_, share) in enumerate(question.not_worse):
+        other = posterior(space, question.of_another(number, tried), seed=question.seed + number + 1).draws
+        fit &= other >= other[:, [question.baseline]] - np.log1p(share)
+    return replace(known, fit=fit)
+
+
 class _Course:
     """What the records say so far."""
 
@@ -117,8 +130,8 @@ class _Course:
 
     @cached_property
     def known(self) -> Posterior:
-        """The model on every visit that was believed, so turned that more is better."""
-        return posterior(self.space, self.question.turned_all(self.tried), seed=self.question.seed)
+        """The model on every visit that was believed."""
+        return weighed(self.space, self.question, self.tried)
 
     @cached_property
     def found(self) -> Lead:
@@ -246,8 +259,9 @@ class _Course:
         if left_out > 1 - CHANCE:
             return None
         still_open = tuple(cell for cell in proof.open if self.allowed[cell])
+        known = Ending.ONE_OF if still_open else Ending.THIS
         return SearchEnd(
-            Ending.ONE_OF if still_open else Ending.THIS,
+            Ending.NOT_KNOWN if proof.unsure else known,
             (proof.leader, *still_open),
             float(near_best(self.known, self.allowed, margin)[proof.leader]),
             left_out,

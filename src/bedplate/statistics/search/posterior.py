@@ -28,7 +28,7 @@ from bedplate.statistics.search.space import SearchSpace, Tried, cell_numbers, i
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.statistics.estimation import FloatArray
+    from bedplate.statistics.estimation import BoolArray, FloatArray
 
 DRAWS = 1000
 # Variances as multiples of the noise's: of levels, pairs, cells and blocks.
@@ -53,11 +53,18 @@ SHARE_MIN = 0.01
 class Posterior:
     """What is known of the logarithms of all cells, up to a level in common: `draws` of the shape (draws, cells).
 
-    `scatter` is the standard deviation of a run of each cell, in logarithms.
+    `scatter` is the standard deviation of a run of each cell, in logarithms. `fit`, of the same shape, says in which draws a cell is not
+    worse in other figures than it may be; None where none was asked for.
     """
 
     draws: FloatArray
     scatter: FloatArray
+    fit: BoolArray | None = None
+
+    def among(self, allowed: BoolArray) -> FloatArray:
+        """The draws of cells that may win; those of the others below all."""
+        may = allowed if self.fit is None else allowed & self.fit
+        return np.asarray(np.where(may, self.draws, -np.inf))
 
     @property
     def mean(self) -> FloatArray:

@@ -36,7 +36,7 @@ class Tried:
     """One visit of a cell, by the cell's number: `block` counts from 0, `proof` is 0 in the search and k in the k-th proof.
 
     `value` is the positive figure; None where it failed (`failed`), is suspect or missing. `seconds` is what it took. `leads`:
-    the visit is of the leader whom its proof is about.
+    the visit is of the leader whom its proof is about. `others` are the figures in which the best cell may not be worse, in the question's order.
     """
 
     block: int
@@ -46,11 +46,13 @@ class Tried:
     proof: int = 0
     failed: bool = False
     leads: bool = False
+    others: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
         """ValueError for a figure without a logarithm, and for a time that is none."""
-        if self.value is not None and not 0 < self.value < math.inf:
-            raise ValueError(f"a search compares positive figures, found {self.value}; leave it out as None")
+        for value in (self.value, *self.others):
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"a search compares positive figures, found {value}; leave it out as None")
         if not 0 <= self.seconds < math.inf:
             raise ValueError(f"a visit takes 0 seconds or more, found {self.seconds}")
 

@@ -1,0 +1,173 @@
+"""The answer of a search in lines: the cells with what makes them, the proof, what mattered, what was left out, what more time would buy."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.comparison.sentences import figure_words
+from bedplate.analysis.factors import level_text, short_name
+from bedplate.analysis.headline.set_up import set_up, settings_words
+from bedplate.analysis.search.matters import factors_that_matter
+from bedplate.analysis.search.sentences import chance_words, end_words, name, progress_words, time_words
+from bedplate.analysis.wording import durability_told
+from bedplate.model.search import MEASURED
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.search.course import Ending, SearchEnd
+from bedplate.units import format_duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.analysis.search.matters import FactorMatter
+    from bedplate.analysis.search.searched import Searched
+
+# A factor is said to matter from here on; the rest is counted.
+_MATTERS = 1.02
+_SHOWN_MATTERS = 5
+_SHOWN_REASONS = 4
+_HOUR_S = 3600.0
+
+
+def answer_lines(found: Searched) -> tuple[str, ...]:
+    """All of it; where the search goes on still, where it is."""
+    end = found.end
+    if end is None:
+        return (progress_words(found),)
+    return (
+        end_words(found, end),
+        *(line for number in end.cells for line in _cell_lines(found, number)),
+        *_proof_lines(found, end),
+        *_matter_lines(found),
+        *_left_out_lines(found),
+        f"  time         {time_words(found)}, {len(found.tried)} visits of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
+        *(f"  more time    {line}" for line in more_time(found, end)),
+    )
+
+
+def _cell_lines(found: Searched, number: int) -> Iterator[str]:
+    cell = found.id_of(number)
+    yield f"  {name(found, number)}"
+    facts = found.overview.cells.get(cell)
+    if facts is not None:
+        yield f"    after a power cut: {durability_told(facts)}{_cut_words(found, cell)}"
+        made = set_up(found.overview, cell)
+        for line in made.commands:
+            yield f"    {line}"
+        if made.settings:
+            yield f"    {settings_words(made.settings)}"
+        if made.further:
+            yield f"    {', '.join(made.further)}"
+
+
+def _cut_words(found: Searched, cell: str) -> str:
+    if found.record.durable != MEASURED:
+        return ""
+    facts = found.overview.cells.get(cell)
+    if facts is not None and facts.durability is not None and facts.durability.basis == "measured":
+        return ""
+    return "; its power was not cut to an end that measures"
+
+
+def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
+    proof = end.proof
+    for refuted in end.refuted:
+        yield f"  refuted      a proof refuted {name(found, refuted)}, which the search had named"
+    if proof is None:
+        return
+    for number, comparison in proof.rivals.items():
+        if proof.gain is not None and number == found.question.baseline:
+            continue
+        yield f"  proof        {name(found, number)} beside it: {figure_words(comparison)}"
+    for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
+        yield (
+            f"  not worse    {asked.metric} beside the plan's first cell: {figure_words(comparison)}; "
+            f"{percent(asked.share)} worse was allowed"
+        )
+    if proof.gain is not None and found.question.baseline is not None:
+        yield (
+            f"  gain         over the plan's first cell, {name(found, found.question.baseline)}: {figure_words(proof.gain)}, "
+            f"{proof.gain.n} repetitions that took no part in the choice"
+        )
+    elif found.question.baseline is None:
+        yield "  gain         not known: the plan's first cell is left out, so nothing is beside it"
+    elif found.question.baseline == proof.leader:
+        yield "  gain         none: it is the plan's first cell"
+    if found.question.baseline is not None or end.cells:
+        yield (
+            f"  left of doubt  a cell outside of the proof is better by more than {percent(found.question.margin)} with a chance of "
+            f"{chance_words(end.left_out)}, by the model"
+        )
+
+
+def _matter_lines(found: Searched) -> Iterator[str]:
+    matters = factors_that_matter(found)
+    strong = [each for each in matters if each.low > 1 and each.ratio >= _MATTERS]
+    for each in strong[:_SHOWN_MATTERS]:
+        yield f"  mattered     {matter_words(each)}"
+    rest = [short_name(each.factor) for each in matters if each not in strong[:_SHOWN_MATTERS]]
+    if rest:
+        yield f"  less so      {', '.join(dict.fromkeys(rest))}"
+
+
+def matter_words(each: FactorMatter) -> str:
+    """`barrier: no is 1.9 times as good as yes (1.7 to 2.1), by the model`."""
+    better, worse = (level_text(each.factor, level) for level in (each.better, each.worse))
+    return (
+        f"{short_name(each.factor)}: {better} is {each.ratio:.2f} times as good as {worse} "
+        f"({each.low:.2f} to {each.high:.2f}), by the model"
+    )
+
+
+def _left_out_lines(found: Searched) -> Iterator[str]:
+    reasons = Counter(each.closed.sentence for each in found.cells if each.closed is not None)
+    for sentence, count in reasons.most_common(_SHOWN_REASONS):
+        yield f"  left out     {count} cell{'s' * (count > 1)}: {sentence}"
+    others = reasons.most_common()[_SHOWN_REASONS:]
+    if others:
+        yield f"  left out     {sum(count for _, count in others)} more, for {len(others)} other reasons"
+
+
+def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
+    """What another hour would buy, and the command that buys it."""
+    seconds = [
+        found.entrants.space.seconds[number]
+        for number in range(len(found.entrants.cells))
+        if found.open[number]
+    ]
+    study = found.overview.study.directory
+    if not seconds or not end.cells:
+        return ("nothing: no cell is left to be visited",)
+    visits = max(int(_HOUR_S * found.record.at_once // (sum(seconds) / len(seconds))), 0)
+    hour = f"another hour is about {visits} visits"
+    repetitions = found.overview.study.schedule.repetitions
+    whole = repetitions * sum(found.entrants.space.seconds) / found.record.at_once
+    factorial = (
+        f"all cells in {repetitions} repetitions, about {format_duration(whole)} less what was visited: "
+        f"`bedplate extend {study} --repetitions {repetitions}`"
+    )
+    if found.record.extended is not None:
+        return (hour,)
+    if end.ending is Ending.NOT_KNOWN:
+        least = _proof_seconds(found, end)
+        minutes = math.ceil((found.spent_s + 2 * least) / found.record.at_once / 60)
+        minutes = max(minutes, math.ceil(found.record.budget_s / 60) + 1)
+        command = f"`bedplate search PLAN --study {study} --budget {minutes}min`"
+        return (f"{hour}; a proof of the best guess takes {format_duration(least)}: {command}",)
+    if end.ending is Ending.ONE_OF:
+        each = sum(found.entrants.space.seconds[number] for number in end.cells)
+        more = int(_HOUR_S * found.record.at_once // each)
+        return (
+            f"{hour}, {more} more repetitions of these {len(end.cells)}; choose among them by another figure, or",
+            factorial,
+        )
+    return (f"{hour}, and would change little: rivals are excluded", factorial)
+
+
+def _proof_seconds(found: Searched, end: SearchEnd) -> float:
+    """The least that a proof takes: the best guess, its nearest rival and the baseline, three times."""
+    rivals = [] if found.lead is None else list(found.lead.rivals[:1])
+    beside = [] if found.question.baseline is None else [found.question.baseline]
+    cells = dict.fromkeys((end.cells[0], *rivals, *beside))
+    return REPETITIONS_MIN * sum(found.entrants.space.seconds[number] for number in cells)
