@@ -13,7 +13,6 @@ from bedplate.model.durability import OF_FLUSHES, UNKNOWN, FilesystemPromise
 from bedplate.model.figure import Better, Scale
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.metrics import METRICS
-from bedplate.model.power_cut import WORKLOAD as POWER_CUT
 from bedplate.model.reason import because
 from bedplate.model.search import (
     ANY,
@@ -27,6 +26,7 @@ from bedplate.model.search import (
     SearchRecord,
 )
 from bedplate.model.visit import FlushCount
+from bedplate.model.workload import model_of
 from bedplate.near_names import unknown_name, unknown_run
 from bedplate.plan.estimate import BOOT_S, BUILD_S, visit_seconds
 from bedplate.plan.platforms import QEMU
@@ -190,7 +190,7 @@ def _dataset(runs: Sequence[str], found: PlannedStudy) -> tuple[str | None, list
 
 
 def _cuts(found: PlannedStudy) -> tuple[str | None, list[str]]:
-    having = {load.dataset: None for load in _loads(found) if load.dataset.workload == POWER_CUT}
+    having = {load.dataset: None for load in _loads(found) if model_of(load.dataset.workload).cuts_power}
     if len(having) == 1:
         return next(iter(having)).id, []
     if not having:

@@ -29,7 +29,7 @@ from bedplate.campaign.search_question import asked_again, search_record
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model.plan import Schedule
-from bedplate.plan.block_order import block_visits, canary_visit
+from bedplate.plan.order import block_visits, canary_visit
 from bedplate.study.layout import StudyLayout, is_study
 from bedplate.study.nodes import read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new

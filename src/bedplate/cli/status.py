@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.fleet import nodes_of, print_nodes
 from bedplate.cli.printing import print_json, say
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from bedplate.analysis.search.searched import Searched
     from bedplate.executors.slurm.progress import NodeProgress
 
 
@@ -26,17 +27,19 @@ def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
     """
     found = read_progress(study)
     nodes = nodes_of(study)
+    search = _search_of(study)
     verified = verify_study(study) if verify else None
     if as_json:
         print_json(
             {
                 **to_json(found),
                 "nodes": to_json(nodes),
+                **_search_document(search),
                 **({} if verified is None else {"verified": to_json(verified)}),
             }
         )
     else:
-        _print(study, found, nodes)
+        _print(study, found, nodes, search)
         if verified is not None:
             _print_verified(verified)
     return EXIT_SOME_RUNS_FAILED if verified is not None and verified.problems else EXIT_DONE
@@ -60,7 +63,28 @@ def _print_verified(verified: Verified) -> None:
         say(f"                 {problem}")
 
 
-def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
+def _search_of(study: Path) -> Searched | None:
+    """What a study that is a search came to so far; None of one that is none, or is one of all cells by now."""
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+
+    if not StudyLayout(study).search.exists():
+        return None
+    from bedplate.analysis.overview import overview  # noqa: PLC0415 -- scipy, and every figure of the study
+    from bedplate.analysis.search.searched import searched  # noqa: PLC0415
+
+    found = searched(overview(study))
+    return None if found is None or found.record.extended is not None else found
+
+
+def _search_document(search: Searched | None) -> dict[str, Any]:
+    if search is None:
+        return {}
+    from bedplate.analysis.search.sentences import progress_document  # noqa: PLC0415 -- as above
+
+    return {"search": progress_document(search)}
+
+
+def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress], search: Searched | None) -> None:
     say(f"{found.title}  ({study})")
     damaged = f"{found.damaged} damaged, " if found.damaged else ""
     state = f"being written by process {found.writer}" if found.writer else "nobody writes it now"
@@ -78,7 +102,12 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
     if found.emulated:
         say("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")
     print_nodes(nodes)
-    if not nodes and found.left and found.seconds_left is not None:
+    if search is not None:
+        from bedplate.analysis.search.sentences import progress_lines  # noqa: PLC0415 -- as above
+
+        for line in progress_lines(search):
+            say(f"  {line}")
+    elif not nodes and found.left and found.seconds_left is not None:
         say(f"  left         about {format_duration(found.seconds_left)}")
     if found.steps:
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])

@@ -49,8 +49,11 @@ class WorkloadModel:
         plan_keys: Mapping[str, str] | None = None,
         words: RecordWords | None = None,
         former_metrics: Mapping[str, str] | None = None,
+        cuts_power: bool = False,
     ) -> None:
         self._engine = engine
+        self.cuts_power = cuts_power
+        """Whether its visits measure what a power cut leaves of a cell, and no speed."""
         self.words: RecordWords = words or RecordWords()
         self.tools: Mapping[str, str] = tools or {}
         """Programs of the system that do the work, and the option that makes each say its version."""

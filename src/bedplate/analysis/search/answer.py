@@ -96,7 +96,7 @@ def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
         yield "  gain         none: it is the plan's first cell"
     if found.question.baseline is not None or end.cells:
         yield (
-            f"  left of doubt  a cell outside of the proof is better by more than {percent(found.question.margin)} with a chance of "
+            f"  outside      a cell outside of the proof is better by more than {percent(found.question.margin)} with a chance of "
             f"{chance_words(end.left_out)}, by the model"
         )
 
@@ -162,7 +162,7 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
             f"{hour}, {more} more repetitions of these {len(end.cells)}; choose among them by another figure, or",
             factorial,
         )
-    return (f"{hour}, and would change little: rivals are excluded", factorial)
+    return (f"{hour}, and would change little: no rival is left", factorial)
 
 
 def _proof_seconds(found: Searched, end: SearchEnd) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bedplate.statistics.search.course import Ending, SearchEnd
 from bedplate.units import format_duration, percent
@@ -32,6 +32,39 @@ def progress_words(found: Searched) -> str:
     )
 
 
+def progress_lines(found: Searched) -> tuple[str, ...]:
+    """Where it is, each line behind its name."""
+    proofs = max((block.proof for block in found.record.blocks), default=0)
+    blocks = len(found.record.blocks)
+    under_way = f", {found.pending} visits of them left" if found.pending else ""
+    left_s = max(found.budget_s - found.spent_s, 0.0)
+    lines = [
+        progress_words(found).replace("search: ", "search       ", 1),
+        f"blocks       {blocks}{f', in proof {proofs}' if proofs and found.end is None else ''}{under_way}",
+    ]
+    if found.end is None:
+        lines.append(f"left         {format_duration(left_s)} of its budget at most")
+    return tuple(lines)
+
+
+def progress_document(found: Searched) -> dict[str, Any]:
+    """The same for a program."""
+    end, best = found.end, found.lead
+    return {
+        "best": found.record.best,
+        "runs": list(found.record.runs),
+        "budget_s": found.budget_s,
+        "spent_s": found.spent_s,
+        "blocks": len(found.record.blocks),
+        "proof": max((block.proof for block in found.record.blocks), default=0),
+        "pending": found.pending,
+        "leader": None if best is None else found.id_of(best.leader),
+        "chance": None if best is None else best.chance,
+        "ending": None if end is None else str(end.ending),
+        "cells": [] if end is None else [found.id_of(number) for number in end.cells],
+    }
+
+
 def name(found: Searched, number: int) -> str:
     """What a cell is called."""
     return found.labels[found.id_of(number)].full
@@ -57,7 +90,8 @@ def end_words(found: Searched, end: SearchEnd) -> str:
     if end.proof is not None and end.proof.unsure:
         worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
         return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was asked."
+    proof = "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
     return (
-        f"Not known: the budget ended before a proof. The best guess is {first}, within {margin} of the best with a chance of "
+        f"Not known: the budget ended, and {proof}. The best guess is {first}, within {margin} of the best with a chance of "
         f"{chance_words(end.chance)} by the model."
     )

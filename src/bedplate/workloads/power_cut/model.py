@@ -17,6 +17,7 @@ from bedplate.model.workload import OwnDiskModel, RecordWords
 
 MODEL = OwnDiskModel(
     POSTGRESQL,
+    cuts_power=True,
     plan_keys={
         ENGINE: "engine",
         "clients": "clients",
