@@ -90,7 +90,9 @@ def end_words(found: Searched, end: SearchEnd) -> str:
     if end.proof is not None and end.proof.unsure:
         worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
         return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was asked."
-    proof = "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
+    proof = (
+        "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
+    )
     return (
         f"Not known: the budget ended, and {proof}. The best guess is {first}, within {margin} of the best with a chance of "
         f"{chance_words(end.chance)} by the model."
