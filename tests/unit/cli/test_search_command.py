@@ -1,0 +1,102 @@
+"""`bedplate search`: what is refused before anything is touched, and what the end says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.synthetic_search import SearchRecipe, write_search
+
+from bedplate.analysis.overview import overview
+from bedplate.analysis.search.answer import answer_lines
+from bedplate.analysis.search.searched import searched
+from bedplate.campaign.searching import SearchOutcome
+from bedplate.cli.app import call
+from bedplate.cli.search import tell
+from bedplate.errors import PlanError
+from bedplate.executors.protocol import StartOutcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def words(tmp_path: Path, *more: str) -> list[str]:
+    return ["search", "quick", "--study", str(tmp_path / "s"), *more]
+
+
+def test_a_budget_that_is_no_time_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == call(words(tmp_path, "--budget", "soon"))
+    assert "'soon' is not a duration" in capsys.readouterr().err
+
+
+def test_a_class_that_there_is_not_is_refused_with_those_that_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 == call(words(tmp_path, "--durable", "somewhat"))
+    assert "'volatile', 'protected', 'bounded', 'measured', 'any'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p99", "write a figure and a share"),
+        ("latency_ms_p99:much", "is no share"),
+        (":10%", "write a figure"),
+    ],
+)
+def test_a_bound_that_is_not_understood_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        call(words(tmp_path, "--not-worse", text))
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_end_says_the_cell_its_lines_the_proof_what_mattered_and_what_more_time_would_buy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = write_search(tmp_path / "study")
+    outcome = SearchOutcome(study, StartOutcome(33, 0, 60.0), True, True, "6.12")
+    assert 0 == tell(outcome, "bedplate search plan.toml --study study")
+    said = capsys.readouterr().out
+    for part in (
+        "33 visits completed, 0 failed",
+        "This one: xfs",
+        "mkfs.xfs -b size=4096 DEVICE",
+        "mount -o noatime DEVICE DIRECTORY",
+        "over the plan's first cell, ext4 barrier",
+        "5 repetitions that took no part in the choice",
+        "mattered     file system: xfs is 1.",
+        "left out     6 cells: without barriers",
+        "another hour is about 37 visits",
+        f"`bedplate extend {study} --repetitions 3`",
+    ):
+        assert part in said
+
+
+def test_a_search_under_way_says_where_it_is_and_names_no_winner(tmp_path: Path) -> None:
+    found = searched(overview(write_search(tmp_path / "study", SearchRecipe(blocks=2))))
+    assert found is not None
+    (line,) = answer_lines(found)
+    assert "leads, within 5 % of the best with a chance of" in line
+    assert "This one" not in line
+
+
+def test_an_end_without_time_says_the_best_guess_its_chance_and_the_budget_that_would_do(
+    tmp_path: Path,
+) -> None:
+    found = searched(overview(write_search(tmp_path / "study", SearchRecipe(budget_visits=13))))
+    assert found is not None
+    said = "\n".join(answer_lines(found))
+    assert said.startswith(
+        "Not known: the budget ended, and there was no time for a proof. The best guess is xfs"
+    )
+    assert "--budget " in said
+
+
+def test_status_says_who_leads_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_search(tmp_path / "study", SearchRecipe(blocks=2))
+    assert 0 == call(["status", str(study)])
+    said = capsys.readouterr().out
+    assert "search       xfs" in said
+    assert "2 h 51 min of its budget at most" in said
+    assert 0 == call(["status", str(study), "--json"])
+    assert '"leader": ' in capsys.readouterr().out
