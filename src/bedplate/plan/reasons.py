@@ -17,6 +17,7 @@ from bedplate.plan.words import at_most, shown
 # A hostile plan must not make a terminal scroll for minutes.
 MOST_REASONS = 100
 _LONGEST_REASON = 2000
+_SETTINGS, _CLUSTER = "settings", "slurm"
 # Tables that a plan may have several of.
 _REPEATED = frozenset({"filesystem", "workload"})
 
@@ -45,7 +46,7 @@ def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
         found = finding["input"]["type"]
         return f"{key}.type: found {_found(found)}; expected {listed_for(found, registry.WORKLOADS)}"
     if kind == "extra_forbidden":
-        return f"{key}: unknown key; {_closest(location)}"
+        return f"{key}: unknown key; {_closest(location, document)}"
     if kind == "missing":
         return f"{key}: missing; expected {_description(location)}"
     if kind == "value_error":
@@ -100,17 +101,25 @@ def _names(location: Sequence[str | int]) -> tuple[str, ...]:
     )
 
 
-def _closest(location: Sequence[str | int]) -> str:
+def _closest(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
     *table, key = _names(location)
     allowed = list(keys_of(TABLES[tuple(table)]))
-    return did_you_mean(key, allowed, otherwise=_elsewhere(table, key) or f"allowed: {', '.join(allowed)}")
+    listed = f"allowed: {', '.join(allowed)}"
+    if _SETTINGS in allowed:
+        listed += f"; a setting of the server stands in [{'.'.join((*table, _SETTINGS))}]"
+    return did_you_mean(key, allowed, otherwise=_elsewhere(table, key, document) or listed)
 
 
-def _elsewhere(table: Sequence[str], key: str) -> str:
-    """`it is a key of [machine]`: the tables that have the key; to a workload, those of the others are foreign."""
+def _elsewhere(table: Sequence[str], key: str, document: Mapping[str, Any]) -> str:
+    """`it is a key of [machine]`: the tables that have the key; to a workload, those of the others are foreign.
+
+    A cluster's table is meant by nobody who has none.
+    """
     homes = [names for names, other in TABLES.items() if names != tuple(table) and key in keys_of(other)]
     if table[:1] == ["workload"]:
-        homes = [names for names in homes if names[0:1] != ("workload",) or names[:2] == tuple(table[:2])]
+        homes = [names for names in homes if names[:1] != ("workload",) or names[:2] == tuple(table[:2])]
+    if _CLUSTER not in document:
+        homes = [names for names in homes if names != (_CLUSTER,)]
     written = dict.fromkeys(map(_header, homes))
     return f"it is a key of {' and of '.join(written)}" if written else ""
 

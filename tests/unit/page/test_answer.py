@@ -173,6 +173,14 @@ def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
     assert any("have not been run" in text for text in found.volatile.following)
 
 
+def test_a_study_of_cuts_alone_is_not_told_to_wait_for_a_speed(tmp_path: Path) -> None:
+    found = overview(power_cut_study(tmp_path / "cuts", recipe=replace(CUT_RECIPE, runs=())))
+    (said,) = [
+        each.text for each in closing_sentences(advised(found)) if "Nothing is recommended" in each.text
+    ]
+    assert said.endswith("the runs have verdicts and no speed; what they found follows.")
+
+
 def test_every_sentence_of_the_advice_is_on_the_page(found: Overview, answer: StudyAnswer) -> None:
     advice = advised(found)
     for contest in advice.contests:

@@ -268,6 +268,15 @@ def test_a_wrong_value_is_named_with_its_key_and_what_is_allowed(
     assert why in reason
 
 
+def test_a_setting_beside_the_keys_of_its_engine_is_told_where_settings_stand(
+    reasons_of: ReasonsOf, edited: Edited
+) -> None:
+    (reason,) = reasons_of(edited("wal_sync_method = 'fdatasync'", "postgresql"))
+    assert reason.endswith("settings; a setting of the server stands in [postgresql.settings]")
+    (clock,) = reasons_of(edited("time = '60 s'", "workload"))
+    assert "slurm" not in clock
+
+
 @pytest.mark.parametrize(
     ("table", "line", "home"),
     [

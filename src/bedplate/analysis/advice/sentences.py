@@ -14,6 +14,7 @@ from bedplate.analysis.advice.advised import RECOMMENDED
 from bedplate.analysis.advice.next_visits import next_visits
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.power_cut_view import disagreement, pooled
+from bedplate.analysis.run_heads import has_speeds
 from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, capital, confidence_words, figure
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
@@ -432,8 +433,11 @@ def _refused_verdicts(found: Advised) -> Iterable[Sentence]:
 def _no_contest(found: Advised) -> Sentence:
     there = [name for name in CLASSES if name in found.classes.values()]
     if any(name in RECOMMENDED for name in there):
+        lacking = "no run has a speed, or another figure of the whole run, yet"
+        verdicts = "the runs have verdicts and no speed; what they found follows"
         return Sentence(
-            "limits", "Nothing is recommended: no run has a speed, or another figure of the whole run, yet."
+            "limits",
+            f"Nothing is recommended: {lacking if has_speeds([found.overview]) else verdicts}.",
         )
     return Sentence(
         "limits",
