@@ -48,6 +48,7 @@ NAMED: dict[str, str] = {
         for where in (".show.studies[].health[]", ".advise.sentences[].text")
         for number, runs in ((7, 16), (8, 21))
     },
+    ".advise.sentences[].text: 'Nothing is recommended: no run has a speed": "runs with verdicts wait for no speed",
     **{
         f"{where}.studies[].sentence: '{before}": "words; cases that are counted have an exact interval from one repetition on"
         for where in (".show", ".page")
