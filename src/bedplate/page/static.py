@@ -336,7 +336,7 @@ def _legend(found: Overview) -> str:
         words += f". Colours are those of the volatile cache that this machine has: {sectors_told(device_sectors(found))}"
     return (
         f"{words}. All strips of one run share a scale that starts at zero. Runs that are suspect, or of "
-        "unknown validity, are left out where a cell has a trusted one; where it has none, their figures are shown and marked."
+        "unknown validity, are left out where a cell has a trusted one. Where it has none, they are shown and marked."
     )
 
 
