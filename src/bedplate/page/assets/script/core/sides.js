@@ -54,7 +54,7 @@
       h(
         "p",
         { class: "note" },
-        "Two cells are compared if they differ in nothing but what is named here; cells that the " +
+        "Two cells are compared if they differ in nothing but what is named here. Cells that the " +
           "filters leave out are in no comparison, except one that is named itself.",
       ),
       h(
