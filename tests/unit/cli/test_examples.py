@@ -40,6 +40,14 @@ def test_every_command_has_examples_at_the_end_of_its_help() -> None:
         )
 
 
+def test_a_group_of_commands_shows_the_first_example_of_each() -> None:
+    for group in ("ask", "power-cut"):
+        said = call_here(group, "--help", COLUMNS="200").stdout
+        own = [lines[0] for words, lines in EXAMPLES.items() if words.startswith(f"{group} ")]
+        assert 3 <= len(own)
+        assert all(f"  {line}" in said for line in own)
+
+
 @pytest.mark.parametrize(("words", "line"), [(words, line) for words in EXAMPLES for line in EXAMPLES[words]])
 def test_an_example_is_a_right_call_of_its_command(words: str, line: str) -> None:
     before_pipe = line.partition(" | ")[0].partition(" > ")[0]

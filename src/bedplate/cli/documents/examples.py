@@ -86,13 +86,14 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 
 def add_examples(group: click.Group, before: str = "") -> None:
-    """Put the examples at the end of the help of every command of a group, and of the groups within it."""
+    """Put the examples at the end of the help of every command of a group; a group within it has the first one of each of its own."""
     for name, command in group.commands.items():
         words = f"{before} {name}".strip()
-        if words in EXAMPLES:
-            lines = "\n".join(f"  {line}" for line in EXAMPLES[words])
-            # Click breaks no line of a paragraph that begins so.
-            command.epilog = f"\b\nExamples:\n{lines}"
         inner = getattr(command, "commands", None)
+        lines = EXAMPLES.get(words, ())
         if inner is not None:
             add_examples(command, words)  # type: ignore[arg-type]
+            lines = tuple(EXAMPLES[f"{words} {own}"][0] for own in inner)
+        if lines:
+            # Click breaks no line of a paragraph that begins so.
+            command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
