@@ -10,6 +10,7 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import call_here
 
 from bedplate.analysis.claims.file import load_claims
+from bedplate.analysis.comparison.condition import parse_condition
 from bedplate.campaign.planning import own_plans, plan_path
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
@@ -81,6 +82,7 @@ def test_a_study_is_found_one_level_below_and_a_wrong_name_is_told_from_it(folde
             "mine.tml: cannot be read: No such file or directory; did you mean mine.toml?",
         ),
         (("effects", "--metric", "tps_vc"), "did you mean tps_cv?"),
+        (("advise", "--durability", "durabel"), "'unknown'. Did you mean durable?"),
         (("advise", "--workload", "read_write"), "did you mean read-write?"),
     ],
 )
@@ -107,6 +109,13 @@ def test_a_ready_plan_is_known_by_its_name_and_a_file_of_that_name_comes_first(t
     assert "ready plans: aa, " in call_here("plan", "zzzzzz", cwd=tmp_path).stderr
     long = call_here("plan", "x" * 10_000, cwd=tmp_path)
     assert (2, True) == (long.returncode, len(long.stderr) < 1000)
+
+
+def test_a_word_of_few_and_a_condition_have_near_ones_too() -> None:
+    assert "'fish'. Did you mean zsh?" in call_here("completion", "zhs").stderr
+    assert "'fish'.\n" in call_here("completion", "powershell").stderr
+    with pytest.raises(PlanError, match=r"a share: slower 5%; did you mean slower or lower\?"):
+        parse_condition("slwoer 5%", margin=0.05)
 
 
 def test_the_likeliest_of_plans_beside_it_and_ready_ones_comes_first(tmp_path: Path) -> None:

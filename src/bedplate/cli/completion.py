@@ -13,11 +13,23 @@ _VARIABLE = "_BEDPLATE_COMPLETE"
 _PROGRAM = "bedplate"
 
 
+class OneOf(click.Choice[str]):
+    """One of some words; of a wrong one the message names what was meant, behind all that there are."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """As click has it, and `did you mean zsh?`."""
+        from bedplate.near_names import did_you_mean  # noqa: PLC0415 -- of a wrong word alone
+
+        listed = super().get_invalid_choice_message(value, ctx)
+        hint = did_you_mean(str(value), self.choices)
+        return f"{listed} {hint[0].upper()}{hint[1:]}" if hint else listed
+
+
 @click.command()
 @click.argument(
     "shell",
     metavar="SHELL",
-    type=click.Choice(["bash", "zsh", "fish"]),
+    type=OneOf(["bash", "zsh", "fish"]),
     help="bash, zsh or fish",
 )
 @click.pass_context

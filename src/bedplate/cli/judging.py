@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bedplate.cli.completion import OneOf
 from bedplate.cli.options import (
     ACROSS_DURABILITY,
     AS_JSON,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     "factors",
     metavar="NAME",
     multiple=True,
-    type=click.Choice(["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk"]),
+    type=OneOf(["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk"]),
     help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk",
 )
 @click.option(
@@ -165,13 +166,13 @@ def effects(
 )
 @click.option(
     "--durability",
-    type=click.Choice(["durable", "bounded loss", "unsafe", "unknown"]),
+    type=OneOf(["durable", "bounded loss", "unsafe", "unknown"]),
     metavar="CLASS",
     help="only cells of this class: durable, 'bounded loss', unsafe, unknown; without it the first two",
 )
 @click.option(
     "--cache",
-    type=click.Choice(["volatile", "volatile-4k", "volatile-512", "protected"]),
+    type=OneOf(["volatile", "volatile-4k", "volatile-512", "protected"]),
     default="volatile",
     help="the device's cache: volatile (with its own sectors, or those named), or one that survives a power cut",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.completion import METRIC_NAME, metric_names, plan_names
+from bedplate.cli.completion import METRIC_NAME, OneOf, metric_names, plan_names
 from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ ERASE_FOREIGN = click.option(
 )
 EXECUTOR = click.option(
     "--executor",
-    type=click.Choice(["local", "qemu", "slurm", "auto"]),
+    type=OneOf(["local", "qemu", "slurm", "auto"]),
     metavar="NAME",
     help="in place of the plan's own: local (this machine), qemu (a guest), slurm (a cluster), auto (what fits)",
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bedplate.cli.completion import OneOf
 from bedplate.cli.options import DIRECTORY, ON_USUAL, YES, words_of
 from bedplate.cli.power_cuts.commands import blame_command, bundle_command
 from bedplate.cli.studies import require_studies
@@ -70,7 +71,7 @@ power_cut.add_command(bundle_command)
 @click.option(
     "--fail-if",
     metavar="CONDITION",
-    type=click.Choice(["bad", "worse"]),
+    type=OneOf(["bad", "worse"]),
     help="bad: a cut took something; worse: more than is promised. Exit with 1 where it holds, with 125 where it cannot be told",
 )
 @DIRECTORY
@@ -156,7 +157,7 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
     "--profile",
     "names",
     metavar="PROFILE",
-    type=click.Choice(PROFILE_NAMES),
+    type=OneOf(PROFILE_NAMES),
     multiple=True,
     help=f"instead: cut the log anew as this device would leave it, of {', '.join(PROFILE_NAMES)}; may be given again",
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_CANNOT_TELL, PlanError
 from bedplate.model.figure import Better, Scale
+from bedplate.near_names import did_you_mean
 from bedplate.statistics.comparison import EstimateKind, at_confidence, is_speed
 
 if TYPE_CHECKING:
@@ -74,8 +75,10 @@ def parse_condition(text: str, *, margin: float) -> Condition:
     """`slower 5%`; without a number the margin of `same` is meant. PlanError that names the words there are."""
     found = _CONDITION.fullmatch(text)
     if found is None or found[1] not in _WORDS:
+        meant = did_you_mean(text.partition(" ")[0], _WORDS)
+        hint = f"; {meant}" if meant else ""
         raise PlanError(
-            f"condition {text!r} is not understood; write one of {', '.join(_WORDS)}, and a share: slower 5%"
+            f"condition {text!r} is not understood; write one of {', '.join(_WORDS)}, and a share: slower 5%{hint}"
         )
     return Condition(found[1], parse_share(found[2]) if found[2].strip() else margin)
 
