@@ -240,8 +240,11 @@ def passes(value: Any) -> tuple[str, ...]:
 
 def some_of(allowed: tuple[str, ...], value: Any) -> tuple[str, ...]:
     """A list of known words, each once; they come in the order of `allowed`."""
-    if not isinstance(value, list) or not value or not all(item in allowed for item in value):
+    if not isinstance(value, list) or not value:
         raise ValueError(f"allowed is a list of {', '.join(allowed)}")
+    unknown = [item for item in value if item not in allowed]
+    if unknown:
+        raise ValueError(f"allowed is a list of {listed_for(unknown[0], allowed)}")
     return tuple(item for item in allowed if item in value)
 
 

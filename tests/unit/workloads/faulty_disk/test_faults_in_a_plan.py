@@ -36,6 +36,8 @@ def test_a_plan_comes_to_a_dataset_for_each_engine_and_one_run() -> None:
     [
         ({"faults": ["write-once-moon"]}, "faults"),
         ({"faults": ["control-lost"]}, "faults"),
+        ({"faults": ["full", "rot-bits-data"]}, "did you mean rot-bit-data"),
+        ({"faults": [None]}, "faults"),
         ({"tries": 0}, "tries"),
         ({"engine": "none"}, "engine"),
         ({"duration": "0 s"}, "duration"),
