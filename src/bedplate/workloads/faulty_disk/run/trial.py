@@ -135,6 +135,9 @@ class FaultTrial:
         course.bound_ms, course.bound_transactions = writer.bound_ms, writer.bound_transactions
         course.journal_bytes = setup.journal_bytes
         disk = self._map(setup, fault)
+        if isinstance(fault, DiskFault) and fault.place is Place.METADATA:
+            # XFS writes it back at a time of its own.
+            setup.await_own_writeback(self._duration_s)
         beside = FaultBeside(
             setup,
             fault,
@@ -169,8 +172,6 @@ class FaultTrial:
         filesystem = self._bench.cell.filesystem.type
         found = DiskMap(self._engine, setup.data_directory, filesystem)
         place = _place_of(fault)
-        if place is Place.METADATA:
-            setup.await_own_writeback(self._duration_s)
         return replace(found, layout=setup.layout()) if wants_layout(place, filesystem) else found
 
     def _find_what_rots(self, setup: FaultSetup, rot: Rot, course: _Course, seed: int) -> None:
