@@ -18,7 +18,7 @@ _COLUMNS: Mapping[str, ExportColumn] = {
     **KEY_COLUMNS,
     "number": ExportColumn(Int64, "the try (docs/STUDY_FORMAT.md, FaultRecord)"),
     "fault": ExportColumn(String, "its name in a plan; `control-none` and `control-lost` are the controls"),
-    "seed": ExportColumn(Int64, "draws what clients write, and what rots"),
+    "seed": ExportColumn(Int64, "draws what clients write, when the fault comes, and what rots"),
     "hits": ExportColumn(Int64, "requests that met the fault, or changes at rest; 0: no result"),
     "seen": ExportColumn(String, "what the clients saw: `went on`, `stopped`"),
     "writable": ExportColumn(Boolean, "whether the file system took a write once the fault was over"),

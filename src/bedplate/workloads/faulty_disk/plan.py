@@ -48,11 +48,11 @@ class FaultyDiskTable(WorkloadTable):
     )
     """measure | 1 to 1000: how often each fault is tried, with other seeds | `1` | `6`"""
     seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
-    """measure | a whole number: draws what clients write, and what rots | the plan's | `7`"""
+    """measure | a whole number: draws what clients write, when the fault comes, and what rots | the plan's | `7`"""
     duration: Factor[Duration] = Field(
         default=(DURATION_S,), description='how long clients write at most, such as "4 s"'
     )
-    """load | how long clients write at most; the fault comes after two fifths of it, and some ten transactions | `"4 s"` | `"10 s"`"""
+    """load | how long clients write at most; the fault comes at a moment that the seed draws, after 25 to 55 % of it, and some ten transactions | `"4 s"` | `"10 s"`"""
     clients: Factor[Count] = Field(default=(2,), description="sessions at once")
     """load | sessions at once | `2` | `4`"""
     image_size: Factor[FaultyImage] = Field(

@@ -67,7 +67,7 @@ class FaultRecord:
     fault: str
     """its name in a plan; `control-none` and `control-lost` are the controls"""
     seed: int
-    """draws what the clients do, and where bytes rot"""
+    """draws what the clients do, when the fault comes, and where bytes rot"""
     hits: int
     """requests that met the fault, or changes of bytes at rest; 0: no result, but of `control-none`"""
     seen: Seen

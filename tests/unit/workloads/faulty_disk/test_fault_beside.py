@@ -22,7 +22,7 @@ from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
 from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
 from bedplate.workloads.faulty_disk.run import beside, trial
-from bedplate.workloads.faulty_disk.run.beside import FaultBeside
+from bedplate.workloads.faulty_disk.run.beside import FaultBeside, drawn_moment_s
 from bedplate.workloads.faulty_disk.run.places import DiskMap
 from bedplate.workloads.faulty_disk.run.trial import _Course, _let_come_back, _require_of_disk, takes_a_write
 
@@ -59,6 +59,7 @@ def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> Fault
         cast("Any", setup),
         fault,
         DiskMap(ENGINE, place / "data", "ext4"),
+        seed=3,
         duration_s=0.01,
         checkpoints=cast("Any", checkpoints),
     )
@@ -67,6 +68,12 @@ def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> Fault
 @contextmanager
 def opened(session: object) -> Iterator[object]:
     yield session
+
+
+def test_the_moment_is_drawn_by_the_seed_within_the_clients_time() -> None:
+    moments = [drawn_moment_s(seed, 4.0) for seed in range(200)]
+    assert moments == [drawn_moment_s(seed, 4.0) for seed in range(200)]
+    assert (True, True) == (1.0 <= min(moments) < 1.1, 2.1 < max(moments) <= 2.2)
 
 
 def test_an_order_that_was_under_way_is_taken_back_too(

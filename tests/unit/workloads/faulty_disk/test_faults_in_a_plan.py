@@ -82,7 +82,9 @@ def test_every_engine_whose_power_is_cut_has_a_disk_that_fails() -> None:
     assert registry.engines_with("power_cut") == registry.engines_with("faulty_disk")
 
 
-@pytest.mark.parametrize("name", ["faulty-disk-quick", "faulty-disk", "faulty-disk-guests", "faulty-disk-postgresql"])
+@pytest.mark.parametrize(
+    "name", ["faulty-disk-quick", "faulty-disk", "faulty-disk-guests", "faulty-disk-postgresql"]
+)
 def test_the_ready_plans_have_faults_for_each_file_system(repository: Path, name: str) -> None:
     path = repository / "plans" / f"{name}.toml"
     plan = load_plan(path.read_text(encoding="utf-8"), source=str(path), directory=path.parent)

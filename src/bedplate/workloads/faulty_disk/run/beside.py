@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import random
 import threading
 import time
 from dataclasses import dataclass, field
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from bedplate.workloads.faulty_disk.faults import Fault
     from bedplate.workloads.faulty_disk.run.places import DiskMap
 
-# Of the duration, before anything fails, and marks of clients: there is something to lose by then. On a busy machine a library has not
-# made its database at that moment; the first marks say where the clients began.
-_MOMENT_SHARE = 0.4
+# Of the duration, between which the moment is drawn at which something fails, and marks of clients: there is something to lose by then,
+# and time enough to meet it. On a busy machine a library has not made its database at that moment; the first marks say where the clients began.
+_MOMENT_SHARES = (0.25, 0.55)
 _MARKS_LEAST = 12
 _LOOK_EVERY_S = 0.05
 _PROVOKE_EVERY_S = 0.5
@@ -60,11 +61,12 @@ class FaultBeside:
         fault: Fault,
         disk: DiskMap,
         *,
+        seed: int,
         duration_s: float,
         checkpoints: AbstractContextManager[Checkpoints] | None,
     ) -> None:
         self._setup, self._fault, self._disk = setup, fault, disk
-        self._moment_s = _MOMENT_SHARE * duration_s
+        self._moment_s = drawn_moment_s(seed, duration_s)
         self._checkpoints = checkpoints
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="the fault", daemon=True)
@@ -234,6 +236,11 @@ class FaultBeside:
         finally:
             os.close(file)
             ballast.unlink()
+
+
+def drawn_moment_s(seed: int, duration_s: float) -> float:
+    """When something fails, after the clients began; tries with other seeds meet other moments."""
+    return duration_s * random.Random(f"moment of {seed}").uniform(*_MOMENT_SHARES)  # noqa: S311 -- chance, not secrecy
 
 
 def fill(ballast: int) -> None:

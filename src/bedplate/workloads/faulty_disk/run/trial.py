@@ -142,6 +142,7 @@ class FaultTrial:
             setup,
             fault,
             disk,
+            seed=seed,
             duration_s=self._duration_s,
             checkpoints=writer.checkpoints(),
         )
