@@ -85,6 +85,7 @@ class VisitRequests:
         # On a node an image stands on a disk of the node's own, where its part of the executor puts it.
         if scratch.is_image and scratch.image_directory is None and visit.node is None:
             scratch = replace(scratch, image_directory=str(self._store.scratch_directory))
+        dataset_by = shared.plan.dataset_by_of(canary=visit.canary)
         return VisitRequest(
             format_version=FORMAT_VERSION,
             key=VisitKey(visit.cell_id, visit.dataset_id, visit.repetition, attempt, canary=visit.canary),
@@ -99,12 +100,14 @@ class VisitRequests:
             expected_answers=self._answers.digests,
             answer_sources=self._answers.sources,
             needed_bytes=None if fill_of(cell.filesystem) is None else device_bytes_needed(cell, load),
+            dataset_by=dataset_by,
             state_directory=str(state_directory()),
             # The same load for every cell of a repetition, another one in the next.
             seed=int(digest([shared.plan.seed, visit.repetition, visit.dataset_id], length=7), 16),
             provenance={
                 "machine": self._store.facts.machine_identity,
                 "plan": shared.plan.digest,
+                "dataset": dataset_by,
                 **({} if visit.node is None else {"node": visit.node}),
             },
         )

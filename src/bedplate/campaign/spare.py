@@ -1,8 +1,8 @@
-"""What the cache holds that nothing uses any more: Python environments, builds and own programs of engines, data of workloads.
+"""What the cache holds that nothing uses any more: environments, builds and own programs of engines, data of workloads, restored datasets.
 
 An environment is used while a checkout that ever started with it still has the requirements that it was
 made from (the launcher notes them in its file `used-by`), a build while this bedplate would answer with
-it, data while their workload says so. Whatever a process stands on is left alone.
+it, data while their workload says so, an image of a loaded dataset for a month after its last visit. Whatever a process stands on is left alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -19,8 +20,11 @@ from typing import TYPE_CHECKING
 from bedplate import registry
 from bedplate.campaign.dataset_inputs import inputs_by_workload
 from bedplate.campaign.engine_preparation import preparations
+from bedplate.filesystem.kept_dataset import RECORD as DATASET_RECORD
+from bedplate.filesystem.kept_dataset import datasets_directory, is_whole
 from bedplate.host.file_lock import file_lock_if_free
 from bedplate.host.mount import holders
+from bedplate.host.whole_folder import is_work_folder, lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 _ENVIRONMENT = re.compile(r"(runtime|development)-.+")
 _COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
 _BLOCK_BYTES = 512
+_UNUSED_DAYS, _DAY_S = 30, 86_400.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ def find_spare(cache: Path, *, checkout: Path, commands: Commands) -> tuple[Spar
     return (
         *_spare_environments(cache / "environments", checkout),
         *_spare_of_others(cache, commands),
+        *_spare_datasets(datasets_directory(cache)),
     )
 
 
@@ -108,6 +114,20 @@ def _spare_of_others(cache: Path, commands: Commands) -> Iterator[Spare]:
     of_workloads = (made.unused(cache) for made in inputs_by_workload().values())
     for unused in chain(*of_engines, *of_programs, *of_workloads):
         yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
+
+
+def _spare_datasets(directory: Path) -> Iterator[Spare]:
+    for path in _folders(directory):
+        if is_work_folder(path):
+            reason = "half made by a start that was ended"
+        elif not is_whole(path):
+            reason = "not a whole image of a loaded dataset"
+        else:
+            days = (time.time() - (path / DATASET_RECORD).stat().st_mtime) / _DAY_S
+            if days <= _UNUSED_DAYS:
+                continue
+            reason = f"no visit has asked for it for {days:.0f} days"
+        yield _spare(path, reason, lock_of(path), DATASET_RECORD)
 
 
 def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:

@@ -28,7 +28,7 @@ from bedplate.model.codec import dumps
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import Reason
-from bedplate.model.visit import ScratchDevice
+from bedplate.model.visit import LOADED, ScratchDevice
 from bedplate.model.workload import model_of
 from bedplate.units import GIB
 
@@ -132,7 +132,8 @@ class Plan:
     relative to the plan: a study keeps them beside its frozen plan. `warnings` are sentences: what is
     allowed but will not give what it seems to. `journal_device` is what external journals stand on:
     `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM. `archives` are the paths of what is
-    too large to be kept, by its checksum in datasets and cells: where it lies decides nothing.
+    too large to be kept, by its checksum in datasets and cells: where it lies decides nothing. `dataset_by` says whether each visit
+    loads its dataset, or restores it from the image of one that was loaded once.
     """
 
     title: str
@@ -152,6 +153,7 @@ class Plan:
     guest: GuestPlan = field(default_factory=GuestPlan)
     fleet: Fleet | None = None
     archives: Mapping[str, str] = field(default_factory=dict)
+    dataset_by: str = LOADED
 
     @property
     def builds(self) -> tuple[BuildLevels, ...]:
@@ -223,6 +225,7 @@ class Plan:
             for name, value, default in (
                 ("journal_device", self.journal_device, None),
                 ("guest", self.guest, GuestPlan()),
+                ("dataset_by", self.dataset_by, LOADED),
                 ("fleet", None if self.fleet is None else self.fleet.deciding, None),
             )
             if value != default
@@ -239,6 +242,10 @@ class Plan:
                 "canary": self.canary,
             }
         )
+
+    def dataset_by_of(self, *, canary: bool) -> str:
+        """How the dataset of a visit comes onto its file system; a canary is as it is in every other study."""
+        return LOADED if canary else self.dataset_by
 
     def journal_device_for(self, filesystem: FilesystemLevels) -> ScratchDevice | None:
         """What the external journal of these levels stands on; None for any other journal."""

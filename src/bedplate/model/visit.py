@@ -29,6 +29,8 @@ from bedplate.model.reason import Reason, because
 # 2: a reason has a code and values beside its sentence. What is written is of this format, what is read of any known one.
 FORMAT_VERSION = 2
 KNOWN_FORMATS = (1, 2)
+# How the dataset came onto the file system: loaded there, or restored from an image of one that was loaded once.
+LOADED, RESTORED = "loaded", "restored"
 # A RunRecord in the folder of its run.
 RECORD_FILE = "record.json"
 # The accelerator of a guest whose processors are QEMU's own programs.
@@ -171,6 +173,8 @@ class VisitRequest:
     """which run of which visit found each of them"""
     needed_bytes: int | None = None
     """what the visit needs on the scratch device, about, where the plan fills its file system"""
+    dataset_by: str = LOADED
+    """`loaded`, or `restored` from the image of one that was loaded once"""
 
 
 @dataclass(frozen=True)
@@ -388,8 +392,8 @@ class VisitRecord:
     build_digest: str | None = None
     """digest of the engine's build"""
     provenance: Mapping[str, str] = field(default_factory=dict)
-    """what may be compared with what: `machine` and `plan` by digest, `executor`, `kernel`, `build`, `protocol`,
-    and `tools` (versions of the library or tool that did the work, where it is no PostgreSQL); on a fleet
+    """what may be compared with what: `machine` and `plan` by digest, `executor`, `kernel`, `build`, `protocol`, `dataset` (`loaded`,
+    `restored`; absent in older studies, which loaded), and `tools` (versions of the library or tool that did the work, where it is no PostgreSQL); on a fleet
     also `node`, and `machine` is then the digest of all nodes; in a guest also `accelerator` (`kvm`, `tcg`),
     `qemu`, `kernel_digest` (image and modules), `host_kernel`, `disk`, `zfs` and `zfs_modules`; not compared
     are `disk_sector_bytes` (physical sectors under the guest's disk, where something tells), and of an

@@ -79,6 +79,10 @@ class WorkloadModel:
         """The levels of a dataset or a run by the keys of its `[[workload]]`; sizes in bytes, times in seconds."""
         return {key: levels[name] for name, key in self._plan_keys.items() if name in levels}
 
+    def restores(self, dataset: Levels) -> bool:  # noqa: ARG002 -- of types whose load is apart from their runs
+        """Whether a dataset is loaded before all runs and outside of them, so that an image of it is as good."""
+        return False
+
     def fills(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of types whose runs need each other
         """Whether a run makes what later ones of its visit read, so that without it they cannot be."""
         return False

@@ -1,4 +1,4 @@
-"""Aged and filled file systems in a plan: what cannot be, and what making them takes."""
+"""Aged, filled and restored file systems in a plan: what cannot be, and what making them takes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from bedplate import registry
-from bedplate.model.cell import Cell, FilesystemLevels
+from bedplate.model.cell import UNTORN_OFF, Cell, Dataset, FilesystemLevels
 from bedplate.model.filesystem import AGE_PROFILES, FILL, TRAITS, age_of, fill_of
-from bedplate.model.plan import Load
+from bedplate.model.kept_dataset import RESTORABLE, deciding, kept_data_of
+from bedplate.model.plan import Load, Plan
 from bedplate.model.reason import Reason
-from bedplate.model.visit import ScratchDevice
+from bedplate.model.visit import RESTORED, ScratchDevice
 from bedplate.model.workload import model_of
-from bedplate.plan.platforms import QEMU, SLURM
+from bedplate.plan.platforms import LOCAL, QEMU, SLURM
 from bedplate.plan.workload_estimate import GROWTH, EngineEstimate, estimate_of
 from bedplate.units import GIB, MIB, format_size, percent
 
@@ -24,6 +25,10 @@ _ELSEWHERE = {QEMU: "guests do not reach", SLURM: "the nodes of a cluster do not
 # Kept in the cache: between 3 and 14 % of the size. Measured on two busy cores, 1 GiB: 3 to 24 s of mixed files, 48 to 73 s of small ones.
 _KEPT_SHARE = 0.15
 _SECONDS_PER_GIB = {"mixed": 10.0, "small files": 60.0}
+# Copied onto the image, whose blocks are allocated, and read once; as slow as a disk of the cache may be, not measured.
+RESTORED_BYTES_PER_S = 150e6
+# mkfs, initdb, start, stop, unmount, and reading the device to find what is not zero.
+_MAKING_OVERHEAD_S = 10.0
 
 
 def age_reasons(cell: Cell, load: Load, scratch: ScratchDevice, *, executor: str) -> Iterator[Reason]:
@@ -98,3 +103,61 @@ def aged_images(visits: Iterable[tuple[Cell, Load]], scratch: ScratchDevice) -> 
             wanted.add((replace(cell.filesystem, features=type(cell.filesystem.features)(plain)), size))
     seconds = sum(_SECONDS_PER_GIB[age_of(levels) or ""] * size / GIB for levels, size in wanted)
     return int(sum(_KEPT_SHARE * size for _, size in wanted)), seconds
+
+
+def restored_reasons(plan: Plan, cell: Cell, load: Load, *, executor: str) -> Iterator[Reason]:
+    """Why the dataset of a cell cannot be restored, where the plan asks for that."""
+    if plan.dataset_by == RESTORED:
+        for words in _sentences(plan, cell, load, executor):
+            yield Reason("restored-impossible", f'dataset = "{RESTORED}": {words}')
+
+
+def _sentences(plan: Plan, cell: Cell, load: Load, executor: str) -> Iterator[str]:
+    kind, model = cell.filesystem.type, model_of(load.dataset.workload)
+    if executor != LOCAL:
+        yield 'images are kept in this machine\'s cache, which guests and nodes do not reach; use executor = "local"'
+    if not plan.scratch_device.is_image:
+        yield (
+            "what is copied onto a device is what is not zero, and all other blocks must be zeros, as of an image; on a real device "
+            "old blocks would show through: use image_size"
+        )
+    if kind not in RESTORABLE:
+        yield (
+            f"on {kind} nothing shows that restored and loaded datasets give the same figures; it was shown on "
+            f"{', '.join(RESTORABLE)}"
+        )
+    if cell.filesystem.journal == "external":
+        yield "an image holds no external journal"
+    if age_of(cell.filesystem) is not None or fill_of(cell.filesystem) is not None:
+        yield "an aged or filled file system gets its dataset where its free space is, so the visit must load it"
+    if cell.cluster.untorn_writes != UNTORN_OFF:
+        yield "untorn_writes writes by another way while it loads, so the visit must load it"
+    if not model.restores(load.dataset.levels):
+        yield (
+            f"{load.dataset.words} is not loaded before its runs, or comes from the cache already; give it a plan of its own with "
+            'dataset = "loaded"'
+        )
+    elif kept_data_of(cell.build.engine) is None:
+        yield f"nobody has looked which settings of {cell.build.engine} decide the files that a load leaves"
+
+
+def restored_seconds(cell: Cell, dataset: Dataset) -> float:
+    """What copying an image onto the device takes, and reading what the load would have left in the cache."""
+    return _image_bytes(cell, dataset) / RESTORED_BYTES_PER_S
+
+
+def kept_images(plan: Plan, visits: Iterable[tuple[Cell, Load]]) -> tuple[int, float]:
+    """Bytes in the cache and seconds of the images that these visits share, each made once; nothing where each visit loads."""
+    if plan.dataset_by != RESTORED:
+        return 0, 0.0
+    made = dict.fromkeys((deciding(cell), load.dataset) for cell, load in visits)
+    seconds = sum(
+        _MAKING_OVERHEAD_S + estimate_of(dataset.workload).load_seconds(cell, dataset, emulated=False)
+        for cell, dataset in made
+    )
+    return sum(_image_bytes(cell, dataset) for cell, dataset in made), seconds
+
+
+def _image_bytes(cell: Cell, dataset: Dataset) -> int:
+    """At most: the log may not have grown to its limit."""
+    return estimate_of(dataset.workload).device_bytes(cell, Load(dataset, ()))

@@ -71,6 +71,7 @@ def _repetitions(old: Plan, new: Plan) -> Iterator[str]:
 def _the_rest(old: Plan, new: Plan) -> Iterator[str]:
     yield from _changed("seed", old.seed, new.seed)
     yield from _changed("executor", old.executor, new.executor)
+    yield from _changed("dataset", old.dataset_by, new.dataset_by)
     yield from _changed("scratch_device", _device(old.scratch_device), _device(new.scratch_device))
     # With the first cell that has one, or the last, the cells are the difference.
     if old.journal_device is not None and new.journal_device is not None:

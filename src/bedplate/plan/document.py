@@ -18,11 +18,13 @@ from pydantic import (
 
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.plan import VISITS_PER_BOOT, EngineSetup
+from bedplate.model.visit import LOADED
 from bedplate.plan.engine_table import EngineTable, engine_tables, plain_setup, section_of
 from bedplate.plan.fields import (
     FEATURES,
     Aged,
     CanaryEvery,
+    DatasetBy,
     DeviceName,
     Executor,
     Factor,
@@ -202,6 +204,9 @@ class Document(PlanTable):
     """– | a whole number from 0; decides the order | `1` | `2011`"""
     executor: Executor = Field(default="local", description="who runs the visits")
     """– | `local`, `qemu`, `slurm`, `auto` ([who lives the visits](#who-lives-the-visits)) | `"local"` | `"auto"`"""
+    dataset: DatasetBy = Field(default=LOADED, description="whether a visit loads its dataset")
+    """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
+    onto the image of every visit ([restored datasets](METHOD.md#restored-datasets)) | `"loaded"` | `"restored"`"""
     scratch_device: ScratchDeviceTable = Field(
         default=ScratchDeviceTable(), description='a table with image_size = "6 GB" or device'
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from bedplate.model.cell import Cell, Dataset
 from bedplate.model.plan import Expansion, Load, Plan, Schedule
-from bedplate.plan.age import aged_images
+from bedplate.model.visit import RESTORED
+from bedplate.plan.age import aged_images, kept_images, restored_seconds
 from bedplate.plan.platforms import LOCAL, QEMU, SLURM
 from bedplate.plan.workload_estimate import estimate_of
 from bedplate.units import GIB, KIB
@@ -65,7 +66,10 @@ def visit_seconds(
     runs = _running_seconds(cell, load, emulated=executor == QEMU) + RUN_OVERHEAD_S * len(load.runs)
     overhead_s = VISIT_OVERHEAD_S if executor != QEMU else EMULATED_VISIT_OVERHEAD_S
     of_workload = estimate_of(load.dataset.workload)
-    load_s = of_workload.load_seconds(cell, load.dataset, emulated=executor == QEMU)
+    if plan.dataset_by_of(canary=canary) == RESTORED:
+        load_s = restored_seconds(cell, load.dataset)
+    else:
+        load_s = of_workload.load_seconds(cell, load.dataset, emulated=executor == QEMU)
     return image / IMAGE_WRITE_BYTES_PER_S + overhead_s + load_s + runs
 
 
@@ -96,6 +100,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
     for cell, load in loads.values():
         cells_of[load.dataset].append(cell)
     aged_bytes, aged_seconds = aged_images(loads.values(), plan.scratch_device)
+    kept_bytes, kept_seconds = kept_images(plan, (loads[key] for key in loads if not key[2]))
     canaries = sum(visit.canary for visit in schedule.visits)
     return StudyEstimate(
         visits=len(schedule.visits) - canaries,
@@ -108,8 +113,10 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         image_bytes=plan.scratch_device.image_bytes,
         study_bytes=size,
         data_bytes=aged_bytes
+        + kept_bytes
         + sum(estimate_of(each.workload).prepared_bytes(each, cells) for each, cells in cells_of.items()),
         data_seconds=aged_seconds
+        + kept_seconds
         + sum(estimate_of(each.workload).prepared_seconds(each, cells) for each, cells in cells_of.items()),
     )
 

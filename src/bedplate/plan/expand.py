@@ -12,7 +12,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkload, Pruned
 from bedplate.model.reason import distinct
-from bedplate.plan.age import age_reasons
+from bedplate.plan.age import age_reasons, restored_reasons
 from bedplate.plan.canary import canary
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
@@ -57,6 +57,7 @@ def expand(
                     (
                         *dataset_reasons(cell, load.dataset),
                         *age_reasons(cell, load, plan.scratch_device, executor=platform.executor),
+                        *restored_reasons(plan, cell, load, executor=platform.executor),
                     )
                 )
                 for load in all_loads

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
 from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
+from bedplate.model.kept_dataset import DATASETS
 from bedplate.plan import values, words
 from bedplate.plan.chosen_cells import Departures, departures
 from bedplate.plan.words import shown
@@ -65,6 +66,7 @@ Title: TypeAlias = Annotated[str, PlainValidator(values.title)]
 Repetitions: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 Seed: TypeAlias = Annotated[int, within(values.whole_number, 0, 2**53 - 1)]
 Executor: TypeAlias = Annotated[str, within(values.one_of, values.EXECUTORS)]
+DatasetBy: TypeAlias = Annotated[str, within(values.one_of, DATASETS)]
 Flag: TypeAlias = Annotated[bool, PlainValidator(values.flag)]
 ImageSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)]
 Memory: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]

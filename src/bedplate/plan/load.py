@@ -120,6 +120,7 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
         repetitions=document.repetitions,
         seed=document.seed,
         executor=document.executor,
+        dataset_by=document.dataset,
         scratch_device=ScratchDevice(
             device=document.scratch_device.device, image_bytes=document.scratch_device.image_size
         ),

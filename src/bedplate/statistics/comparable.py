@@ -1,7 +1,7 @@
 """What may be compared with what: figures of two surroundings stand side by side, without a verdict.
 
 Comparable means: same machine, device stack, executor, accelerator, kernel, build of the engine,
-libraries and tools, and protocol of the workload, except for what a plan declares as a factor (docs/METHOD.md).
+libraries and tools, protocol of the workload, and way of the dataset (loaded or restored), except for what a plan declares as a factor (docs/METHOD.md).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ NAMES: Mapping[str, str] = {
     "build": "build of the engine",
     "tools": "libraries and tools",
     "protocol": "protocol of the workload",
+    "dataset": "dataset",
 }
 # What the page's script says too.
 DIFFERENCE = "{name}: {values}"

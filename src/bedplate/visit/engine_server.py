@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
 from bedplate.errors import BedplateError
+from bedplate.model.kept_dataset import KeptData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,3 +113,21 @@ def server_of(engine: str) -> EngineServer | None:
     """That of an engine, None where it has none; PlanError lists the known engines."""
     server: EngineServer | None = registry.engine_part_or_none(engine, "server")
     return server
+
+
+class KeptServerData(KeptData, Protocol):
+    """The role `kept_data` of an engine with a server."""
+
+    def take_configuration_out(self, server: Server) -> None:
+        """Before it is kept: what this cell configured leaves the data directory, whose server was stopped."""
+        ...
+
+    def configure(self, server: Server, cell: Cell) -> None:
+        """After it was restored: the data directory gets the configuration of a cell."""
+        ...
+
+
+def kept_server_data(engine: str) -> KeptServerData:
+    """That of an engine; the plan restores nothing of one without."""
+    found: KeptServerData = registry.engine_part(engine, "kept_data")
+    return found

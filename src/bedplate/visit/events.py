@@ -14,10 +14,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TextIO
 
+from bedplate.units import MIB
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from bedplate.model.levels import Scalar
+
+# An image is written at some GiB a second; a display has use for a few events a second.
+_IMAGE_EVENT_BYTES = 256 * MIB
 
 
 class EventStream:
@@ -36,3 +41,18 @@ class EventStream:
             self._stream.flush()
         except (BrokenPipeError, ValueError):
             self._broken = True
+
+
+def image_progress(
+    emit: Callable[[Mapping[str, Scalar]], None], of_bytes: int | None
+) -> Callable[[int], None]:
+    """What is told while an image is written: how far it is, of how much."""
+    told_bytes = 0
+
+    def tell(done_bytes: int) -> None:
+        nonlocal told_bytes
+        if done_bytes - told_bytes >= _IMAGE_EVENT_BYTES or done_bytes == of_bytes:
+            told_bytes = done_bytes
+            emit({"event": "image", "done_bytes": done_bytes, "of_bytes": of_bytes or 0})
+
+    return tell

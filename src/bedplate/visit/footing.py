@@ -12,13 +12,22 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.errors import VisitFailed
 from bedplate.host.devices.loop_table import backing_file
 from bedplate.host.mount import find_mount
+from bedplate.model.durability import FSCK_FOUND_ERRORS
+from bedplate.model.reason import because
+from bedplate.model.visit import CHECK_STEP, CheckOutcome
 from bedplate.units import KERNEL_SECTOR_BYTES, format_size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.filesystem.adapter import Filesystem
+    from bedplate.filesystem.site import Site
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.mount import MountEntry
+    from bedplate.visit.findings import Findings
 
 # What a file system answers whose journal or log was aborted; none of them is an answer to a question of ours.
 _SHUT_DOWN = frozenset({errno.EIO, errno.EROFS, errno.ESHUTDOWN, errno.EUCLEAN})
@@ -104,3 +113,25 @@ def _ask(target: str) -> int | None:
     finally:
         os.close(folder)
     return None
+
+
+def check_filesystem(
+    filesystem: Filesystem, site: Site, devices: Sequence[AttachedDevice], findings: Findings
+) -> None:
+    """Note that it is clean; VisitFailed where it is not, or could not be looked at."""
+    checked = filesystem.check(site)
+    if checked.ran and checked.clean:
+        findings.filesystem_check_outcome = CheckOutcome.CLEAN
+        findings.filesystem_check = "clean"
+        return
+    # Asked after it as well: a device that went away meanwhile is no error of the file system's.
+    troubles = [trouble for taken in devices for trouble in device_troubles(taken)]
+    if troubles or not checked.ran:
+        raise VisitFailed(
+            CHECK_STEP,
+            *(troubles or (f"fsck was ended before it had looked at everything: {checked.text[-2000:]}",)),
+        )
+    findings.filesystem_check_outcome = CheckOutcome.ERRORS
+    findings.filesystem_check = checked.text
+    words = f"fsck found errors after a clean unmount: {checked.text[-2000:]}"
+    raise VisitFailed(CHECK_STEP, because(FSCK_FOUND_ERRORS.code, words))

@@ -15,6 +15,7 @@ from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, format_size
 from bedplate.visit.engine_server import server_of
 from bedplate.visit.workload import workload_for
@@ -22,6 +23,7 @@ from bedplate.visit.workload import workload_for
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.model.visit import VisitRequest
+    from bedplate.visit.findings import Findings
 
 # The server's processes, the clients and the kernel need this beside the shared buffers.
 _MEMORY_FLOOR_BYTES = 256 * MIB
@@ -99,3 +101,16 @@ def unmet_by_the_cell(request: VisitRequest) -> tuple[str, ...]:
             "that a server needs beside its buffers"
         )
     return tuple(reasons)
+
+
+def memory_limit(request: VisitRequest, findings: Findings) -> int | None:
+    """The limit of the server's group; none in a guest that is as large as the cell's memory."""
+    asked = request.cell.device.memory_bytes
+    if asked is None or not has_memory_of_a_guest(request):
+        return asked
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    findings.comparisons.append(
+        # The kernel keeps a sliver for itself: about 40 MiB, and a fiftieth.
+        ReadBack("device.memory_bytes", asked, there, "sysconf", 0.8 * asked <= there <= asked)
+    )
+    return None

@@ -5,25 +5,36 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import VisitFailed
+from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host.cgroups.group import drop_page_cache
-from bedplate.model.reason import FILE_SYSTEM_SILENT, SCRATCH_DEVICE_FULL, because, distinct, reasons_of
+from bedplate.model.reason import (
+    FILE_SYSTEM_SILENT,
+    SCRATCH_DEVICE_FULL,
+    because,
+    distinct,
+    is_given,
+    reasons_of,
+)
 from bedplate.units import MIB
 from bedplate.visit.engine_server import InForce, ServerFailed, server_of
+from bedplate.visit.tool_process import ToolProcess
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Sequence
-    from pathlib import Path
 
     from bedplate.model.reason import Reason
     from bedplate.model.visit import ReadBack, VisitRequest
-    from bedplate.visit.engine_server import Server, ServerSite
+    from bedplate.visit.engine_server import KeptServerData, Server, ServerSite
     from bedplate.visit.findings import Findings, Steps
+    from bedplate.visit.untorn_writes import UntornWrites
     from bedplate.visit.workload import VisitContext
 
+READ_STEP = "read in"
+_READING_LIMIT_S = 3600.0
 # File systems refuse to give out their last few megabytes.
 _FULL_BELOW_BYTES = 16 * MIB
 _FULL = because(
@@ -48,17 +59,24 @@ def start_server(
     undo: contextlib.ExitStack,
     steps: Steps,
     findings: Findings,
+    kept: KeptServerData | None = None,
 ) -> StartedServer:
-    """From nothing to a database for the workload, if the engine has a server; VisitFailed where a setting is not in force."""
+    """From nothing to a database for the workload, if the engine has a server; VisitFailed where a setting is not in force.
+
+    With `kept` data the directory has its database already, and gets a configuration alone.
+    """
     cell = request.cell
     engine = server_of(cell.build.engine)
     if engine is None:
         return StartedServer()
     site.socket_directory.mkdir(mode=0o700)
     shutil.chown(site.socket_directory, site.account.uid, site.account.gid)
-    with steps.step(engine.making):
+    with steps.step(engine.making if kept is None else "configure"):
         server = engine.at(site)
-        server.initialise(cell)
+        if kept is None:
+            server.initialise(cell)
+        else:
+            kept.configure(server, cell)
         # This file system only: a sync of the whole machine would wait for other people's disks.
         site.commands.run(["sync", "--file-system", str(site.data_directory)], timeout_s=600)
     if cell.device.memory_bytes is not None:
@@ -67,13 +85,32 @@ def start_server(
     with steps.step("server start"):
         undo.callback(server.kill)
         server.start()
-        server.create_database()
+        if kept is None:
+            server.create_database()
     with steps.step("server read back"):
         in_force = server.in_force(cell)
         findings.comparisons += in_force.comparisons
     verify_server(in_force.comparisons)
     findings.versions.update(in_force.versions)
     return StartedServer(server, in_force)
+
+
+def end_server(server: Server | None, findings: Findings, untorn: UntornWrites | None) -> None:
+    """Stop it in order, or at once where it can no longer end so; what its end tells becomes a problem of the runs."""
+    if server is None:
+        return
+    if is_given(SCRATCH_DEVICE_FULL, findings.run_problems) or server.has_crashed:
+        # Without room a server can neither make its closing checkpoint nor end the recovery after a
+        # crash, and a fast shutdown within that recovery was seen to wait for ever (PostgreSQL 18).
+        server.kill()
+        if not findings.run_problems:
+            words = f"a process of the server crashed during the visit, and was started again: {server.last_words()}"
+            findings.run_problems.append(because("server-process-crashed", words))
+    else:
+        server.stop()
+    refusal = None if untorn is None else untorn.refusal()
+    if refusal is not None:
+        findings.run_problems.append(refusal)
 
 
 def verify_server(comparisons: Sequence[ReadBack]) -> None:
@@ -111,3 +148,28 @@ def lacking_room(mount_point: Path, full: Reason) -> tuple[Reason, ...]:
         words = f"the file system at {mount_point} does not answer: {error.strerror}"
         return (because(FILE_SYSTEM_SILENT, words),)
     return (full,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()
+
+
+def read_in(context: VisitContext, directory: Path, *, most_bytes: int) -> None:
+    """Read the database's files as the server's group, so that the page cache holds what a load leaves there.
+
+    That is what was written last, up to `most_bytes`. BedplateError where they cannot be read.
+    """
+    files = sorted(
+        (found.st_mtime_ns, str(path), found.st_size)
+        for path in context.data_directory.rglob("*")
+        if path.is_file() and not path.is_symlink() and (found := path.stat()).st_size
+    )
+    total = sum(size for _, _, size in files)
+    while files and total > most_bytes:
+        total -= files.pop(0)[2]
+    paths = [path for _, path, _ in files]
+    if paths:
+        argv = ("cat", *paths)
+        output = directory / "logs" / "read-in"
+        with ToolProcess(
+            argv, context, output=output, directory=context.place, marks=Path(os.devnull)
+        ) as tool:
+            ended = tool.wait(limit_s=_READING_LIMIT_S)
+        if ended.problem is not None:
+            raise BedplateError(ended.problem)

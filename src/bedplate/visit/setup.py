@@ -13,6 +13,7 @@ from bedplate.errors import BedplateError, VisitFailed
 from bedplate.filesystem.aged_image import AGED_STEP, restore_aged
 from bedplate.filesystem.comparison import effective_facts, verify
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
+from bedplate.filesystem.kept_dataset import RESTORE_STEP, restore_dataset
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
@@ -33,10 +34,9 @@ from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM, digest
 from bedplate.model.device_cache import DISK, JOURNAL_DISK, JOURNAL_FACTS, outside
-from bedplate.model.durability import FSCK_FOUND_ERRORS
 from bedplate.model.levels import Levels
-from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because, is_given, reasons_of
-from bedplate.model.visit import CHECK_STEP, CheckOutcome, Outcome, ReadBack, RunRecord
+from bedplate.model.reason import Reason, because, reasons_of
+from bedplate.model.visit import CHECK_STEP, RESTORED, CheckOutcome, Outcome, ReadBack, RunRecord
 from bedplate.model.workload import model_of
 from bedplate.probe.kernel import (
     DeviceProbe,
@@ -45,13 +45,14 @@ from bedplate.probe.kernel import (
     PressureProbe,
     ProcessorProbe,
 )
-from bedplate.units import MIB
 from bedplate.visit.age import VisitAge
 from bedplate.visit.declaration import after_run, declare, durability_of
-from bedplate.visit.engine_server import ServerFailed, ServerSite
-from bedplate.visit.footing import device_troubles, filesystem_troubles
-from bedplate.visit.preflight import has_memory_of_a_guest
-from bedplate.visit.server import start_server
+from bedplate.visit.engine_server import ServerFailed, ServerSite, kept_server_data
+from bedplate.visit.events import image_progress
+from bedplate.visit.findings import Findings, Steps
+from bedplate.visit.footing import check_filesystem, device_troubles, filesystem_troubles
+from bedplate.visit.preflight import memory_limit
+from bedplate.visit.server import READ_STEP, end_server, read_in, start_server
 from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.visit.workload import VisitContext, workload_for
 
@@ -61,14 +62,11 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.mount import MountEntry
-    from bedplate.model.cell import RunSpec
+    from bedplate.model.cell import Cell, RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
     from bedplate.visit.engine_server import Server
-    from bedplate.visit.findings import Findings, Steps
 
-# An image is written at some GiB a second; a display has use for a few events a second.
-_IMAGE_EVENT_BYTES = 256 * MIB
 _SERVER_HAD_DIED = because("server-had-died", "the server had died before this run")
 
 
@@ -96,6 +94,8 @@ class VisitSetup:
         self._filesystem = filesystem_for(request.cell.filesystem.type)
         self._levels = request.cell.filesystem
         self._age = VisitAge(request)
+        restores = request.dataset_by == RESTORED
+        self._kept = kept_server_data(request.cell.build.engine) if restores else None
         self._account = server_account()
         self._undo = contextlib.ExitStack()
         self._place = ledger.directory
@@ -119,7 +119,7 @@ class VisitSetup:
         site = Site(self._levels, device, self._mount_point, self._commands, self._journal)
         with self._steps.step("control group"):
             group = self._make_group(device)
-        self._make_filesystem(site)
+        self._make_filesystem(site, group)
         with self._steps.step("mount"):
             # Before it: a signal ends mount(8), which may have mounted by then.
             self._undo.callback(self._unmount, site)
@@ -128,13 +128,17 @@ class VisitSetup:
             self._read_back(site)
         self._age.before_load(site, self._steps, self._findings)
         server = self._start_server(group)
-        with self._steps.step("load"):
-            context = self._context(site, server, group)
-            workload_for(self._request.dataset.workload).load(self._request.dataset, context)
+        context = self._context(site, server, group)
+        if self._kept is None:
+            with self._steps.step("load"):
+                workload_for(self._request.dataset.workload).load(self._request.dataset, context)
+        else:
+            with self._steps.step(READ_STEP):
+                read_in(context, self._directory, most_bytes=context.memory_bytes)
         self._age.after_load(site, self._steps, self._findings)
         self._run_all(context)
         with self._steps.step("stop"):
-            self._stop(server)
+            end_server(server, self._findings, self._untorn)
         self._findings.filesystem_check_outcome = CheckOutcome.COULD_NOT_RUN
         with self._steps.step("collect"):
             self._demand_footing()
@@ -146,7 +150,7 @@ class VisitSetup:
             for taken in self._devices:
                 demand_free(taken.path)
         with self._steps.step(CHECK_STEP):
-            self._check(site)
+            check_filesystem(self._filesystem, site, self._devices, self._findings)
 
     def leave(self) -> None:
         """Give back everything in reverse order; safe at any moment, and twice."""
@@ -159,27 +163,6 @@ class VisitSetup:
             troubles += filesystem_troubles(self._mounted)
         if troubles:
             raise VisitFailed(self._steps.current, *troubles)
-
-    def _check(self, site: Site) -> None:
-        checked = self._filesystem.check(site)
-        if checked.ran and checked.clean:
-            self._findings.filesystem_check_outcome = CheckOutcome.CLEAN
-            self._findings.filesystem_check = "clean"
-            return
-        # Asked after it as well: a device that went away meanwhile is no error of the file system's.
-        troubles = [trouble for taken in self._devices for trouble in device_troubles(taken)]
-        if troubles or not checked.ran:
-            raise VisitFailed(
-                CHECK_STEP,
-                *(
-                    troubles
-                    or (f"fsck was ended before it had looked at everything: {checked.text[-2000:]}",)
-                ),
-            )
-        self._findings.filesystem_check_outcome = CheckOutcome.ERRORS
-        self._findings.filesystem_check = checked.text
-        words = f"fsck found errors after a clean unmount: {checked.text[-2000:]}"
-        raise VisitFailed(CHECK_STEP, because(FSCK_FOUND_ERRORS.code, words))
 
     def _make_places(self) -> None:
         self._mount_point.mkdir()
@@ -211,7 +194,7 @@ class VisitSetup:
             ledger=self._ledger,
             commands=self._commands,
             directory=Path(scratch.image_directory or self._place),
-            progress=self._tell_image_progress(scratch.image_bytes),
+            progress=image_progress(self._emit, scratch.image_bytes),
             expected=locked,
         )
         self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
@@ -262,7 +245,20 @@ class VisitSetup:
         self._findings.device_facts = Levels({**self._findings.device_facts, **own})
         self._journal = device
 
-    def _make_filesystem(self, site: Site) -> None:
+    def _make_filesystem(self, site: Site, group: Group) -> None:
+        if self._kept is not None:
+            with self._steps.step(RESTORE_STEP, of_machine=True):
+                versions = self._filesystem.versions(commands=self._commands)
+                restored = restore_dataset(
+                    site,
+                    self._request,
+                    versions=versions,
+                    protocol=workload_for(self._request.dataset.workload).protocol,
+                    load=lambda made, cell: self._load_for_image(made, cell, group),
+                )
+            self._findings.comparisons += restored.facts()
+            self._findings.versions.update(versions)
+            return
         if self._age.is_aged:
             with self._steps.step(AGED_STEP, of_machine=True):
                 self._findings.comparisons += restore_aged(site, ledger=self._ledger).facts()
@@ -270,6 +266,39 @@ class VisitSetup:
             return
         with self._steps.step("mkfs"):
             self._mkfs(site)
+
+    def _load_for_image(self, site: Site, cell: Cell, group: Group) -> None:
+        """Load as for every visit that shares the image: in their common cell, and outside of the group's limits."""
+        request = replace(self._request, cell=cell)
+        made = replace(site, levels=cell.filesystem)
+        steps, findings = Steps(self._emit), Findings()
+        with contextlib.ExitStack() as undo:
+            with steps.step("mkfs"):
+                self._filesystem.mkfs(made)
+            with steps.step("mount"):
+                undo.callback(self._unmount, made)
+                self._mount(made, group)
+                verify(self._filesystem.read_back(made))
+            where = replace(
+                self._server_site(),
+                socket_directory=self._place / "loading",
+                log=self._directory / "logs" / "loading.log",
+                enter_group=None,
+            )
+            server = start_server(request, where, undo=undo, steps=steps, findings=findings).server
+            with steps.step("load"):
+                context = replace(
+                    self._context(made, server, group),
+                    request=request,
+                    engine_settings=cell.cluster.settings,
+                    enter_group=lambda: None,
+                )
+                workload_for(request.dataset.workload).load(request.dataset, context)
+            with steps.step("stop"):
+                if server is None or self._kept is None:
+                    raise ValueError(f"{cell.build.engine} has no server to be kept")
+                server.stop()
+                self._kept.take_configuration_out(server)
 
     def _mkfs(self, site: Site) -> None:
         warned = self._filesystem.mkfs(site)
@@ -280,17 +309,6 @@ class VisitSetup:
         self._findings.versions.update(self._filesystem.versions(commands=self._commands))
         for text in warned:
             self._findings.comparisons.append(ReadBack("mkfs warning", None, text, "mkfs", matches=None))
-
-    def _tell_image_progress(self, of_bytes: int | None) -> Callable[[int], None]:
-        told_bytes = 0
-
-        def tell(done_bytes: int) -> None:
-            nonlocal told_bytes
-            if done_bytes - told_bytes >= _IMAGE_EVENT_BYTES or done_bytes == of_bytes:
-                told_bytes = done_bytes
-                self._emit({"event": "image", "done_bytes": done_bytes, "of_bytes": of_bytes or 0})
-
-        return tell
 
     def _mount(self, site: Site, group: Group) -> None:
         self._ledger.note(Holding("mount", str(site.target), site.device.path))
@@ -326,7 +344,7 @@ class VisitSetup:
         device_levels = self._request.cell.device
         group = Group.create(
             self._own_name,
-            memory_bytes=self._memory_limit(),
+            memory_bytes=memory_limit(self._request, self._findings),
             throttle=device_levels.throttle,
             device_number=_device_number(device),
             ledger=self._ledger,
@@ -335,37 +353,17 @@ class VisitSetup:
         self._findings.comparisons += group.comparisons
         return group
 
-    def _memory_limit(self) -> int | None:
-        """The limit of the server's group; none in a guest that is as large as the cell's memory."""
-        asked = self._request.cell.device.memory_bytes
-        if asked is None or not has_memory_of_a_guest(self._request):
-            return asked
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        self._findings.comparisons.append(
-            # The kernel keeps a sliver for itself: about 40 MiB, and a fiftieth.
-            ReadBack("device.memory_bytes", asked, there, "sysconf", 0.8 * asked <= there <= asked)
-        )
-        return None
-
     def _start_server(self, group: Group) -> Server | None:
         """The server, read back; None where the workloads stand on the file system itself."""
         request = self._request
-        self._data_directory.mkdir(mode=0o700)
-        shutil.chown(self._data_directory, self._account.uid, self._account.gid)
         counts = self._log_directory / "untorn-writes"
         untorn = self._untorn = untorn_writes(request.cell, request.native_drivers, counts, self._account)
-        where = ServerSite(
-            build=request.build,
-            data_directory=self._data_directory,
-            socket_directory=self._place / "socket",
-            log=self._directory / "logs" / "server.log",
-            account=self._account,
-            commands=self._commands,
-            ledger=self._ledger,
-            enter_group=group.enter,
-            environment=untorn.environment if untorn else {},
+        where = replace(
+            self._server_site(), enter_group=group.enter, environment=untorn.environment if untorn else {}
         )
-        started = start_server(request, where, undo=self._undo, steps=self._steps, findings=self._findings)
+        started = start_server(
+            request, where, undo=self._undo, steps=self._steps, findings=self._findings, kept=self._kept
+        )
         self._server_settings = started.in_force.settings
         engine = request.cell.build.engine
         self._findings.comparisons += durability_of(request.cell).opened(request.cell.cluster.settings)
@@ -381,6 +379,20 @@ class VisitSetup:
         build = engine if request.build is None else request.build.digest
         self._findings.effective_digest = digest({**facts, "build": build})
         return started.server
+
+    def _server_site(self) -> ServerSite:
+        """With a data directory, which a restored file system has already."""
+        self._data_directory.mkdir(mode=0o700, exist_ok=True)
+        shutil.chown(self._data_directory, self._account.uid, self._account.gid)
+        return ServerSite(
+            build=self._request.build,
+            data_directory=self._data_directory,
+            socket_directory=self._place / "socket",
+            log=self._directory / "logs" / "server.log",
+            account=self._account,
+            commands=self._commands,
+            ledger=self._ledger,
+        )
 
     def _context(self, site: Site, server: Server | None, group: Group) -> VisitContext:
         return VisitContext(
@@ -473,22 +485,6 @@ class VisitSetup:
             codec.write(directory / "record.json", replace(record, outcome=Outcome.FAILED, reasons=reasons))
             raise
         return record
-
-    def _stop(self, server: Server | None) -> None:
-        if server is None:
-            return
-        if is_given(SCRATCH_DEVICE_FULL, self._findings.run_problems) or server.has_crashed:
-            # Without room a server can neither make its closing checkpoint nor end the recovery after a
-            # crash, and a fast shutdown within that recovery was seen to wait for ever (PostgreSQL 18).
-            server.kill()
-            if not self._findings.run_problems:
-                words = f"a process of the server crashed during the visit, and was started again: {server.last_words()}"
-                self._findings.run_problems.append(because("server-process-crashed", words))
-        else:
-            server.stop()
-        refusal = None if self._untorn is None else self._untorn.refusal()
-        if refusal is not None:
-            self._findings.run_problems.append(refusal)
 
     def _measure_sizes(self) -> None:
         space = os.statvfs(self._mount_point)

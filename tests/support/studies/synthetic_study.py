@@ -353,7 +353,9 @@ def tps_of(cell: Cell, run: str) -> float:
     if run == "read-only":
         base = 24_000.0
         return base / (1 + 0.08 * abs(math.log2(size / 2048)))
-    speed = {"ext4": 1200.0, "xfs": 1300.0, "btrfs": 700.0}[cell.filesystem.type]
+    speed = {"ext2": 1100.0, "ext3": 1000.0, "ext4": 1200.0, "xfs": 1300.0, "btrfs": 700.0}[
+        cell.filesystem.type
+    ]
     if cell.filesystem.barrier is False:
         speed *= 2.0
     fs_block = cell.filesystem.block_size_bytes or 4096

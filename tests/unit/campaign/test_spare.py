@@ -88,6 +88,16 @@ class Cache:
         os.utime(path / "data.json", (used, used))
         return path
 
+    def restored(self, key: str, *, unused_days: float = 0, whole: bool = True) -> Path:
+        folder = self.path / "datasets" / key
+        folder.mkdir(parents=True)
+        (folder / "image").write_bytes(b"blocks")
+        if whole:
+            (folder / "kept.json").write_text("{}")
+            used = time.time() - unused_days * DAY_S
+            os.utime(folder / "kept.json", (used, used))
+        return folder
+
     def programs(self, name: str, digit: str, *, unused_days: float = 0, whole: bool = True) -> Path:
         path = self.path / "engines" / f"{name}-{digit * 16}"
         path.mkdir(parents=True)
@@ -272,3 +282,13 @@ def test_a_file_with_several_names_is_counted_once(cache: Cache) -> None:
     before = cache.spare()[old].size_bytes
     os.link(old / "bin" / "tool", old / "bin" / "again")
     assert before == cache.spare()[old].size_bytes
+
+
+def test_an_image_of_a_dataset_is_spare_a_month_after_its_last_visit_or_unfinished(cache: Cache) -> None:
+    cache.restored("a", unused_days=29)
+    forgotten = cache.restored("b", unused_days=31)
+    without_record = cache.restored("c", whole=False)
+    half = cache.restored(".work-d", whole=False)
+    found = cache.spare()
+    assert {forgotten, without_record, half} == set(found)
+    assert "31 days" in found[forgotten].reason

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from bedplate.analysis.factors import plan_levels
+from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.model.codec import dumps, loads
+from bedplate.model.kept_dataset import deciding
 from bedplate.model.machine import Machine
 from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan
+from bedplate.model.visit import RESTORED
 from bedplate.model.workload import model_of
 from bedplate.plan.document import TABLES
 from bedplate.plan.estimate import estimate
@@ -82,6 +85,7 @@ def test_all_the_promised_plans_are_there() -> None:
         "checkpoints",
         "vondra-2011-oltp",
         "vondra-2011-ssd-oltp",
+        "vondra-2011-afternoon",
     }
     assert promised <= {path.stem for path in PLANS}
 
@@ -157,6 +161,33 @@ def test_the_original_study_asks_for_what_it_did() -> None:
         (run.levels["script"], run.levels["clients"], run.levels["warmup_s"], run.levels["duration_s"])
         for run in workload.runs
     ]
+
+
+def test_the_afternoon_has_the_cells_of_2011_that_this_kernel_runs(machine: MakeMachine) -> None:
+    original = expand(read("vondra-2011-oltp"), machine()).cells
+    plan = read("vondra-2011-afternoon")
+    afternoon = expand(plan, machine()).cells
+    assert 294 == len(afternoon)
+    for layer in ("filesystem", "build"):
+        assert {getattr(each.cell, layer) for each in original} == {
+            getattr(each.cell, layer) for each in afternoon
+        }
+    (device,), (cluster,), (workload,) = plan.devices, plan.clusters, plan.workloads
+    assert ("hdd-7200", RESTORED) == (device.throttle and device.throttle.name, plan.dataset_by)
+    assert [("read-only", 10, 30.0), ("read-write", 10, 60.0)] == [
+        (run.levels["script"], run.levels["clients"], run.levels["duration_s"]) for run in workload.runs
+    ]
+    assert (workload.runs[1].levels.number("duration_s") or 0.0) >= needed_duration_s(cluster, 0.0)
+    # Cells that differ in barriers, or in the two modes that write data in place, share an image.
+    assert 120 == len({deciding(each.cell) for each in afternoon})
+
+
+def test_half_of_the_budget_of_an_afternoon_is_some_sixty_visits(machine: MakeMachine) -> None:
+    plan = read("vondra-2011-afternoon")
+    expansion = expand(plan, machine())
+    told = estimate(plan, expansion, order(plan, expansion))
+    assert 90 < told.seconds / told.visits < 150
+    assert told.data_seconds < 3600
 
 
 def test_what_this_kernel_lacks_is_pruned_with_the_reason(machine: MakeMachine) -> None:

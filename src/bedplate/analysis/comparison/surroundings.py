@@ -9,7 +9,7 @@ from bedplate.analysis.factors import DEFAULT
 from bedplate.analysis.fleet import NODE
 from bedplate.model.engine import library_levels
 from bedplate.model.template import filled
-from bedplate.model.visit import Outcome
+from bedplate.model.visit import LOADED, Outcome
 from bedplate.statistics.comparable import differences
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def surroundings_of(record: VisitRecord) -> Mapping[str, str]:
         str(record.device_facts[name]) for name in ("kind", "vendor", "model") if name in record.device_facts
     ]
     stack = {"disk": " ".join(device)} if device else {}
-    return {**stack, "executor": record.executor, **record.provenance}
+    # Before a visit said so, each had loaded its dataset.
+    return {**stack, "executor": record.executor, "dataset": LOADED, **record.provenance}
 
 
 def _explained(levels: Sequence[Mapping[str, object]]) -> frozenset[str]:

@@ -5,6 +5,7 @@ The server listens on a private Unix socket only.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -55,6 +56,7 @@ FOREIGN: Mapping[str, str] = {
 }
 # A cluster has it, whatever databases it has besides; the workload's can be renamed from there.
 _ANY_DATABASE = "template1"
+_CONFIGURATION = "postgresql.conf"
 # A level of io_method (PostgreSQL 18); the server has no io_uring where its configuration does not name it.
 _IO_URING = "io_uring"
 # A base backup may bring hours of WAL.
@@ -111,6 +113,7 @@ class Cluster:
         self._ledger = site.ledger
         self._server = ServerProcess(site, site.build.prefix, self._settle_after)
         self._has_foreign_data = self._may_use_io_uring = False
+        self._initial_configuration_bytes = 0
         # Since when segments of shared memory may be left, as a file's time.
         self._segments_since_s: int | None = None
 
@@ -140,10 +143,20 @@ class Cluster:
             timeout_s=900,
         )
         self._settle_shared_memory()
-        text = configuration.configuration_text(levels, cell.build, str(self.connection.socket_directory))
-        with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
+        self.configure(cell)
+
+    def configure(self, cell: Cell) -> None:
+        """Append the cell's configuration to initdb's, where later lines win."""
+        socket_directory = str(self.connection.socket_directory)
+        text = configuration.configuration_text(cell.cluster, cell.build, socket_directory)
+        with (self.data_directory / _CONFIGURATION).open("a", encoding="utf-8") as file:
+            self._initial_configuration_bytes = file.tell()
             file.write(text)
         self._may_use_io_uring = _IO_URING in text
+
+    def unconfigure(self) -> None:
+        """Take away what `configure` appended."""
+        os.truncate(self.data_directory / _CONFIGURATION, self._initial_configuration_bytes)
 
     def start(self, *, timeout_s: float = 300.0, options: tuple[str, ...] = ()) -> None:
         """Start the server and wait until it accepts connections; `options` win over its configuration."""

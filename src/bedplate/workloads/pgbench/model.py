@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.workload import RecordWords, WorkloadModel
+from bedplate.workloads.pgbench.own_database import is_own
 from bedplate.workloads.pgbench.scripts import SEVERAL, scripts_of, variables_of
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ _FIXED = "fixed"
 
 class PgbenchModel(WorkloadModel):
     """A warm-up is a time, or until the run is steady, and then its time is a limit."""
+
+    def restores(self, dataset: Levels) -> bool:
+        """Pgbench's own tables; one's own database is copied from the cache, or from where it lies, as it is."""
+        return not is_own(dataset)
 
     def in_a_plan(self, levels: Levels) -> Mapping[str, Scalar]:
         """`run.warmup` and `run.scripts` as the plan has them, and each variable."""
