@@ -72,8 +72,8 @@ def test_a_dataset_is_loaded_once_and_restored_under_other_mounts_and_settings(
     assert 1 == len(identities)
     # What the visit asks for is effective, and nothing of the one that loaded.
     settings = {item.name: item for item in again.comparisons}
-    assert settings["cluster.settings.shared_buffers"].matches
-    assert settings["cluster.settings.synchronous_commit"].matches
+    assert settings["setting shared_buffers"].matches
+    assert settings["setting synchronous_commit"].matches
     told = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     assert kind == told["levels"]["filesystem.type"]
     assert "filesystem.mount_options" not in told["levels"]
