@@ -20,7 +20,6 @@ from bedplate.analysis.claims.file import load_claims, parse_claims
 from bedplate.analysis.claims.judged import ClaimsAnswer, Finding, JudgedClaim, judge_claims
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
-from bedplate.plan.load import load_plan
 from bedplate.terminal.claim_tables import claim_tables, claims_document
 
 if TYPE_CHECKING:
@@ -78,13 +77,6 @@ def speed(place: Place) -> float:
         found *= 1.1
     found *= {"ext4": 1.0, "xfs": 0.9, "btrfs": 1.0}[cell.filesystem.type]
     return found * math.exp(noise) * 0.9**place.repetition
-
-
-def afternoon_speed(place: Place) -> float:
-    """The same of more file systems."""
-    kind = place.cell.filesystem.type
-    known = replace(place.cell.filesystem, type=kind if kind in {"xfs", "btrfs"} else "ext4")
-    return speed(replace(place, cell=replace(place.cell, filesystem=known)))
 
 
 @pytest.fixture(scope="module")
@@ -392,46 +384,6 @@ def test_the_shipped_claims_are_judged_on_every_kind_of_study(tmp_path: Path) ->
     text = printed(found)
     assert all(len(line) <= 80 for line in text.splitlines())
     assert json.loads(json.dumps(claims_document(found)))["judged"] == found.asked
-
-
-def test_a_study_of_the_afternoon_is_asked_what_concerns_its_file_systems_and_runs(tmp_path: Path) -> None:
-    path = CLAIMS[0].parents[1] / "plans" / "vondra-2011-afternoon.toml"
-    plan = load_plan(path.read_text(encoding="utf-8"), source=path.name, directory=path.parent)
-    cells = tuple(
-        cell
-        for cell in plan.cells()
-        if cell.filesystem.features.get("data") in {None, "ordered"}
-        and cell.filesystem.block_size_bytes in {None, 1024, 4096}
-        and cell.build.block_size_bytes in {1024, 2048, 8192, 16384}
-    )
-    recipe = replace(KNOWN, runs=("read-only", "read-write"), repetitions=3, cells=cells)
-    study = known_study(tmp_path / "study", afternoon_speed, recipe)
-    (vondra,) = (file for file in load_claims(CLAIMS) if "Vondra" in file.title)
-    found = {
-        each.claim.id: each
-        for (judged,) in [judge_claims([overview(study)], [vondra]).judged]
-        for each in judged
-    }
-    unmeasured = {name for name, each in found.items() if each.finding is Finding.NOT_MEASURED}
-    assert {"reiserfs-read-only", "nilfs2-page-cache"} <= unmeasured
-    assert {name for name in found if name.startswith(("tpch-", "ext4-loads-faster-tpch"))} <= unmeasured
-    assert {
-        *("read-only-small-blocks", "read-only-8-to-16", "read-only-2-to-8"),
-        *(
-            "small-filesystem-blocks",
-            "filesystem-blocks-of-4k",
-            "nodatacow-read-only",
-            "nodatacow-read-write",
-        ),
-        *(
-            "barriers-off-small-blocks",
-            "barriers-off-spread",
-            "barriers-small-differences",
-            "no-barriers-best-block",
-        ),
-        "smallest-blocks-corner",
-    } <= set(found) - unmeasured
-    assert Finding.HOLDS is found["no-barriers-best-block"].finding
 
 
 def test_the_shipped_claims_are_all_those_of_the_original_studies() -> None:
