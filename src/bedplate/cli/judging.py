@@ -46,15 +46,8 @@ if TYPE_CHECKING:
     "factors",
     metavar="NAME",
     multiple=True,
-<<<<<<< HEAD
-    type=OneOf(["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk"]),
-    help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk",
-=======
-    type=click.Choice(
-        ["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk", "dataset"]
-    ),
+    type=OneOf(["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk", "dataset"]),
     help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk, dataset",
->>>>>>> 876630c (plan, visit: dataset = "restored" loads once on each file system and build; plan vondra-2011-afternoon)
 )
 @click.option(
     "--accept",
