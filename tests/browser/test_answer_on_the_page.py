@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened, unfold
+from tests.support.studies.former_studies import unpacked
 from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_study
 
 from bedplate.model.codec import write
@@ -59,6 +60,33 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe = replace(RECIPE, filesystem_blocks=(4096,), hostile=True, title=HOSTILE)
     build_report([write_study(directory / "study", recipe)], directory / "report.html", claims=CLAIMS)
     return directory / "report.html"
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Quickstart's page of a real study, of which most runs were suspect."""
+    directory = tmp_path_factory.mktemp("quick")
+    build_report([unpacked("quickstart", directory)], directory / "report.html")
+    return directory / "report.html"
+
+
+def test_quickstarts_page_explains_its_marks_and_a_phone_has_its_reasons_in_sight(
+    browser: Browser, quick: Path
+) -> None:
+    with opened(browser, quick, width=390) as found:
+        page = found.page
+        shown(page, "ranking")
+        expect(page.locator("#ranking-note")).to_contain_text("A hollow dot has no run that is trusted.")
+        shown(page, "compare")
+        # It has no heat map.
+        expect(page.locator("#compare-note")).to_have_text(
+            "No baseline is chosen: choose one in the bar above."
+        )
+        reasons = page.locator(".failures td.why > div")
+        assert 7 == reasons.count()
+        ends = reasons.evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
+        assert max(ends) <= 390
+        assert [] == found.complaints
 
 
 def shown(page: Page, section: str) -> None:

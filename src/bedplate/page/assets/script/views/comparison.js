@@ -250,7 +250,9 @@
       ),
     );
     if (state.baseline === null) {
-      nothing("No baseline is chosen: choose one in the bar above, or press a square of the heat maps to make it one.");
+      const maps = document.getElementById("heat-maps");
+      const press = maps && !maps.closest("[hidden]") ? ", or press a square of the heat maps to make it one" : "";
+      nothing(`No baseline is chosen: choose one in the bar above${press}.`);
       return;
     }
     const found = pairs.pairsOf(state);

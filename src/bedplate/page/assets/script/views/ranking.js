@@ -86,6 +86,7 @@
     byId("ranking-note").textContent = rows.length
       ? `${metric.name}, ${bedplate.data.runAndPart(state.run, state.part)}, ${metric.direction}: ` +
         `dots are ${bedplate.centre(metric)}s, lines ${hasIntervals ? "95\u00a0% intervals" : "from the least to the greatest run"}.` +
+        `${rows.some(({ found }) => found.basis !== "trusted") ? " A hollow dot has no run that is trusted." : ""}` +
         `${bedplate.sampleSize(
           rows.map(({ found }) => found.n),
           "dot",
