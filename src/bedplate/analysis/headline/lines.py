@@ -234,7 +234,7 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if answer.answered is Answered.NOTHING:
         return _take_words(answer, names)
     if answer.taken is None:
-        return f"{run}, no verdict yet: {_seen_words(answer, names)}."
+        return f"{run}, no verdict yet, {_seen_words(answer, names)}."
     own = f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}"
     if answer.answered is Answered.TIED:
         others = ", ".join(names[each.other.cell] for each in answer.tied[:_SHOWN])
