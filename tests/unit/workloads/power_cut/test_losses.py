@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.tools.written_log import FLUSH, FUA, MARK, Written, medium, written_log
+from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.power_cut.run.image import rebuild
 from bedplate.workloads.power_cut.run.log import Log, read_log
+from bedplate.workloads.power_cut.run.naming import ImageNames, Named
 from bedplate.workloads.power_cut.run.window import losses, window
 
 SIZE = 1024 * 512
@@ -22,9 +24,11 @@ def entries() -> list[Written]:
     draw = random.Random(2)
     made: list[Written] = []
     for _ in range(60):
-        flags = draw.choices([0, FLUSH, FUA, MARK], [80, 3, 4, 8])[0]
+        flags = draw.choices([0, FLUSH, FUA, MARK, DISCARD], [80, 3, 4, 8, 6])[0]
         if flags == MARK:
             made.append(Written(flags=MARK, text=b"A 0 1 1"))
+        elif flags == DISCARD:
+            made.append(Written(0, draw.randrange(900), flags=DISCARD, discarded_sectors=draw.randint(1, 90)))
         else:
             late = min(len(made), draw.choice([0, 0, 0, 3]))
             data = draw.randbytes(512 * draw.randint(1, 40))
@@ -82,3 +86,15 @@ def test_a_cut_in_order_lost_what_was_on_its_way(tmp_path: Path) -> None:
     with read_log(written_log(tmp_path / "log", late)) as log:
         lost = losses(log, CutPoint(0, 1, Profile.ORDERED, Placement.UNIFORM, 0), WINDOW)
         assert [2] == [piece.entry for piece in lost.parts.values()]
+
+
+def test_a_lost_discard_is_a_part_that_has_no_name_of_its_own(tmp_path: Path) -> None:
+    made = [Written(0, 8, b"old" + bytes(509)), Written(0, 8, flags=DISCARD, discarded_sectors=1)]
+    with read_log(written_log(tmp_path / "log", made)) as log:
+        lost = losses(log, CutPoint(0, 2, Profile.LOST, Placement.UNIFORM, 1), WINDOW)
+        assert [(0, 0), (1, 0)] == [(piece.entry, piece.start) for piece in lost.parts.values()]
+        alone = lost.only([1])
+        assert b"old" == image(log, alone, tmp_path / "undone")[8 * 512 : 8 * 512 + 3]
+        assert bytes(3) == image(log, lost.only([]), tmp_path / "done")[8 * 512 : 8 * 512 + 3]
+        names = list(ImageNames((), None).of(log, lost.parts[1]))
+    assert [Named(WrittenPlace.UNKNOWN, "a discard")] == names
