@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.support.studies.planted_reasons import planted
+from tests.support.studies.synthetic_power_cuts import RawCuts, controls, points_of, write_cut_visit
 from tests.support.studies.synthetic_study import MACHINE
 
 from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
 from bedplate.model.metrics import figure
+from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome
 from bedplate.model.visit import FORMAT_VERSION, Durability, Outcome, RunRecord, Validity, VisitRecord
+from bedplate.model.workload import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -39,8 +42,8 @@ DURABLE = Durability("durable", "durable", "declared")
 class PlantedExecutor:
     """`truth` says what runs of a cell come to, `noise` how they scatter.
 
-    `fails` and `suspect` name visits by the cell and the attempt, `durability` what a cell promises. `stop_after` visits a
-    Ctrl-C comes.
+    `fails` and `suspect` name visits by the cell and the attempt, `durability` what a cell promises and `loses` of which a power cut
+    loses commits all the same. `stop_after` visits a Ctrl-C comes.
     """
 
     truth: Truth
@@ -49,6 +52,8 @@ class PlantedExecutor:
     fails: Callable[[Cell, int], bool] = lambda _cell, _attempt: False
     suspect: Callable[[Cell, int], bool] = lambda _cell, _attempt: False
     durability: Callable[[Cell], Durability] = lambda _cell: DURABLE
+    loses: Callable[[Cell], bool] = lambda _cell: False
+    cut_seconds: float = 120.0
     same: Callable[[Cell], str] = lambda cell: cell.id
     why: Callable[[Cell], str] = lambda cell: f"mkfs failed in {cell.id}"
     stop_after: int | None = None
@@ -93,11 +98,37 @@ class PlantedExecutor:
         if self.stop_after is not None and len(self.requests) >= self.stop_after:
             raise KeyboardInterrupt
         self.requests.append(request)
+        if model_of(request.dataset.workload).cuts_power:
+            self._cut(request, directory)
+            return
         failed = self.fails(request.cell, request.key.attempt)
         codec.write(directory / "visit.json", self._record(request, failed=failed))
         if not failed:
             for at, spec in enumerate(request.runs):
                 self._write_run(request, directory / "runs" / f"{at:02d}-{spec.id}", spec)
+
+    def _cut(self, request: VisitRequest, directory: Path) -> None:
+        """A visit that cuts power: what its points found is planted, the verdict is made of them."""
+        (spec,) = request.runs
+        found = dict.fromkeys(DEFAULT_PROFILES[:3], PointOutcome.LOST) if self.loses(request.cell) else {}
+        raw = RawCuts(
+            request.cell,
+            (*points_of(found), *controls()),
+            durability=self.durability(request.cell),
+            dataset=request.dataset,
+            spec=spec,
+        )
+        write_cut_visit(directory, raw)
+        record = codec.read(VisitRecord, directory / "visit.json")
+        codec.write(
+            directory / "visit.json",
+            replace(
+                record,
+                key=request.key,
+                seconds=self.cut_seconds,
+                effective_digest=digest({"same": self.same(request.cell)}),
+            ),
+        )
 
     def _record(self, request: VisitRequest, *, failed: bool) -> VisitRecord:
         return VisitRecord(

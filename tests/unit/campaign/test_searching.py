@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +14,7 @@ from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search.searched import searched
 from bedplate.analysis.search.step import Course
-from bedplate.campaign import planning, study_run
+from bedplate.campaign import planning, searching, start, study_run
 from bedplate.campaign.keeping import keep
 from bedplate.campaign.running import extend, run
 from bedplate.campaign.search_question import SearchAsked
@@ -52,6 +53,28 @@ type = "fio"
 [[workload.job]]
 job = "wal-append"
 size = "64 MB"
+[canary]
+enabled = false
+"""
+# LMDB needs no build; the drivers of its visits are never started here.
+WITH_CUTS = """
+title = "Small"
+repetitions = 2
+seed = 11
+executor = "qemu"
+[scratch_device]
+image_size = "1 GB"
+scheduler = { vary = ["none", "mq-deadline"] }
+[[filesystem]]
+type = { vary = ["ext4", "xfs", "btrfs"] }
+block_size = "4 kB"
+[[workload]]
+type = "microbenchmark"
+engine = "lmdb"
+[[workload]]
+type = "power_cut"
+engine = "lmdb"
+points = 40
 [canary]
 enabled = false
 """
@@ -418,6 +441,55 @@ def test_a_latency_is_best_where_it_is_lowest(lab: Laboratory) -> None:
     best = predicted[best_of(found).id]
     assert best is not None
     assert best.low < 5.0 / (1.3 * 1.2 * 1.15) < best.high
+
+
+@pytest.fixture
+def cutting(lab: Laboratory) -> Laboratory:
+    lab.plan.write_text(WITH_CUTS)
+    lab.patch.setattr(start, "drivers_of_plan", lambda *_: {})
+    lab.patch.setattr(searching, "ensure_requirements", lambda *_: None)
+    lab.asked = replace(lab.asked, durable="measured", runs=("write",))
+    return lab
+
+
+def cuts_of(found: Searched) -> list[str]:
+    visits = found.overview.study.visits
+    return [v.record.cell.filesystem.type for v in visits if v.record.key.dataset == found.record.cut_dataset]
+
+
+def test_measured_the_named_cell_gets_power_cuts(cutting: Laboratory) -> None:
+    cutting.play(PlantedExecutor(truth))
+    found = cutting.read()
+    assert ["xfs"] == cuts_of(found)
+    best = best_of(found)
+    durability = found.overview.cells[best.id].durability
+    assert durability is not None
+    assert ("measured", "durable") == (durability.basis, durability.volatile_cache)
+    assert found.spent_s == pytest.approx(60.0 * len(found.tried) + 120.0, rel=0.01)
+
+
+def test_a_cell_that_its_cuts_refute_is_closed_and_the_search_goes_on(cutting: Laboratory) -> None:
+    cutting.play(PlantedExecutor(truth, loses=lambda cell: cell.filesystem.type == "xfs"))
+    found = cutting.read()
+    assert "ext4" == best_of(found).filesystem.type
+    assert "ext4" == cuts_of(found)[-1]
+    assert "xfs" in cuts_of(found)
+    closed = [
+        each.closed.sentence for each in found.cells if each.closed and "measured" in each.closed.sentence
+    ]
+    assert closed
+    assert all("bounded loss after a power cut" in words or "unsafe" in words for words in closed)
+
+
+@pytest.mark.parametrize("after", [14, 15, 16, 17, 18, 19, 20])
+def test_stopped_about_its_power_cuts_it_goes_on(cutting: Laboratory, after: int) -> None:
+    executor = PlantedExecutor(truth, stop_after=after)
+    with contextlib.suppress(KeyboardInterrupt):
+        cutting.play(executor)
+    cutting.play(PlantedExecutor(truth), SearchAsked())
+    found = cutting.read()
+    assert found.end is not None
+    assert ["xfs"] == cuts_of(found)
 
 
 def test_extended_it_is_the_factorial_and_every_visit_is_used(lab: Laboratory) -> None:
