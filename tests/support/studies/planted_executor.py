@@ -26,16 +26,33 @@ if TYPE_CHECKING:
     from bedplate.executors.protocol import Listener, Start, StartOutcome
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Cell, RunSpec
+    from bedplate.model.fleet import NodeFacts
     from bedplate.model.levels import Scalar
     from bedplate.model.machine import Machine
-    from bedplate.model.plan import Plan
+    from bedplate.model.plan import Plan, ScheduledVisit
     from bedplate.model.visit import VisitRequest
     from bedplate.study.records import StudyFacts
+    from bedplate.study.store import StudyStore
 
     # The figures of a run of a cell by metric, before noise.
     Truth = Callable[[Cell, RunSpec], Mapping[str, float]]
 
 DURABLE = Durability("durable", "durable", "declared")
+
+
+class PlantedNodes:
+    """Nodes that are all like the machine of a synthetic study; nobody looks at them."""
+
+    def machine(self, plan: Plan, nodes: Mapping[str, NodeFacts]) -> Machine | None:
+        return MACHINE
+
+    def look(
+        self, plan: Plan, study: Path, listener: Listener, *, erase_foreign: bool
+    ) -> Mapping[str, NodeFacts]:
+        return {}
+
+    def require_same(self, plan: Plan, store: StudyStore, listener: Listener, *, erase_foreign: bool) -> None:
+        pass
 
 
 @dataclass
@@ -58,10 +75,11 @@ class PlantedExecutor:
     why: Callable[[Cell], str] = lambda cell: f"mkfs failed in {cell.id}"
     stop_after: int | None = None
     requests: list[VisitRequest] = field(default_factory=list)
+    starts: list[tuple[ScheduledVisit, ...]] = field(default_factory=list)
     name: str = "nowhere"
     runs_here: bool = False
     estimate_words: str = ""
-    fleet: None = None
+    fleet: PlantedNodes | None = None
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
         return ()
@@ -82,6 +100,7 @@ class PlantedExecutor:
         return None
 
     def run(self, start: Start) -> StartOutcome:
+        self.starts.append(tuple(start.due))
         return start.one_by_one(self)
 
     def close(self) -> None:

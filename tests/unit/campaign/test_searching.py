@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
+from tests.support.studies.planted_executor import DURABLE, PlantedExecutor, PlantedNodes
 
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search.searched import searched
@@ -22,6 +22,7 @@ from bedplate.campaign.searching import search
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.search import NotWorse
 from bedplate.model.visit import Durability
+from bedplate.plan.fleet_order import blocks_of
 from bedplate.statistics.search.course import Ending
 from bedplate.study.stored import read_study
 
@@ -490,6 +491,42 @@ def test_stopped_about_its_power_cuts_it_goes_on(cutting: Laboratory, after: int
     found = cutting.read()
     assert found.end is not None
     assert ["xfs"] == cuts_of(found)
+
+
+def test_on_a_fleet_each_node_gets_a_block_of_its_own_at_a_time(lab: Laboratory) -> None:
+    slurm = 'executor = "slurm"\n[slurm]\nnodes = ["n1", "n2"]\n'
+    lab.plan.write_text(
+        CELLS.replace('executor = "qemu"\n', slurm).replace("enabled = false", 'every = "10 min"')
+    )
+    executor = PlantedExecutor(truth, fleet=PlantedNodes())
+    lab.play(executor)
+    found = lab.read()
+    assert "xfs" == best_of(found).filesystem.type
+    assert (2, 2 * 100 * 60.0) == (found.record.at_once, found.budget_s)
+    visits = found.overview.study.schedule.visits
+    # A repetition is whole on its node, as in a study of all cells, and both nodes have one at a time.
+    assert all(v.node == ("n1", "n2")[(v.repetition - 1) % 2] for v in visits if not v.canary)
+    first = [v for v in executor.starts[0] if not v.canary]
+    assert {("n1", 1), ("n2", 2)} == {(v.node, v.repetition) for v in first}
+    assert 12 == len({v.cell_id for v in first})
+    # Canaries of both nodes are counted together, and open and close each node's visits.
+    for number, node in enumerate(("n1", "n2")):
+        own = [visit for visit in visits if visit.node == node]
+        assert own[0].canary
+        assert own[-1].canary
+        canaries = [visit.repetition for visit in own if visit.canary]
+        assert [at * 2 + number + 1 for at in range(len(canaries))] == canaries
+    for start_ in executor.starts:
+        assert {block.node for block in blocks_of(start_)} <= {"n1", "n2"}
+
+
+def test_in_guests_the_visits_of_a_block_share_a_boot(lab: Laboratory) -> None:
+    lab.play(PlantedExecutor(truth))
+    visits = read_study(lab.study).schedule.visits
+    assert all(visit.boot is not None for visit in visits)
+    boots = {(visit.boot, visit.repetition) for visit in visits}
+    # Six visits are fewer than a boot holds: each repetition has one, which no other repetition has.
+    assert len(boots) == len({boot for boot, _ in boots}) == len({repetition for _, repetition in boots})
 
 
 def test_extended_it_is_the_factorial_and_every_visit_is_used(lab: Laboratory) -> None:
