@@ -19,6 +19,7 @@ from bedplate.analysis.parts import WHOLE, part_figures, whole_figures
 from bedplate.analysis.power_cut_view import CutRun, cut_runs
 from bedplate.analysis.promise import latest_records, promise
 from bedplate.analysis.scores import ScoreView, completed_by_others, score_reasons, score_views
+from bedplate.analysis.search.marks import search_marks
 from bedplate.analysis.unmeasured import without_figures
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.device_cache import least_sector_bytes, sector_bytes_of, volatile_cache_of
@@ -296,7 +297,12 @@ def overview_of(study: Study) -> Overview:
         runs=runs,
         measurements=measurements,
         summaries=summaries_of_runs(plain, specs, cells, views),
-        marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study), *study.marks),
+        marks=(
+            *search_marks(study),
+            *study_marks(study.schedule.cells.values(), records),
+            *fleet_marks(study),
+            *study.marks,
+        ),
         pruned=pruned,
         scores=views,
     )

@@ -16,6 +16,7 @@ from bedplate.analysis.labels import study_marks
 from bedplate.analysis.overview import overview
 from bedplate.analysis.run_heads import writes
 from bedplate.analysis.scores import SCORES, score_summaries, score_views
+from bedplate.analysis.search.marks import search_marks
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
@@ -130,6 +131,7 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str, without: tupl
         marks=(
             f"a selection, {selection}; scores, scales and averages are over these alone",
             *without,
+            *search_marks(found.study),
             *study_marks(here, [visit.record for visit in visits]),
             *found.study.marks,
         ),

@@ -23,6 +23,7 @@ from bedplate.units import format_size, percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.model.figure import Metric
     from bedplate.model.visit import Durability
@@ -342,9 +343,8 @@ def told_of(measurements: Sequence[Measurement]) -> list[Told]:
     return told
 
 
-def block_words(cell: CellFacts) -> str:
+def block_words(label: CellLabel) -> str:
     """The block sizes of a cell in few columns: `fs 4k · db 8k`; an engine may have none."""
-    label = cell.label
     database = f" · db {_size(label.database_block_bytes)}" if label.database_block else ""
     return f"fs {_size(label.filesystem_block_bytes)}{database}"
 

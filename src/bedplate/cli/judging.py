@@ -139,15 +139,26 @@ def effects(
     """What each factor of a study matters: its share of the variation, ratios of its levels, interactions.
 
     Cells are held against each other within one durability class. What only one file system has is judged within it,
-    and held at its usual level where file systems are compared.
+    and held at its usual level where file systems are compared. Of a search it is what the model says, as its cells were
+    chosen: by how much the best level of each factor is better than the worst.
     """
     (study,) = require_studies([study])
     from bedplate.analysis.effects.factor_effects import study_effects  # noqa: PLC0415
+    from bedplate.analysis.search.marks import is_chosen  # noqa: PLC0415
+    from bedplate.analysis.search.searched import search_of  # noqa: PLC0415
     from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.terminal.effects_tables import effects_document, effects_tables  # noqa: PLC0415
+    from bedplate.terminal.searched_cells import modelled_effects, modelled_effects_document  # noqa: PLC0415
 
     (narrowed,) = selected_overviews([study], cells)
+    search = search_of(narrowed) if is_chosen(narrowed.study) and not (workload or metrics) else None
+    if search is not None:
+        if as_json:
+            print_json(modelled_effects_document(search))
+        else:
+            print_tables(modelled_effects(search))
+        return
     found = study_effects(narrowed, workload=workload, metrics=metrics, across_durability=across_durability)
     if as_json:
         print_json(effects_document(found))

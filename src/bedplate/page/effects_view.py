@@ -18,6 +18,7 @@ from bedplate.analysis.effects.sentences import (
 )
 from bedplate.analysis.factors import level_text, short_name
 from bedplate.analysis.rounding import rounded
+from bedplate.analysis.search.marks import is_chosen
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.estimation import REPETITIONS_MIN
@@ -43,7 +44,8 @@ def page_effects(found: Overview) -> StudyEffects:
             objective.metric.name for objective in objectives_of(found, run) if len(objective.parts) == 1
         ]
         names |= dict.fromkeys(name for name in wanted if METRICS[name].scale is Scale.RATIO)
-    return study_effects(found, metrics=tuple(names)) if names else StudyEffects(found, ())
+    has_effects = names and not is_chosen(found.study)
+    return study_effects(found, metrics=tuple(names)) if has_effects else StudyEffects(found, ())
 
 
 def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -292,7 +292,7 @@ def _sides(found: ComparisonAnswer, each: Compared) -> Text:
 
 def _cell_words(found: ComparisonAnswer, side: Candidate) -> str:
     facts = _facts(found, side)
-    return f"{facts.label.panel} {block_words(facts).replace(' · ', ' ')}"
+    return f"{facts.label.panel} {block_words(facts.label).replace(' · ', ' ')}"
 
 
 def _facts(found: ComparisonAnswer, side: Candidate) -> CellFacts:

@@ -51,6 +51,6 @@ def _rows(found: Overview) -> list[tuple[Text, tuple[str, ...]]]:
         for texts, cells in alike.items():
             name = Text(panel)
             if len(alike) > 1:
-                name.append("".join(f"\n{block_words(cell)}" for cell in cells), style="dim")
+                name.append("".join(f"\n{block_words(cell.label)}" for cell in cells), style="dim")
             rows.append((name, texts))
     return rows

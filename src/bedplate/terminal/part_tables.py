@@ -138,7 +138,7 @@ def _beside(
 
 def _width(found: Overview, cell: str, entries: Sequence[PartEntry]) -> int:
     facts = found.cells[cell]
-    words = (*_head(facts).split(), *block_words(facts).split(" · "))
+    words = (*_head(facts).split(), *block_words(facts.label).split(" · "))
     longest = max(min(cell_len(word), _HEAD_COLUMNS) for word in words)
     return max(longest, *(cell_len(entry.text.plain) for entry in entries)) + _GAP
 
@@ -162,7 +162,7 @@ def _table(
     for cell in cells:
         facts = found.cells[cell]
         name = Text(f"{_head(facts)}\n")
-        name.append(block_words(facts).replace(" · ", "\n"), style="dim")
+        name.append(block_words(facts.label).replace(" · ", "\n"), style="dim")
         # As wide as it was taken for when the cells were laid out: rich would give a head on one line more.
         width = _width(found, cell, [row[cell] for row in rows.values() if cell in row]) - _GAP
         table.add_column(name, justify="right", max_width=width)
@@ -210,4 +210,4 @@ def _extremes(
 
 def _where(found: Overview, cell: str) -> Text:
     facts = found.cells[cell]
-    return Text(f"{facts.label.panel}\n{block_words(facts)}")
+    return Text(f"{facts.label.panel}\n{block_words(facts.label)}")

@@ -208,7 +208,7 @@ def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[Te
 
 def _name(cell: CellFacts, run: CutRun) -> Text:
     name = Text(cell.label.panel)
-    aside = [block_words(cell), *told_apart(run, cell.cuts)]
+    aside = [block_words(cell.label), *told_apart(run, cell.cuts)]
     name.append("".join(f"\n{words}" for words in aside), style="dim")
     return name
 

@@ -26,6 +26,7 @@ from bedplate.terminal.fitting_table import FittingTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
 
 MARKS = (
@@ -102,10 +103,16 @@ def mark_lines(found: Overview) -> list[Text]:
     return [Text(f"{capital(words)}.", style="yellow") for words in found.marks]
 
 
+def label_name(label: CellLabel) -> Text:
+    """What a cell is called, its blocks below."""
+    name = Text(label.panel)
+    name.append(f"\n{block_words(label)}", style="dim")
+    return name
+
+
 def cell_name(found: Overview, cell: CellFacts, notes: Notes) -> Text:
     """A cell in the first column of a table, with footnotes for what is to be known of it."""
-    name = Text(cell.label.panel)
-    name.append(f"\n{block_words(cell)}", style="dim")
+    name = label_name(cell.label)
     same = (filled(SAME_IN_FORCE, cells=found.cells[other].label.full) for other in cell.identical_to)
     name.append(notes.marks(*same, *(note.sentence for note in cell.notes)), style="dim")
     return name

@@ -10,6 +10,7 @@ from rich.text import Text
 from bedplate import registry
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import TRANSACTIONS, has_speeds, is_meant, makes_transactions, run_type
+from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.selected import best_first, selected_overviews
 from bedplate.analysis.wording import mark, repetitions_sentence, told_of
 from bedplate.analysis.workload_view import view_of
@@ -21,6 +22,7 @@ from bedplate.terminal.durability_table import durability_table
 from bedplate.terminal.part_tables import part_table
 from bedplate.terminal.power_cut_tables import power_cut_document, power_cut_table
 from bedplate.terminal.run_tables import run_tables, tables_of
+from bedplate.terminal.searched_cells import searched_document, searched_tables
 from bedplate.terminal.table_parts import (
     mark_lines,
 )
@@ -66,6 +68,7 @@ def show_tables(
         runs = _chosen(found, workload)
         if not runs:
             continue
+        search = search_of(found)
         if order is not None:
             found = best_first(found, runs, *order)  # noqa: PLW2901 -- the same study in another order
         title = Text(found.study.facts.title, style="bold")
@@ -74,6 +77,8 @@ def show_tables(
         cuts = power_cut_table(found)
         if cuts is not None:
             shown.append(cuts)
+        if search is not None:
+            shown += searched_tables(search)
         durability = durability_table(found)
         if durability is not None:
             shown.append(durability)
@@ -143,6 +148,7 @@ def _study_document(
 ) -> dict[str, Any]:
     path = str(found.study.directory)
     runs = _chosen(found, workload)
+    search = search_of(found)
     if order is not None and runs:
         found = best_first(found, runs, *order)
     return {
@@ -159,6 +165,7 @@ def _study_document(
         ),
         "health": list(found.health.sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
+        **({} if search is None else {"search": searched_document(search)}),
         **{key: said for of in registry.WORKLOADS for key, said in view_of(of).document(found, runs).items()},
     }
 

@@ -102,7 +102,7 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
 def cell_words(found: Overview, cell: str) -> str:
     """A cell in a sentence: `ext4 barrier fs 4k db 8k`."""
     facts = found.cells[cell]
-    return f"{facts.label.panel} {block_words(facts).replace(' · ', ' ')}"
+    return f"{facts.label.panel} {block_words(facts.label).replace(' · ', ' ')}"
 
 
 def comparison_words(objective: Objective, comparison: Comparison) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.compared import asked_of, candidates_of
 from bedplate.analysis.comparison.surroundings import surroundings_between
+from bedplate.analysis.search.marks import NO_EFFECTS_OF_A_SEARCH, is_chosen
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.figure import Scale
@@ -63,8 +64,10 @@ def study_effects(
 ) -> StudyEffects:
     """Judge the factors within each durability class; where that is asked for across them, if a ratio crosses them.
 
-    PlanError for a run or metric that there is not, and for one that has no logarithm.
+    PlanError for a run or metric that there is not, for one that has no logarithm, and of a study whose cells a search chose.
     """
+    if is_chosen(found.study):
+        raise PlanError(*NO_EFFECTS_OF_A_SEARCH)
     asked = asked_of([found], workload, metrics)
     for each in asked:
         scale = METRICS[each.metric].scale

@@ -32,7 +32,9 @@ def cell_names(found: Overview) -> dict[str, str]:
         brief = {cell: " ".join(own) for cell, own in words.items()}
     counts = Counter(brief.values())
     return {
-        cell: name if counts[name] == 1 else f"{name} {block_words(found.cells[cell]).replace(' · ', ' ')}"
+        cell: name
+        if counts[name] == 1
+        else f"{name} {block_words(found.cells[cell].label).replace(' · ', ' ')}"
         for cell, name in brief.items()
     }
 

@@ -299,6 +299,11 @@ def searched(found: Overview) -> Searched | None:
     return found.once(_searched)
 
 
+def search_of(found: Overview) -> Searched | None:
+    """The search of a whole study that has a visit; None of a selection of cells, of which the model says nothing."""
+    return None if found.selection is not None or not found.measurements else searched(found)
+
+
 def _searched(found: Overview) -> Searched | None:
     record = found.study.search
     if record is None:

@@ -1,0 +1,43 @@
+"""What stands beside every figure of a study whose cells a search chose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bedplate.study.stored import Study
+
+CHOSEN = (
+    "a search chose which cells to visit and how often: they are not sampled alike, and the mean of a few visits to a cell that was chosen "
+    "for them is too good; the model's figures and the proof stand beside the means"
+)
+_EXTENDED = (
+    "a search chose the cells of the first {blocks} blocks, and `extend` made all cells up to {repetitions} repetitions: what goes beyond them is of "
+    "chosen cells"
+)
+
+NO_EFFECTS_OF_A_SEARCH = (
+    (
+        "a search chose the cells of this study, so that their means cannot say what a factor does: cells were visited because others like them "
+        "were fast"
+    ),
+    (
+        "the model says it of the figure that was searched for: `bedplate effects STUDY` without --workload, --metric and --cells; `bedplate extend` makes a "
+        "factorial of the study"
+    ),
+)
+
+
+def is_chosen(study: Study) -> bool:
+    """Whether a search chose the cells, and nothing has made a factorial of it since."""
+    return study.search is not None and study.search.extended is None
+
+
+def search_marks(study: Study) -> tuple[str, ...]:
+    """One sentence of a search, or of a factorial that was one; none of any other study."""
+    record = study.search
+    if record is None:
+        return ()
+    if record.extended is None:
+        return (CHOSEN,)
+    return (_EXTENDED.format(blocks=len(record.blocks), repetitions=record.extended),)

@@ -1,0 +1,35 @@
+"""The cells of a search in words that terminal, page and export share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.wording import number
+
+if TYPE_CHECKING:
+    from bedplate.analysis.search.searched import Predicted, Searched, SearchedCell
+
+
+def shown_first(found: Searched) -> tuple[SearchedCell, ...]:
+    """The cells that may win or were visited, the best chance first; those that were never visited and may not win are left out."""
+    shown = [cell for cell in found.cells if cell.closed is None or cell.visits]
+    return tuple(sorted(shown, key=lambda cell: (-cell.best, -cell.near, -cell.visits)))
+
+
+def predicted_words(predicted: Predicted | None) -> tuple[str, str]:
+    """`1,290` and `1,250–1,330`; two empty texts before the first believed figure."""
+    if predicted is None:
+        return "", ""
+    scatter = (predicted.high - predicted.low) / 2 or None
+    value, low, high = (number(each, scatter) for each in (predicted.value, predicted.low, predicted.high))
+    return value, f"{low}–{high}"
+
+
+def left_out_words(found: Searched) -> tuple[str, ...]:
+    """Why cells are not visited, each reason once with how many cells it holds for."""
+    reasons = Counter(cell.closed.sentence for cell in found.cells if cell.closed is not None)
+    return tuple(
+        f"{count} cell{'s' if count > 1 else ''} left out: {sentence}."
+        for sentence, count in reasons.most_common()
+    )
