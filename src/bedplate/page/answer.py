@@ -25,10 +25,14 @@ from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.run_heads import writes
+from bedplate.analysis.search.answer import answer_lines
+from bedplate.analysis.search.marks import CHOSEN, is_chosen
+from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.wording import figure
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.pareto import Standing
+from bedplate.statistics.search.course import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,10 +44,14 @@ if TYPE_CHECKING:
     from bedplate.analysis.headline.answered import Headline
     from bedplate.analysis.headline.placing import HeadlineLine
     from bedplate.analysis.overview import Overview
+    from bedplate.analysis.search.searched import Searched
 
 # More is in `bedplate advise --json`; nobody chooses among twenty.
 CHOICES = 6
 _KINDS = {"Take": "good", "Safe": "good", "Not": "bad", "Open": "warn", "But": "warn", "More": "more"}
+_SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
+# What makes a cell stands below its name.
+_BELOW_A_CELL = "    "
 _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
 
 
@@ -165,6 +173,8 @@ def _advice(found: Advised) -> _Advice:
 
 def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> StudyAnswer:
     """The answer of a study, the one of this number among those that the claims were judged on."""
+    if is_chosen(found.study):
+        return _of_a_search(found)
     volatile, protected = (_advice(advised(found, cache=cache)) for cache in (VOLATILE, PROTECTED))
     told = headline(found, volatile.found)
     return StudyAnswer(
@@ -179,6 +189,44 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
         protected=_cache_answer(protected, about_speed=True)
         if protected.found.classes != volatile.found.classes and not told.cuts_first
         else None,
+    )
+
+
+def search_points(found: Searched) -> tuple[HeadlinePoint, ...]:
+    """The answer of a search as the page's headline has it."""
+    first, *rest = answer_lines(found)
+    kind = "warn" if found.end is None else _SEARCH_KINDS[found.end.ending]
+    points = [HeadlinePoint("Search", kind, ((first, ""),), ())]
+    for line in rest:
+        head, blanks, text = line.strip().partition("  ")
+        if line.startswith(_BELOW_A_CELL) or not blanks:
+            head, text = points[-1].head, line.strip()
+        if head.capitalize() == points[-1].head:
+            points[-1] = replace(points[-1], texts=(*points[-1].texts, ("", text.strip())))
+        else:
+            points.append(HeadlinePoint(head.capitalize(), "", (("", text.strip()),), ()))
+    return tuple(points)
+
+
+def _of_a_search(found: Overview) -> StudyAnswer:
+    """What a search says in place of advice, which would take the best of chosen means for the best."""
+    search = search_of(found)
+    if search is None:
+        words = "The answer of a search is of all its cells; this page shows some of them, or no figure is there yet."
+        points: tuple[HeadlinePoint, ...] = (HeadlinePoint("Search", "warn", ((words, ""),), ()),)
+    else:
+        points = search_points(search)
+    mail = "\n".join(text for point in points for lead, rest in point.texts for text in [f"{lead}{rest}"])
+    nothing = CacheAnswer("", (), (("Advice", f"{CHOSEN}."),), (), (), (), ())
+    return StudyAnswer(
+        title=found.study.facts.title,
+        directory=found.study.directory.name,
+        points=points,
+        mail=mail,
+        settings=(),
+        said=(),
+        volatile=nothing,
+        protected=None,
     )
 
 

@@ -16,6 +16,7 @@ from plotly.offline import get_plotlyjs
 from bedplate import __version__
 from bedplate.analysis.claims.file import load_claims
 from bedplate.analysis.claims.judged import judge_claims
+from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.selected import selected_overviews
 from bedplate.analysis.wording import capital
 from bedplate.errors import PlanError
@@ -25,6 +26,7 @@ from bedplate.page.document import page_document
 from bedplate.page.effects_view import effects_view, page_effects
 from bedplate.page.machines_view import machines_view
 from bedplate.page.packed_data import PackedData
+from bedplate.page.search_view import search_sections, searches_document
 from bedplate.page.static import page_shell
 from bedplate.page.workload_page import PLACES, workload_pages
 
@@ -61,6 +63,7 @@ SCRIPT = (
     "core/charts",
     "core/span",
     "core/mark_keys",
+    "views/search",
     "views/ranking",
     "views/courses",
     "views/latency",
@@ -98,6 +101,7 @@ def build_report(
         study_answer(each, told, judged, number)
         for number, (each, told) in enumerate(zip(found, effects, strict=True))
     ]
+    document["searches"] = searches_document(found)
     document["mails"] = [each.mail for each in answers]
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
@@ -107,6 +111,7 @@ def build_report(
         answers=answers,
         claims=claims_view(judged),
         machines=machines_view(found),
+        searches=search_sections(found, study_names(found)),
         **{
             name: told
             for own in workload_pages()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.failures import failures
 from bedplate.analysis.run_heads import has_raw, has_speeds, has_transactions
+from bedplate.analysis.search.marks import is_chosen
+from bedplate.analysis.search.searched import search_of
 from bedplate.page.workload_page import PLACES, workload_pages
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 # run made some.
 CHAPTERS = (
     ("answer", "Answer", ()),
+    ("search", "Search", ()),
     (
         "comparison",
         "Compare",
@@ -102,14 +105,17 @@ def chapters_of(
         "ranking": any(len(found.cells) > 1 for found in overviews),
         "heat-maps": any(_has_map(found) for found in overviews),
         "claims": claims,
+        "search": any(search_of(found) is not None for found in overviews),
         "failures": any(found.pruned or failures(found, "") for found in overviews),
         **dict.fromkeys(_OF_SPEEDS, has_speeds(overviews)),
+        # Of cells that a search chose the model says what factors do.
+        "effects": has_speeds(overviews) and not all(is_chosen(found.study) for found in overviews),
     }
     chapters = []
     for chapter, head, known in sorted(CHAPTERS, key=lambda each: _place(each[0], overviews)):
         all_parts = (part for one in known for part in (one, *own.get(one[0], ())))
         names = [(part, name) for part, name in all_parts if has.get(part, bool(name))]
-        if known and not names:
+        if (known and not names) or not has.get(chapter, True):
             continue
         is_open = {part for part, _ in names if part in _OPEN or (asides or {}).get(part)}
         if names and not is_open and chapter not in _FOLDED:

@@ -30,9 +30,8 @@ def searched_tables(found: Searched) -> list[RenderableType]:
     ordered = shown_first(found)
     metric = found.metric
     table = plain_table()
-    for head, justify in (("cell", "left"), ("visits", "right"), (metric.name, "right")):
-        table.add_column(head, justify=justify)
-    for head in ("by the model", "proved", "best"):
+    table.add_column("cell")
+    for head in ("visits", metric.name, "by the model", "proved", "best"):
         table.add_column(head, justify="right")
     for cell in ordered[:_SHOWN]:
         proved = None if cell.proved is None else figure(cell.proved)
@@ -93,13 +92,10 @@ def searched_document(found: Searched) -> dict[str, Any]:
 def modelled_effects(found: Searched) -> list[RenderableType]:
     """`bedplate effects` of a search: what each factor matters by the model."""
     table = plain_table()
-    for head, justify in (
-        ("factor", "left"),
-        ("best / worst level", "left"),
-        ("ratio", "right"),
-        ("95 % of draws", "right"),
-    ):
-        table.add_column(head, justify=justify)
+    for head in ("factor", "best / worst level"):
+        table.add_column(head)
+    for head in ("ratio", "95 % of draws"):
+        table.add_column(head, justify="right")
     for each in factors_that_matter(found):
         better, worse = (level_text(each.factor, level) for level in (each.better, each.worse))
         table.add_row(
