@@ -68,6 +68,10 @@ RUN_COLUMNS: Mapping[str, ExportColumn] = {
     "attempt": ExportColumn(Int64, "which attempt at the visit; empty where there was none"),
     "order": ExportColumn(Int64, "place of the visit in the schedule, from 0"),
     "canary": ExportColumn(Boolean, "true for the visits that come back to show drift"),
+    "chosen": ExportColumn(
+        Boolean,
+        "true where a search chose the visit: its cell was not sampled as the others were (table `search`)",
+    ),
     "emulated": ExportColumn(
         Boolean,
         "true where the processors were emulated (QEMU's TCG): the speed is the emulator's. In every table that names a cell",

@@ -14,6 +14,7 @@ from bedplate.export.workbook.sheets import (
     cells_sheet,
     effective_sheet,
     runs_sheet,
+    search_sheets,
     wide_sheets,
 )
 
@@ -63,6 +64,7 @@ def workbook_of(found: Overview) -> Workbook:
             cells_sheet(found, factors),
             effective_sheet(found),
             runs_sheet(found, factors),
+            *search_sheets(found),
             about_sheet(found),
             choices_sheet(choices),
         ),

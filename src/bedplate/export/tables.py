@@ -11,6 +11,8 @@ import polars as pl
 
 from bedplate import registry
 from bedplate.analysis.run_heads import promised
+from bedplate.analysis.search.marks import is_chosen_visit
+from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.selected import selected_overviews
 from bedplate.analysis.wording import promising_least
 from bedplate.errors import PlanError, StudyError
@@ -23,6 +25,7 @@ from bedplate.export.columns import (
     schema,
 )
 from bedplate.export.factor_columns import factors_of
+from bedplate.export.search_table import SEARCH, SEARCH_TABLE
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.metrics import METRICS
@@ -239,7 +242,7 @@ def workload_exports() -> Sequence[WorkloadExport]:
 def _all_tables() -> tuple[str, ...]:
     """Every table that some study has."""
     own = (name for each in workload_exports() for name in each.tables)
-    return (*TABLES, *own, _NODES)
+    return (*TABLES, *own, SEARCH, _NODES)
 
 
 def _tables(found: Overview, asked: Sequence[str], metrics: Sequence[str]) -> dict[str, pl.DataFrame]:
@@ -254,6 +257,7 @@ def _tables(found: Overview, asked: Sequence[str], metrics: Sequence[str]) -> di
         _FIGURES: lambda: factors.beside(figures_table(found, metrics)),
         _COURSES: lambda: courses_table(found),
         **{name: partial(_of_workload, found, factors, table) for name, table in own.items()},
+        **({} if search_of(found) is None else {SEARCH: lambda: SEARCH_TABLE.made(found)}),
         **({_NODES: lambda: nodes_table(found)} if found.study.nodes else {}),
     }
     lacking = [name for name in asked if name not in makers]
@@ -293,6 +297,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         "block_size_bytes": cell.database_block_bytes,
         "throttle": cell.device.throttle.name if cell.device.throttle else None,
         "order": m.order,
+        "chosen": is_chosen_visit(found.study, m.repetition, canary=m.canary),
         "executor": m.where.executor if m.where else None,
         "kernel": m.where.kernel if m.where else None,
         "accelerator": m.where.accelerator if m.where else None,

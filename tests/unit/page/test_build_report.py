@@ -93,7 +93,7 @@ def test_every_section_is_in_the_contents(hostile: str) -> None:
     found = elements(hostile)
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
     links = {attributes.get("href") for tag, attributes in found.tags if tag == "a"}
-    assert _sections() - {"items", "raw", "claims", "heat-maps"} == ids
+    assert _sections() - {"items", "raw", "claims", "heat-maps", "search"} == ids
     assert {f"#{name}" for name in ids} <= links
 
 
@@ -114,7 +114,7 @@ def test_a_study_of_tpch_alone_has_no_section_of_transactions(tmp_path: Path) ->
     build_report([study], tmp_path / "report.html")
     found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
-    of_others = {"latency", "distribution", "checkpoints", "raw", "claims", "failures"}
+    of_others = {"latency", "distribution", "checkpoints", "raw", "claims", "failures", "search"}
     assert _sections() - of_others | {"scores", "plans"} == ids
     data = json.loads(found.scripts[0])
     assert "tps" not in [metric["name"] for metric in data["metrics"]]

@@ -33,6 +33,14 @@ def is_chosen(study: Study) -> bool:
     return study.search is not None and study.search.extended is None
 
 
+def is_chosen_visit(study: Study, repetition: int, *, canary: bool) -> bool:
+    """Whether a search decided that a visit of this repetition was made."""
+    record = study.search
+    if record is None or canary or repetition > len(record.blocks):
+        return False
+    return record.extended is None or repetition > record.extended
+
+
 def search_marks(study: Study) -> tuple[str, ...]:
     """One sentence of a search, or of a factorial that was one; none of any other study."""
     record = study.search

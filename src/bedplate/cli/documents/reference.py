@@ -27,6 +27,7 @@ from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import program
 from bedplate.cli.documents.manual import NAME, manual_page
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
+from bedplate.export.search_table import SEARCH_COLUMNS
 from bedplate.export.tables import workload_exports
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
 from bedplate.model.figure import Metric, RunFigures
@@ -71,6 +72,7 @@ _TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
     "runs": RUN_COLUMNS,
     "figures": FIGURE_COLUMNS,
     **{name: table.columns for each in workload_exports() for name, table in each.tables.items()},
+    "search": SEARCH_COLUMNS,
     "nodes": NODE_COLUMNS,
 }
 # By their headings on docs/CLAIMS.md; those of a kind without the keys that every check has.

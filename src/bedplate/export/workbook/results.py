@@ -12,6 +12,8 @@ from bedplate.analysis.overview import Trouble
 from bedplate.analysis.part_summaries import page_parts, ranked
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import run_head
+from bedplate.analysis.search.searched import search_of
+from bedplate.analysis.search.words import predicted_words
 from bedplate.analysis.wording import SAME_IN_FORCE, counted, durability_words, told_of
 from bedplate.analysis.workload_view import view_of
 from bedplate.export.workbook.model import Column, cells, short_name, unique
@@ -137,6 +139,7 @@ def results_of(found: Overview, choices: Sequence[SheetChoice]) -> Iterator[Resu
     """Every cell in every choice, in the order of the choices and in each in that of the schedule."""
     names = cell_names(found)
     about = {cell: cell_remarks(found, cell) for cell in found.cells}
+    by_model = _by_the_model(found)
     of_runs: dict[tuple[str, Run], tuple[str, list[str]]] = {}
     for choice in choices:
         for cell in found.cells.values():
@@ -154,10 +157,27 @@ def results_of(found: Overview, choices: Sequence[SheetChoice]) -> Iterator[Resu
                 if due
                 else ("not due in this cell",)
             )
-            remarks = dict.fromkeys((*why, *reasons, *about[cell.id]))
+            whole = (choice.part.phase, choice.part.item) == (WHOLE, "")
+            modelled = by_model.get((cell.id, choice.run[1], choice.metric.name)) if whole else None
+            remarks = dict.fromkeys((*why, *reasons, *((modelled,) if modelled else ()), *about[cell.id]))
             yield Result(
                 choice, cell, names[cell.id], entry.summary, entry.limit, validity, "; ".join(remarks)
             )
+
+
+def _by_the_model(found: Overview) -> Mapping[tuple[str, str, str], str]:
+    """Of a search what stands beside a mean: what the model makes of it, by cell, run and metric."""
+    search = search_of(found)
+    if search is None:
+        return {}
+    return {
+        (cell.id, run, search.metric.name): "chosen by a search; by its model {} ({})".format(
+            *predicted_words(cell.predicted)
+        )
+        for cell in search.cells
+        if cell.predicted is not None
+        for run in search.record.runs
+    }
 
 
 def cell_remarks(found: Overview, cell: str) -> tuple[str, ...]:

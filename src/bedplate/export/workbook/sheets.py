@@ -10,6 +10,7 @@ from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.labels import stands_on_image
 from bedplate.analysis.run_heads import has_speeds
+from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.wording import (
     AFTER_POWER_CUT,
     capital,
@@ -17,6 +18,7 @@ from bedplate.analysis.wording import (
     durability_words,
     repetitions_sentence,
 )
+from bedplate.export.search_table import SEARCH_TABLE
 from bedplate.export.tables import runs_table, workload_exports
 from bedplate.export.workbook.look import CHOICES, LOOK, RESULTS
 from bedplate.export.workbook.model import COLUMNS_MAX, Column, Sheet, cells, sheet_names
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
     from bedplate.export.workbook.results import Result, SheetChoice
     from bedplate.model.machine import Machine
 
-CELLS, EFFECTIVE, RUNS, ABOUT = "Cells", "Asked and effective", "Runs", "About"
-FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, ABOUT, CHOICES)
+CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT = "Cells", "Asked and effective", "Runs", "Search", "About"
+FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT, CHOICES)
 _WIDE_HEADS = ("cell", AFTER_POWER_CUT, "validity")
 _STATISTICS = ("mean", "low", "high", "n")
 _CELL_HEADS = (
@@ -64,6 +66,7 @@ _CELL_HEADS = (
     Column("image file", 10),
     Column("remarks, or why it cannot be", 80),
 )
+_SEARCH_WIDTHS = {"cell": 30.0, "label": 44.0, "dataset": 24.0, "run": 16.0, "left_out": 80.0}
 _RUN_WIDTHS = {"cell": 30.0, "variant": 24.0, "dataset": 24.0, "run": 16.0, "reasons": 80.0, "kernel": 20.0}
 
 
@@ -192,6 +195,15 @@ def runs_sheet(found: Overview, factors: Factors) -> Sheet:
     return Sheet(RUNS, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True)
 
 
+def search_sheets(found: Overview) -> tuple[Sheet, ...]:
+    """The cells of a search, as `bedplate export` writes the table `search`; none of any other study."""
+    if search_of(found) is None:
+        return ()
+    table = SEARCH_TABLE.made(found).drop("study")
+    columns = tuple(Column(name, _SEARCH_WIDTHS.get(name, 13.0)) for name in table.columns)
+    return (Sheet(SEARCHED, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True),)
+
+
 def about_sheet(found: Overview) -> Sheet:
     """The study, the machine, and what the numbers mean."""
     facts = found.study.facts
@@ -249,6 +261,10 @@ _MEANINGS = (
     ("a sheet for each run", "A row for each cell, four columns for each figure."),
     (f"sheet {CELLS}", "What the cells are, and those that cannot exist, with the reason."),
     (f"sheet {EFFECTIVE}", "What the plan asked for and what was read back as in force."),
+    (
+        f"sheet {SEARCHED}",
+        "Of a search: every cell as it was measured, as the model predicts it, and as fresh runs proved it; see docs/EXPORT.md, “search”.",
+    ),
     (f"sheet {RUNS}", "Every run that was due, with its outcome and the reasons."),
     (
         f"sheet {CHOICES}",

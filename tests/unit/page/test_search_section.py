@@ -1,0 +1,86 @@
+"""The section of a search on the page, and its answer in place of advice."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.synthetic_search import SearchRecipe, write_search
+from tests.unit.page.test_build_report import elements
+
+from bedplate.analysis.overview import overview
+from bedplate.analysis.search.searched import search_of
+from bedplate.page.build import build_report
+from bedplate.page.search_view import search_sections, searches_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.analysis.overview import Overview
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_search(tmp_path_factory.mktemp("search") / "study", SearchRecipe(blocks=None))
+
+
+@pytest.fixture(scope="module")
+def found(study: Path) -> Overview:
+    return overview(study)
+
+
+def test_every_cell_is_a_square_with_what_was_predicted_measured_and_proved(found: Overview) -> None:
+    (section,) = search_sections([found], ["study"])
+    squares = [each for one in section.maps for _, row in one.rows for each in row if each is not None]
+    assert 24 == len(squares)
+    assert 6 == sum(each.share is None for each in squares)
+    (named,) = (each for each in squares if each.is_named)
+    assert "7" == named.measured.split(" in ")[1]
+    assert named.proved
+    assert 1.0 == max(each.share for each in squares if each.share is not None) == named.share
+    unvisited = [each for each in squares if each.share is not None and not each.measured]
+    assert unvisited
+    assert all(each.predicted for each in unvisited)
+
+
+def test_the_proof_is_todays_comparison_and_the_factors_have_intervals(found: Overview) -> None:
+    (section,) = search_sections([found], ["study"])
+    search = search_of(found)
+    assert search is not None
+    assert search.proof is not None
+    assert len(search.proof.rivals) == len(section.proof)
+    assert "xfs" in section.leader
+    assert {"slower"} == {row.verdict for row in section.proof}
+    assert any(row.note == "the plan's first cell" for row in section.proof)
+    assert ["file system", "db block"] == [row.factor for row in section.factors]
+    assert all(" to " in row.bounds for row in section.factors)
+
+
+def test_the_chances_over_time_add_up(found: Overview) -> None:
+    (course,) = searches_document([found])
+    assert sorted(course["minutes"]) == course["minutes"]
+    for at in range(len(course["minutes"])):
+        chances = [line[1][at] for line in course["lines"]]
+        assert sum(chances) + course["rest"][at] == pytest.approx(1, abs=0.01)
+    assert course["proofs"][0] == 0 < course["proofs"][-1]
+
+
+def test_a_page_of_a_search_answers_with_it_and_shows_no_effects_of_means(
+    study: Path, tmp_path: Path
+) -> None:
+    build_report([study], tmp_path / "report.html")
+    page = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
+    ids = {attributes.get("id") for tag, attributes in page.tags if tag == "section"}
+    assert "search" in ids
+    assert "effects" not in ids
+    data = json.loads(page.scripts[0])
+    assert data["mails"][0].startswith("This one: xfs")
+    assert [] == data["effects"]
+
+
+def test_a_search_that_has_not_ended_says_where_it_is(tmp_path: Path) -> None:
+    under_way = overview(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
+    (section,) = search_sections([under_way], ["study"])
+    assert (3, (), "") == (section.blocks, section.proof, section.leader)
+    assert not any(each.is_named for one in section.maps for _, row in one.rows for each in row if each)
