@@ -33,7 +33,7 @@ def test_the_search_is_drawn_and_fits_its_window(browser: Browser, report: Path,
         page = found.page
         page.locator("#search").scroll_into_view_if_needed()
         expect(page.locator("#search-0-plot .scatterlayer .trace")).not_to_have_count(0)
-        expect(page.locator("#search-0-note")).to_contain_text("leads, within 5")
+        expect(page.locator("#search-0-note")).to_contain_text("Search: this one")
         squares = page.locator("#search td.square")
         assert 18 == squares.count()
         # The cells without barriers were never open.

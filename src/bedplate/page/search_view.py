@@ -11,9 +11,9 @@ from bedplate.analysis.factors import level_text, short_name
 from bedplate.analysis.rounding import rounded
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import search_of
-from bedplate.analysis.search.sentences import chance_words, name
+from bedplate.analysis.search.sentences import chance_words, name, progress_words
 from bedplate.analysis.search.words import left_out_words, predicted_words
-from bedplate.analysis.wording import figure, verdict_word
+from bedplate.analysis.wording import capital, figure, verdict_word
 from bedplate.statistics.heat_map import common_scale
 from bedplate.units import percent
 
@@ -123,6 +123,7 @@ def _course(found: Searched, number: int) -> dict[str, Any]:
     lines = sorted(highest, key=lambda cell: (-last.get(cell, 0.0), -highest[cell]))[:_LINES]
     return {
         "id": _id(number),
+        "note": f"{capital(progress_words(found))}.",
         "minutes": [rounded(moment.spent_s / 60, _DIGITS) for moment in moments],
         "near": [rounded(moment.chance, _DIGITS) for moment in moments],
         "leaders": [found.labels[moment.leader].full for moment in moments],

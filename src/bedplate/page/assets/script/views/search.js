@@ -29,11 +29,7 @@
   const draw = (search) => {
     const last = search.minutes.length - 1;
     const names = search.lines.map(([name]) => name);
-    byId(`${search.id}-note`).textContent =
-      last < 0
-        ? "No block has a figure yet."
-        : `${last + 1} block${last ? "s" : ""} in ${Math.round(search.minutes[last])} minutes of visits. ` +
-          `At the end ${search.leaders[last]} leads, within ${search.margin} of the best with a chance of ${percent(search.near[last])}.`;
+    byId(`${search.id}-note`).textContent = search.note;
     if (last < 0) return;
     const near = `leader within ${search.margin} of the best`;
     const colours = names.map((_, at) => charts.series(at));
