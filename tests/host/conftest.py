@@ -26,6 +26,7 @@ from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.mount import read_mount_table
 from bedplate.host.native_driver import ensure_driver
+from bedplate.host.own_mounts import enter_own_namespaces
 from bedplate.host.patience import wait_until
 from bedplate.model import codec
 from bedplate.model.cell import (
@@ -60,6 +61,13 @@ def built(block_size_bytes: int = 8192) -> EngineBuild:
         commands=Commands(),
         progress=lambda _: None,
     ).for_visit
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_mounts() -> None:
+    """Mounts of these tests are seen by nobody else: a visit of another lane would take a copy of them, and so keep them alive."""
+    if os.geteuid() == 0:
+        enter_own_namespaces()
 
 
 @pytest.fixture

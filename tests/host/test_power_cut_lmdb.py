@@ -179,7 +179,8 @@ def test_a_zeroed_page_is_found_or_ends_the_check(driver: Path, folder: Path) ->
         if done.returncode == 0:
             found = json.loads(done.stdout)
             harmless += not any(found[name] for name in WRONG) and found["entries"] == clean["entries"]
-    assert harmless <= clean["pages"]["free"] * len(pages) // clean["pages"]["last"] + 2
+    # Which are free is chance: all of these may be among those that were tried.
+    assert harmless <= clean["pages"]["free"]
     assert harmless < len(pages) // 2
 
 

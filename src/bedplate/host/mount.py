@@ -154,7 +154,10 @@ def unmount(
     pause_s = 0.02
     while True:
         done = commands.run(["umount", str(target)], timeout_s=600, check=False)
-        if all(entry.mount_id != before.mount_id for entry in read_mount_table()):
+        # The kernel gives the number of a mount that went to the next one that comes, whoever mounts it.
+        if all(
+            (entry.mount_id, entry.target) != (before.mount_id, before.target) for entry in read_mount_table()
+        ):
             return True
         if "busy" not in done.output or clock() >= give_up:
             break

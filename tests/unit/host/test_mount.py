@@ -204,6 +204,17 @@ def test_a_busy_target_is_tried_again_until_it_is_free(
     assert len(pauses) == 2
 
 
+def test_a_number_that_another_mount_got_meanwhile_is_not_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mounted = _table(EXT4.replace("/mnt/scratch", str(tmp_path)))
+    others = _table(EXT4.replace("/mnt/scratch", "/mnt/of-another"))
+    assert {each.mount_id for each in mounted} == {each.mount_id for each in others}
+    commands = Scripted((0, ""))
+    monkeypatch.setattr(room, "read_mount_table", lambda: mounted if commands.answers else others)
+    assert room.unmount(tmp_path, commands=commands, clock=lambda: 0.0, sleep=lambda _: None)
+
+
 def test_a_target_that_stays_busy_ends_at_the_deadline_and_names_the_holder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
