@@ -28,6 +28,7 @@ def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator
     for rank, (verdict, words) in enumerate(_LOST.items()):
         losing = [(row, squares) for row in believed if (squares := _with(row, verdict))]
         if losing:
+            losing.sort(key=lambda each: -_share(each[1], verdict))
             named = [f"{_name(row, names)} ({_faults(squares, verdict)})" for row, squares in losing]
             yield AnswerLine("Not", f"{words}: {first_of(named, _CELLS_SHOWN, '; ')}.", words, rank)
     whole = [row for row in believed if _results(row) and not any(_with(row, each) for each in _LOST)]
@@ -47,6 +48,14 @@ def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator
 
 def _with(row: FaultRow, verdict: FaultVerdict) -> list[FaultSquare]:
     return [square for square in row.squares if verdict in counted(square.records)]
+
+
+def _share(squares: Sequence[FaultSquare], verdict: FaultVerdict) -> float:
+    """Of the tries of these faults that are results, the worst of them."""
+    return max(
+        counted(square.records)[verdict] / sum(each.is_result for each in square.records)
+        for square in squares
+    )
 
 
 def _results(row: FaultRow) -> int:

@@ -144,3 +144,18 @@ def test_a_loss_that_is_refused_and_one_that_settings_allow_are_told_apart(found
         "lost, and refused by the engine or the file system: ext4 (one write fails with EIO, in the data: 2 of 2).",
         "the last transactions are lost, no more than their settings allow: ext4 (one flush fails with EIO: 2 of 2).",
     ] == [line.text for line in lines]
+
+
+def test_the_cell_that_lost_most_stands_first(found: Overview) -> None:
+    silent, whole = FaultVerdict.LOST_SILENT, FaultVerdict.STOPPED
+    rows = []
+    for row, second in zip(fault_rows(found), (whole, silent), strict=False):
+        tries = tries_of((silent, whole, whole, second, whole, whole))
+        squares = (FaultSquare(FAULTS[0], tuple(each for each in tries if each.fault == FAULTS[0])),)
+        rows.append(replace(row, squares=squares))
+    names = {row.cell.id: f"cell{number}" for number, row in enumerate(rows)}
+    (line,) = answer_lines(rows, names)
+    words = "one write fails with EIO, in the data"
+    assert (
+        f"acknowledged rows are lost silently: cell1 ({words}: 2 of 2); cell0 ({words}: 1 of 2)." == line.text
+    )
