@@ -59,13 +59,23 @@ _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
 class HeadlinePoint:
     """What the headline says of one thing (`Take`, `Not`, …), with the lines to copy; `kind` is how it is coloured.
 
-    `texts` are each in two parts: what a reader looks for, which may be empty, and the rest.
+    `lines` stand in their order, each command behind the words that it is of: what a reader looks for (empty of a command, and where
+    there is nothing of that kind), the rest, and whether it is to be copied.
     """
 
     head: str
     kind: str
-    texts: tuple[tuple[str, str], ...]
-    commands: tuple[str, ...]
+    lines: tuple[tuple[str, str, bool], ...] = ()
+
+    @property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """The words alone, each in its two parts."""
+        return tuple((lead, rest) for lead, rest, copied in self.lines if not copied)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What is to be copied."""
+        return tuple(text for _, text, copied in self.lines if copied)
 
 
 @dataclass(frozen=True)
@@ -235,13 +245,10 @@ def headline_points(lines: Iterable[HeadlineLine]) -> tuple[HeadlinePoint, ...]:
     points: list[HeadlinePoint] = []
     for line in lines:
         if not points or line.head not in ("", points[-1].head):
-            points.append(HeadlinePoint(line.head, _KINDS.get(line.head, ""), (), ()))
+            points.append(HeadlinePoint(line.head, _KINDS.get(line.head, "")))
         last = points[-1]
-        points[-1] = (
-            replace(last, commands=(*last.commands, line.text))
-            if line.copied
-            else replace(last, texts=(*last.texts, (line.lead, line.text.removeprefix(line.lead))))
-        )
+        parts = (line.lead, line.text.removeprefix(line.lead), line.copied)
+        points[-1] = replace(last, lines=(*last.lines, parts))
     return tuple(points)
 
 

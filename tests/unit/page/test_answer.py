@@ -85,6 +85,8 @@ def test_the_first_screen_is_the_headline_of_the_commands(found: Overview, answe
     assert sorted(lines) == sorted(shown)
     assert "Take" == answer.points[0].head
     ((cell, figures), *_) = answer.points[0].texts
+    # A command stands right behind the words that it is of.
+    assert lines == [f"{lead}{rest}" for point in answer.points for lead, rest, _ in point.lines]
     assert ("xfs", True) == (cell.split()[0], "db 2k" in cell)
     assert "tps" in figures
 
