@@ -206,15 +206,15 @@ def search_points(found: Searched) -> tuple[HeadlinePoint, ...]:
     """The answer of a search as the page's headline has it."""
     first, *rest = answer_lines(found)
     kind = "warn" if found.end is None else _SEARCH_KINDS[found.end.ending]
-    points = [HeadlinePoint("Search", kind, ((first, ""),), ())]
+    points = [HeadlinePoint("Search", kind, ((first, "", False),))]
     for line in rest:
         head, blanks, text = line.strip().partition("  ")
         if line.startswith(_BELOW_A_CELL) or not blanks:
             head, text = points[-1].head, line.strip()
         if head.capitalize() == points[-1].head:
-            points[-1] = replace(points[-1], texts=(*points[-1].texts, ("", text.strip())))
+            points[-1] = replace(points[-1], lines=(*points[-1].lines, ("", text.strip(), False)))
         else:
-            points.append(HeadlinePoint(head.capitalize(), "", (("", text.strip()),), ()))
+            points.append(HeadlinePoint(head.capitalize(), "", (("", text.strip(), False),)))
     return tuple(points)
 
 
@@ -223,7 +223,7 @@ def _of_a_search(found: Overview) -> StudyAnswer:
     search = search_of(found)
     if search is None:
         words = "The answer of a search is of all its cells; this page shows some of them, or no figure is there yet."
-        points: tuple[HeadlinePoint, ...] = (HeadlinePoint("Search", "warn", ((words, ""),), ()),)
+        points: tuple[HeadlinePoint, ...] = (HeadlinePoint("Search", "warn", ((words, "", False),)),)
     else:
         points = search_points(search)
     mail = "\n".join(text for point in points for lead, rest in point.texts for text in [f"{lead}{rest}"])
