@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +49,8 @@ ENGINE = 'name = "brickbase"\ncheck_limit = "5 min"\n'
 # The unit tests and other checkouts have programs that sleep, too: these are ours.
 _SLEEPS = f"sleep {10**6 + os.getpid()}"
 _LEFT = f"bedplate-test-own-left-{os.getpid()}"
+# No network: not even a name server.
+_ASKS = "import socket\nsocket.create_connection(('192.0.2.1', 80), 3)\n"
 HONEST = """#!/bin/sh
 echo 'brickbase 1' >&2
 echo begin
@@ -158,11 +160,7 @@ def test_what_a_writer_prints_are_the_marks_and_its_first_word_of_error_the_vers
         ),
         ("#!/bin/sh\necho begin; kill -SEGV $$\n", "was ended by SIGSEGV"),
         ("#!/bin/nothing-of-the-kind\n", "ended with status 127"),
-        # No network: not even a name server.
-        (
-            "#!/usr/bin/env python3\nimport socket\nsocket.create_connection(('192.0.2.1', 80), 3)\n",
-            "Address family not supported",
-        ),
+        (f"#!/usr/bin/env python3\n{_ASKS}", "Address family not supported"),
         ("#!/bin/sh\necho rubbish > /etc/bedplate-test-own\n", "Read-only file system"),
     ],
 )
@@ -189,17 +187,17 @@ def test_what_a_writer_leaves_running_and_lying_about_is_gone(workshop: Workshop
         f"for place in /tmp /var/tmp /dev/shm; do echo here > $place/{_LEFT}; done\n"
         f"setsid {_SLEEPS} >/dev/null 2>&1 &\necho ack 0 1\n"
     )
-    words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_there(path)]
-    assert _SLEEPS.replace(" ", "\0").encode() + b"\0" not in words
+    assert [] == processes_of(_SLEEPS)
     assert not [place for place in ("/tmp", "/var/tmp", "/dev/shm") if Path(place, _LEFT).exists()]
 
 
-def _is_there(path: Path) -> bool:
-    try:
-        path.read_bytes()
-    except OSError:
-        return False
-    return True
+def processes_of(words: str) -> list[str]:
+    """The command lines that have these words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if words in line]
 
 
 def test_a_full_log_ends_the_writer(workshop: Workshop) -> None:
@@ -447,6 +445,21 @@ def test_a_writer_is_timed_on_the_file_system_of_its_cell(bench: Bench) -> None:
             "#!/bin/sh\necho begin\nexec yes hello\n",
             "the writer: expected `begin`, or `ack CLIENT NUMBER`",
         ),
+        ("writer", "#!/bin/sh\necho begin\necho ack 2 1\n", "found 'ack 2 1'"),
+        ("writer", "#!/bin/sh\necho begin\necho ack 0 1\nkill -SEGV $$\n", "was ended by SIGSEGV"),
+        # Room without content: the log of writes stays small, and the disk is what is full.
+        (
+            "writer",
+            "#!/bin/sh\necho begin\nwhile fallocate -l 1M full$((number += 1)); do :; done\nexit 4\n",
+            "the recorded disk is full: a larger image_size gives it room",
+        ),
+        (
+            "writer",
+            f"#!/usr/bin/env python3\nprint('begin', flush=True)\n{_ASKS}",
+            "Address family not supported",
+        ),
+        ("checker", f"#!/bin/sh\nexec {_SLEEPS}\n", "the checker did not end within"),
+        ("checker", "#!/bin/sh\necho all is well\n", "the checker: expected one JSON object"),
     ],
 )
 def test_a_program_that_is_wrong_by_itself_condemns_nothing(
@@ -454,11 +467,34 @@ def test_a_program_that_is_wrong_by_itself_condemns_nothing(
 ) -> None:
     folder = Path(shutil.copytree(EXAMPLES / "toy", bench.base / "engine"))
     (folder / program).write_text(text)
+    if _SLEEPS in text:
+        (folder / "engine.toml").write_text('check_limit = "1 s"\n' + (folder / "engine.toml").read_text())
     request = asked(bench, recorder, engine="toy", settings={}, profiles="lost,ordered", points=4)
     bench.live(replace(request, native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(folder)}))
     (directory,) = (bench.directory / "runs").iterdir()
     run = codec.read(RunRecord, directory / "record.json")
     assert Outcome.FAILED is run.outcome
-    assert said in str(run.reasons[0])
+    assert said in "; ".join(map(str, run.reasons))
     assert not (directory / POINTS_FILE).exists()
     assert [] == bench.left_behind()
+    assert [] == processes_of(_SLEEPS)
+
+
+def test_what_a_writer_forks_away_ends_with_the_recording(bench: Bench, recorder: str) -> None:
+    """It goes on writing to the disk, in a session of its own, after the writer has ended."""
+    folder = Path(shutil.copytree(EXAMPLES / "toy", bench.base / "engine"))
+    (folder / "writer").rename(folder / "honest")
+    (folder / "writer").write_text(
+        "#!/bin/sh\n"
+        f"setsid sh -c 'while :; do echo more >> $1/away; sleep 0.01; done; : {_LEFT}' sh \"$1\" </dev/null >/dev/null 2>&1 &\n"
+        'exec /tmp/engine/honest "$@"\n'
+    )
+    (folder / "writer").chmod(0o755)
+    request = asked(bench, recorder, engine="toy", settings={}, profiles="lost,ordered", points=4)
+    bench.live(replace(request, native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(folder)}))
+    (directory,) = (bench.directory / "runs").iterdir()
+    run = codec.read(RunRecord, directory / "record.json")
+    assert (Outcome.COMPLETED, ()) == (run.outcome, run.reasons)
+    assert PointOutcome.OK == codec.read(RecordingFacts, directory / RECORDING_FILE).whole_log
+    assert [] == bench.left_behind()
+    assert [] == processes_of(_LEFT)

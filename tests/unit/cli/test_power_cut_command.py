@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,6 +175,20 @@ def test_the_study_of_an_engine_does_not_stand_in_the_engines_folder(tmp_path: P
     with pytest.raises(PlanError, match="name another --directory"):
         power_cut.main(words, standalone_mode=False)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", [".", "writer"])
+def test_an_engine_that_others_may_change_is_not_begun_with(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = Path(__file__).resolve().parents[3] / "examples" / "engines" / "toy"
+    engine, cuts = Path(shutil.copytree(toy, tmp_path / "toy")), tmp_path / "cuts"
+    (engine / place).chmod(0o777)
+    cuts.mkdir()
+    monkeypatch.chdir(cuts)
+    with pytest.raises(PlanError, match=r"others may write to .*; take that right away: chmod -R go-w"):
+        power_cut.main(["try", str(engine), "--on", "ext4"], standalone_mode=False)
+    assert not list(cuts.iterdir())
 
 
 def test_the_profiles_of_the_command_are_all_there_are() -> None:
