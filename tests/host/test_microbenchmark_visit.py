@@ -228,6 +228,14 @@ def _words(path: Path) -> bytes:
         return b""
 
 
+def of_sqlite(
+    bench: Bench, runs: tuple[RunSpec, ...], drivers: dict[str, str], **settings: Any
+) -> VisitRequest:
+    asked = request(bench, "", runs, entries=100_000, settings=settings)
+    cell = replace(asked.cell, build=BuildLevels.unbuilt("sqlite"))
+    return replace(asked, cell=cell, dataset=Dataset(WORKLOAD, asked.dataset.levels), native_drivers=drivers)
+
+
 def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) -> None:
     runs = runs_of_tests(
         WORKLOAD, ("fillseqsync", "fillrandbatch", "readseq"), ("cold",), batch=1000, threads=2
@@ -235,12 +243,10 @@ def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) 
     drivers = prepare_drivers([WORKLOAD], ["sqlite"])
     processes = RunSpec("tpcb", WORKLOAD, Levels(kind="write", tests="tpcb", processes=2, duration_s=1.0))
     pragmas = {"journal_mode": "wal", "page_size": 8192, "begin": "immediate", "busy_timeout": 5000}
-    asked = request(bench, "", (*runs, processes), entries=100_000, settings=pragmas)
-    cell = replace(asked.cell, build=BuildLevels.unbuilt("sqlite"))
-    dataset = Dataset(WORKLOAD, asked.dataset.levels)
-    visit = bench.live(replace(asked, cell=cell, dataset=dataset, native_drivers=drivers))
+    visit = bench.live(of_sqlite(bench, (*runs, processes), dict(drivers), **pragmas))
     assert (Outcome.COMPLETED, ()) == (visit.outcome, visit.reasons)
     assert visit.durability is not None
+    assert ("durable", ()) == (visit.durability.volatile_cache, visit.durability.by_runs)
     assert visit.durability.without_waiting is not None
     assert "unsafe" == visit.durability.without_waiting.volatile_cache
     found = documents(bench, visit, 0)
@@ -259,3 +265,24 @@ def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) 
     flushes = [grown(records(bench, visit)[0], test, "device.flushes") for test in found]
     assert 100 <= max(flushes) < 400
     assert min(flushes) < 50
+
+
+def test_commits_that_reach_no_flush_leave_no_class_whatever_the_pragmas_say(bench: Bench) -> None:
+    """As a library that was built without syncs (SQLITE_NO_SYNC): it answers `synchronous = 2`, and syncs nothing."""
+    (source, library, wrapper) = (bench.base / name for name in ("no_sync.c", "no_sync.so", "driver"))
+    source.write_text(
+        "int fsync(int file) { return file - file; } int fdatasync(int file) { return file - file; }"
+    )
+    Commands().run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)])
+    ((name, driver),) = prepare_drivers([WORKLOAD], ["sqlite"]).items()
+    wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={library} exec {driver} "$@"\n')
+    wrapper.chmod(0o755)
+    library.chmod(0o755)
+    runs = runs_of_tests(WORKLOAD, ("fillseqsync", "fillrandbatch"), (), batch=1000, threads=2)
+    visit = bench.live(of_sqlite(bench, runs, {name: str(wrapper)}, journal_mode="wal", synchronous="full"))
+    assert (Outcome.COMPLETED, ()) == (visit.outcome, visit.reasons)
+    assert visit.durability is not None
+    assert ("unknown", "unknown") == (visit.durability.volatile_cache, visit.durability.protected_cache)
+    (reason,) = visit.durability.by_runs
+    assert ("commits-not-waited-for", 100) == (reason.code, reason.values["transactions"])
+    assert "fillseqsync" in str(reason)

@@ -166,7 +166,7 @@ class Commits:
     """What one run committed, and what it may have waited for meanwhile; None is not known.
 
     `transactions` wrote and committed, at `clients` sessions. `flushes` are of data and journal device, `wal_syncs`
-    calls of fsync and fdatasync on the WAL. `settings` are those of a session as the run had them. `unlogged` are the unlogged tables that were
+    calls of fsync and fdatasync on the WAL, of a server that has one. `settings` are those of a session as the run had them. `unlogged` are the unlogged tables that were
     written; `sets_asynchronous` says that a script's text sets synchronous_commit off, `has_temporary` that one makes temporary tables.
     """
 
@@ -265,7 +265,7 @@ def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> Reason 
             return because(
                 "commits-not-waited-for",
                 f"{count:.0f} {name} for {transactions} transactions that wrote, {count / transactions:.2g} each; "
-                f"{clients} client{'s' * (clients > 1)} that wait{'s' * (clients == 1)} for the medium need "
+                f"{clients} client{'s' * (clients > 1)} that wait{'s' * (clients == 1)} for the medium need{'s' * (clients == 1)} "
                 f"{1 / clients:.2g} or more",
                 count=count,
                 transactions=transactions,

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from bedplate.model.engine import EngineModel
     from bedplate.model.filesystem import FilesystemTraits
     from bedplate.model.levels import Levels
-    from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord
+    from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord, Sample
+
+# Facts of a run of a library: of its tests whose commits wait, the one that lacked the most flushes.
+WAITING_TEST, WAITING_COMMITS, WAITING_FLUSHES = "waiting_test", "waiting_commits", "waiting_flushes"
+_FLUSHES = ("device.flushes", "journal_device.flushes")
 
 
 class EngineDurability(Protocol):
@@ -94,16 +98,23 @@ def after_run(
     flush_counts: tuple[FlushCount, ...],
     server_settings: Mapping[str, str],
 ) -> Durability | None:
-    """The class of a visit after one of its runs, whose script and sessions may promise less than the server."""
-    if durability is None or not any(name.startswith("session_") for name in run.facts):
-        return durability
+    """The class of a visit after one of its runs, whose commits may have waited for less than is declared.
+
+    Of a server, whose sessions and scripts may set something else, and of a library, by the flushes that its commits had.
+    """
     facts = run.facts
+    if durability is None:
+        return None
+    if WAITING_COMMITS in facts:
+        return lowered_by(durability, _of_library(run), flush_counts, server_settings)
+    if not any(name.startswith("session_") for name in facts):
+        return durability
     transactions = facts.get("writing_transactions")
     commits = Commits(
         run=run.spec.name,
         clients=int(facts.get("clients") or 1),
         transactions=None if transactions is None else int(transactions),
-        flushes=_grown(run, "device.flushes", "journal_device.flushes"),
+        flushes=None if run.before is None or run.after is None else flushes_between(run.before, run.after),
         wal_syncs=None if "wal_syncs" not in facts else float(facts["wal_syncs"]),
         settings={
             name: str(facts[f"session_{name}"]) for name in SESSION_SETTINGS if f"session_{name}" in facts
@@ -116,11 +127,25 @@ def after_run(
     return lowered_by(durability, commits, flush_counts, server_settings)
 
 
-def _grown(run: RunRecord, name: str, *also: str) -> float | None:
-    """How much a counter grew over the measured window, with those of `also` that there are."""
-    if run.before is None or run.after is None:
+def _of_library(run: RunRecord) -> Commits:
+    """One writer has the database at a time, whoever commits: no two commits share a flush."""
+    return Commits(
+        run=f"{run.spec.name}, {run.facts[WAITING_TEST]}",
+        clients=1,
+        transactions=int(run.facts[WAITING_COMMITS]),
+        flushes=float(run.facts[WAITING_FLUSHES]),
+        wal_syncs=None,
+        settings={},
+    )
+
+
+def flushes_between(before: Sample, after: Sample) -> float | None:
+    """Of the data device and the journal's, where there is one; None where they were not counted."""
+    name, *also = _FLUSHES
+    if name not in before.values or name not in after.values:
         return None
-    before, after = run.before.values, run.after.values
-    if name not in before or name not in after:
-        return None
-    return sum(after[each] - before[each] for each in (name, *also) if each in before and each in after)
+    return sum(
+        after.values[each] - before.values[each]
+        for each in (name, *also)
+        if each in before.values and each in after.values
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,14 +14,24 @@ from bedplate.model.cell import (
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
+    RunSpec,
 )
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
-from bedplate.model.visit import Durability, FlushCount, ReadBack
-from bedplate.visit.declaration import declare, durability_of
+from bedplate.model.visit import Durability, FlushCount, Outcome, ReadBack, RunRecord, Sample
+from bedplate.visit.declaration import (
+    WAITING_COMMITS,
+    WAITING_FLUSHES,
+    WAITING_TEST,
+    after_run,
+    declare,
+    durability_of,
+    flushes_between,
+)
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
+FLUSHING_LOG = (*FLUSHING, FlushCount("data", "logging", 50, 50))
 SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwriting", 50, 0))
 
 
@@ -133,3 +144,42 @@ def test_every_setting_of_the_environment_is_in_force_whether_asked_for_or_not()
         "lmdb.readahead": (False, False),
         "lmdb.preallocation": (None, "none"),
     } == found
+
+
+@pytest.mark.parametrize(
+    ("commits", "flushes", "counts", "expected"),
+    [
+        (1000, 1050.0, FLUSHING_LOG, "durable"),
+        (1000, 20.0, FLUSHING_LOG, "unknown"),
+        # Too few to tell from what others flush.
+        (12, 1.0, FLUSHING_LOG, "durable"),
+        # The file system itself sends none, which is judged already.
+        (1000, 0.0, (*SILENT, FlushCount("data", "logging", 50, 0)), "durable"),
+    ],
+)
+def test_a_library_whose_commits_wait_has_a_flush_for_each(
+    commits: int, flushes: float, counts: tuple[FlushCount, ...], expected: str
+) -> None:
+    facts = {WAITING_TEST: "fillseqsync", WAITING_COMMITS: commits, WAITING_FLUSHES: flushes}
+    run = RunRecord(RunSpec("write", "microbenchmark", Levels()), Outcome.COMPLETED, facts=facts)
+    before = Durability("durable", "durable", "declared")
+    found = after_run(before, run, counts, {})
+    assert found is not None
+    assert (expected, expected) == classes(found)
+    words = (
+        "run write, fillseqsync: 20 flushes of the device for 1000 transactions that wrote, 0.02 each; "
+        "1 client that waits for the medium needs 1 or more"
+    )
+    assert [words] * (expected == "unknown") == list(sentences(found.by_runs))
+    assert before == after_run(before, replace(run, facts={}), counts, {})
+
+
+def test_flushes_of_the_journals_device_count_and_those_that_nobody_counted_are_not_known() -> None:
+    def sample(**values: float) -> Sample:
+        return Sample(0.0, 0.0, "", {name.replace("__", "."): value for name, value in values.items()})
+
+    assert 7 == flushes_between(
+        sample(device__flushes=1, journal_device__flushes=2),
+        sample(device__flushes=4, journal_device__flushes=6),
+    )
+    assert flushes_between(sample(), sample(device__flushes=4)) is None

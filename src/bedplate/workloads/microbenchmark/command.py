@@ -79,11 +79,15 @@ class BenchCall:
 
 @dataclass(frozen=True)
 class BenchDone:
-    """One test that was done: its time, how many operations, and the version of the library that did them."""
+    """One test that was done: its time, how many operations, and the version of the library that did them.
+
+    `commits` are its transactions, 0 of a test that reads.
+    """
 
     seconds: float
     operations: int
     library: str
+    commits: int
 
 
 def read_done(path: Path, call: BenchCall, remedy: Remedy, *, status: int, said: str) -> BenchDone:
@@ -99,7 +103,13 @@ def read_done(path: Path, call: BenchCall, remedy: Remedy, *, status: int, said:
             raise BedplateError(f"{call.test}: the driver was ended by {document['interrupted']}")
         (test,) = document["tests"]
         _verify({**document["options"], **test["settings"]}, call)
-        done = BenchDone(test["elapsed_ns"] / 1e9, test["operations"], str(document["library"]["version"]))
+        timed = test["latency"] or {"of": None}
+        done = BenchDone(
+            test["elapsed_ns"] / 1e9,
+            test["operations"],
+            str(document["library"]["version"]),
+            int(timed["count"]) if timed["of"] == "transaction" else 0,
+        )
     except OSError as error:
         raise BedplateError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:

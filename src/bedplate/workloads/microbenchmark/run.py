@@ -17,6 +17,12 @@ from bedplate.errors import BedplateError
 from bedplate.model.engine import engine_model
 from bedplate.model.visit import TimedItem
 from bedplate.probe.kernel import ProcessProbe
+from bedplate.visit.declaration import (
+    WAITING_COMMITS,
+    WAITING_FLUSHES,
+    WAITING_TEST,
+    flushes_between,
+)
 from bedplate.visit.recording import Recording
 from bedplate.visit.tool_process import ToolProcess
 from bedplate.workloads.microbenchmark.command import BenchCall, read_done
@@ -140,6 +146,21 @@ class _Tests:
         done = read_done(document, call, self._engine.remedy, status=tool.ended.status, said=said)
         self._context.tool_versions[self._engine.library] = done.library
         self._recording.add(TimedItem(TESTS, test, done.seconds, facts={"operations": done.operations}))
+        self._count_flushes(test, done.commits)
+
+    def _count_flushes(self, test: str, commits: int) -> None:
+        """Keep the test that waits for its commits and lacked the most flushes: the class is held against it."""
+        waits = engine_model(self._engine_name).waits_in_test(
+            self._context.engine_settings, synchronous=is_synchronous(test)
+        )
+        counters, facts = self._recording.last_counters, self._recording.facts
+        flushes = flushes_between(counters.before, counters.after)
+        if not commits or not waits or flushes is None:
+            return
+        if WAITING_TEST not in facts or commits - flushes > float(facts[WAITING_COMMITS]) - float(
+            facts[WAITING_FLUSHES]
+        ):
+            facts.update({WAITING_TEST: test, WAITING_COMMITS: commits, WAITING_FLUSHES: flushes})
 
     def _call(self, test: str) -> BenchCall:
         if self._entries is None or self._value_bytes is None:
