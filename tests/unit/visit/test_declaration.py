@@ -160,7 +160,11 @@ def test_every_setting_of_the_environment_is_in_force_whether_asked_for_or_not()
 def test_a_library_whose_commits_wait_has_a_flush_for_each(
     commits: int, flushes: float, counts: tuple[FlushCount, ...], expected: str
 ) -> None:
-    facts = {WAITING_TEST: "fillseqsync", WAITING_COMMITS: commits, WAITING_FLUSHES: flushes}
+    facts: dict[str, str | int | float] = {
+        WAITING_TEST: "fillseqsync",
+        WAITING_COMMITS: commits,
+        WAITING_FLUSHES: flushes,
+    }
     run = RunRecord(RunSpec("write", "microbenchmark", Levels()), Outcome.COMPLETED, facts=facts)
     before = Durability("durable", "durable", "declared")
     found = after_run(before, run, counts, {})
