@@ -180,6 +180,10 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 def _in_use(stable_name: str, holder: str) -> DeviceInUse:
+    if stable_name == IMAGE_FILES:
+        return DeviceInUse(
+            f"{stable_name} is in use by {holder}; wait for it, or stop it: two at once would measure each other"
+        )
     return DeviceInUse(f"{stable_name} is in use by {holder}; wait for it, stop it, or choose another")
 
 
