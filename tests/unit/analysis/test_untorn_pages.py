@@ -338,3 +338,15 @@ def test_pages_that_found_no_room_are_a_finding_with_its_way_out(tmp_path: Path)
     assert () == without_copies(
         cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(other,), declared=OFF)}))
     )
+
+
+def test_where_copies_may_go_comes_before_the_speeds_of_the_same_study(tmp_path: Path) -> None:
+    found = overview(power_cut_study(tmp_path / "study", recipe=replace(RECIPE, repetitions=1)))
+    cell = next(iter(found.cells))
+    run = replace(run_of(tmp_path / "whole"), key=VisitKey(cell, "dataset", 1, 1))
+    changed = replace(found, cells={**found.cells, cell: replace(found.cells[cell], cuts=(run,))})
+    told = headline(changed)
+    assert told.answers
+    heads = [line.head for line in headline_lines(told)]
+    assert "Safe" == heads[0]
+    assert "Take" in heads[1:]
