@@ -15,7 +15,7 @@ from bedplate.host.command import Commands
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
 from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
-from bedplate.model.cell import BuildLevels, Dataset, FilesystemLevels, RunSpec
+from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     LATE_US,
@@ -68,7 +68,7 @@ def request(bench: Bench, drivers: dict[str, str], filesystem: FilesystemLevels)
     )
     return replace(
         asked,
-        cell=replace(asked.cell, build=BuildLevels.unbuilt("lmdb")),
+        cell=replace(asked.cell, build=BuildLevels.unbuilt("lmdb"), cluster=ClusterLevels()),
         build=None,
         dataset=Dataset("power_cut", dataset),
         runs=(RunSpec("power-cut", "power_cut", levels),),

@@ -41,6 +41,7 @@ _RECORD_LOST, _RECORD_SAMPLE = 2, 9
 _HEAD = struct.Struct("=IHH")
 _SAMPLE = struct.Struct("=QI")
 _HEAD_AT, _TAIL_AT = 1024, 1032
+_ASKS = 'rwbs ~ "*F*"'
 _RING_BYTES = 2 * 1024 * 1024
 _LOOK_EVERY_S = 0.1
 _END_LIMIT_S = 30.0
@@ -48,7 +49,7 @@ _END_LIMIT_S = 30.0
 
 @dataclass(frozen=True)
 class FlushRequest:
-    """One that asks for the medium, when it came (`is_done` false) or was done; `flags` are blktrace's letters, such as `FWFS`.
+    """One that asks for the medium, when it came (`is_done` false), or was done without data; `flags` are blktrace's letters, such as `FWFS`.
 
     `device` is major << 20 | minor; sectors have 512 bytes.
     """
@@ -59,6 +60,11 @@ class FlushRequest:
     sector: int
     sectors: int
     is_done: bool
+
+    @property
+    def is_sync(self) -> bool:
+        """Whether somebody waits for a flush and for nothing else: it has no data, and is not the flush itself."""
+        return not self.sectors and "W" in self.flags and (self.is_done or self.flushes_before)
 
     @property
     def flushes_before(self) -> bool:
@@ -95,12 +101,11 @@ class RequestTrace:
         asked = " || ".join(f"dev == {device}" for device in self.devices)
         with ExitStack() as undo:
             for point, is_done in self._points:
+                # One that is done has lost the letter where the kernel did its flush; without data it is a sync, or a flush itself.
+                condition = f"({asked}) && {'nr_sector == 0' if is_done else _ASKS}"
                 for processor in processors():
-                    self._rings.append(
-                        undo.enter_context(
-                            _Ring(point, processor, f'({asked}) && rwbs ~ "*F*"', is_done=is_done)
-                        )
-                    )
+                    ring = _Ring(point, processor, condition, is_done=is_done)
+                    self._rings.append(undo.enter_context(ring))
             self._undo = undo.pop_all()
         self._reader.start()
         return self

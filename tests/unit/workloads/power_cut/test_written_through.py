@@ -39,7 +39,7 @@ def found(path: Path, entries: Sequence[Written], requests: Sequence[FlushReques
 
 # A commit of a journal: what came before it is flushed, its record goes through, and the kernel flushes once more.
 COMMIT = [wrote(1, 1), flushed(3), wrote(9, 4), flushed(5)]
-ASKED = [asked(2, "FWFS", 9, 1), asked(5.5, "FWFS", 9, 1, done=True)]
+ASKED = [asked(2, "FWFS", 9, 1), asked(5.5, "WS", 9, 0, done=True)]
 
 
 def test_a_flush_that_was_sent_for_want_of_fua_is_none(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_a_flush_that_a_sync_waits_for_as_well_stays(tmp_path: Path, began: floa
     requests = [
         ASKED[0],
         asked(began, "FWS"),
-        asked(ended, "FWS", done=True),
+        asked(ended, "WS", done=True),
         ASKED[1],
         asked(9.5, "FWS"),
-        asked(9.6, "FWS", done=True),
+        asked(9.6, "WS", done=True),
     ]
     requests.sort(key=lambda each: each.time_ns)
     assert WrittenThrough(frozenset({2}), frozenset()) == found(tmp_path, COMMIT, requests)
@@ -62,10 +62,10 @@ def test_a_flush_that_a_sync_waits_for_as_well_stays(tmp_path: Path, began: floa
 
 def test_a_flush_before_the_next_write_stays_though_one_behind_the_last_goes_too(tmp_path: Path) -> None:
     entries = [*COMMIT, wrote(1, 6), flushed(8), wrote(10, 9), flushed(10)]
-    requests = [*ASKED, asked(7, "FWFS", 10, 1), asked(10.5, "FWFS", 10, 1, done=True)]
+    requests = [*ASKED, asked(7, "FWFS", 10, 1), asked(10.5, "WS", 10, 0, done=True)]
     assert WrittenThrough(frozenset({2, 6}), frozenset({3, 7})) == found(tmp_path, entries, requests)
     # Asked for before the flush of the last one came: nobody can tell whom that was for.
-    early = [ASKED[0], asked(4.5, "FWFS", 10, 1), ASKED[1], asked(10.5, "FWFS", 10, 1, done=True)]
+    early = [ASKED[0], asked(4.5, "FWFS", 10, 1), ASKED[1], asked(10.5, "WS", 10, 0, done=True)]
     assert WrittenThrough(frozenset({2, 6}), frozenset({7})) == found(tmp_path, entries, early)
 
 
@@ -75,7 +75,27 @@ def test_where_it_is_not_certain_a_flush_stays(tmp_path: Path) -> None:
     assert not found(tmp_path, COMMIT, [asked(2, "FWFS", 700, 1), ASKED[1]]).needless
     assert WrittenThrough(frozenset(), frozenset()) == found(tmp_path, COMMIT, [])
     # Flushes outside of the time in which requests were looked at.
-    assert not found(tmp_path, COMMIT, [ASKED[0], asked(4.9, "FWFS", 9, 1, done=True)]).needless
+    assert not found(tmp_path, COMMIT, [ASKED[0], asked(4.9, "WS", 9, 0, done=True)]).needless
+
+
+def test_a_flush_itself_is_nobody_who_waits(tmp_path: Path) -> None:
+    own = [asked(2.5, "FF", done=True), asked(5.2, "FF", done=True)]
+    requests = sorted([*ASKED, *own], key=lambda each: each.time_ns)
+    assert WrittenThrough(frozenset({2}), frozenset({3})) == found(tmp_path, COMMIT, requests)
+
+
+def test_a_write_of_the_first_sector_is_not_taken_for_the_end_of_a_sync(tmp_path: Path) -> None:
+    """It is done at 4.6 ms, and the sync, which its words do not tell it from, at 5.2 ms."""
+    entries = [wrote(0, 1), flushed(3), wrote(9, 4), flushed(5)]
+    requests = [
+        asked(0.5, "WFS", 0, 1),
+        asked(2, "FWFS", 9, 1),
+        asked(4.5, "FWS"),
+        asked(4.6, "WS", done=True),
+        asked(5.2, "WS", done=True),
+        asked(5.5, "WS", 9, 0, done=True),
+    ]
+    assert not found(tmp_path, entries, requests).needless
 
 
 def test_each_device_has_requests_of_its_own(tmp_path: Path) -> None:
@@ -105,6 +125,13 @@ def test_the_log_is_then_that_of_a_device_with_fua(tmp_path: Path) -> None:
     with read_log(beside) as log:
         cut = window(log, CutPoint(0, 5, Profile.LOST, Placement.UNIFORM, 1), 10**6)
         assert (2, {2}) == (cut.volatile_writes, {piece.entry for piece in cut.kept})
+
+
+def test_syncs_are_told_from_flushes_and_from_writes() -> None:
+    assert asked(1, "FWS").is_sync
+    assert asked(1, "WS", done=True).is_sync
+    others = (asked(1, "FWFS", 9, 1), asked(1, "FF", done=True), asked(1, "FF"), asked(1, "WS"))
+    assert not any(each.is_sync for each in others)
 
 
 def test_letters_of_requests_are_understood() -> None:

@@ -111,13 +111,19 @@ def _of_device(log: Log, device: int, requests: Sequence[FlushRequest]) -> tuple
     return writes, needless
 
 
-def _syncs(requests: Iterable[FlushRequest]) -> Iterable[tuple[int, int]]:
+def _syncs(requests: Sequence[FlushRequest]) -> Iterable[tuple[int, int]]:
     """When each sync began to wait for a flush, and when it had waited; they are done in the order in which they came."""
-    empty = [each for each in requests if each.flushes_before and not each.sectors and each.flags[1:2] == "W"]
-    done = iter([each.time_ns for each in empty if each.is_done])
-    for each in empty:
-        if not each.is_done:
-            yield each.time_ns, next((time for time in done if time >= each.time_ns), _FOREVER_NS)
+    done = [each.time_ns for each in requests if each.is_done and each.is_sync and not each.sector]
+    # A write of the first sector is done in the same words: then each sync may have waited for one more.
+    begins_device = any(each.sectors and not each.sector for each in requests if not each.is_done)
+    place = 0
+    for each in requests:
+        if each.is_done or not each.is_sync:
+            continue
+        place = bisect_left(done, each.time_ns, place)
+        end = place + begins_device
+        yield each.time_ns, done[end] if end < len(done) else _FOREVER_NS
+        place += 1
 
 
 def _merged(waits: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
