@@ -63,7 +63,8 @@ def _disks() -> list[Path]:
 
 
 def _blocks() -> list[Path]:
-    return sorted(Path("/sys/block").glob("nvme*n1"))
+    """Without the paths to them (nvme0c0n1), which are no devices of anybody's."""
+    return sorted(disk for disk in Path("/sys/block").glob("nvme*n1") if (disk / "dev").exists())
 
 
 def _tried(disk: Path, mkfs: tuple[str, ...], library: Path) -> dict[str, Any]:
