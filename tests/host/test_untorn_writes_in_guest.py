@@ -160,7 +160,8 @@ def test_xfs_says_what_it_hands_to_the_device_and_what_it_copies(lines: Mapping[
 
 def test_without_such_a_promise_only_what_can_copy_takes_a_page(lines: Mapping[str, Line]) -> None:
     line = lines["plain"]
-    assert 0 == line["queue_unit_bytes"]
+    # One block, which NVMe has any disk write whole.
+    assert SECTOR_BYTES == line["queue_unit_bytes"]
     for name in ("ext4", "ext4 bigalloc", "xfs without reflink"):
         assert ("EOPNOTSUPP", 0, {"EOPNOTSUPP": 16}) == tuple(
             line[name][each] for each in ("probe", "atomic", "refused")
