@@ -54,8 +54,8 @@ def test_writes_that_go_through_are_told_from_those_that_a_sync_follows(place: P
         with request_trace(
             [device_number(node)], place / "tracefs", ledger=ledger, commands=Commands()
         ) as trace:
-            _write(node, os.O_DSYNC, first=0)
-            _write(node, 0, first=WRITES)
+            _write(node, os.O_DSYNC, first=1)
+            _write(node, 0, first=1 + WRITES)
         recorder.seal()
         log_at = recorder.log
         with read_log(log_at) as log:
@@ -66,7 +66,7 @@ def test_writes_that_go_through_are_told_from_those_that_a_sync_follows(place: P
         with read_log(log_at) as log:
             found = list(log.flags)[before:]
             through = [log.offsets[index] for index in range(len(log)) if log.flags[index] & FUA]
-        assert [BLOCK * number for number in range(WRITES)] == through
+        assert [BLOCK * number for number in range(1, 1 + WRITES)] == through
         assert WRITES == plain.count(FLUSH) - found.count(FLUSH)
         # What a sync was to bring to the medium is followed by its flush as before.
         assert plain[-2 * WRITES :] == found[-2 * WRITES :]

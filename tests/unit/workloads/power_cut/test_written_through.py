@@ -96,6 +96,16 @@ def test_a_write_of_the_first_sector_is_not_taken_for_the_end_of_a_sync(tmp_path
         asked(5.5, "WS", 9, 0, done=True),
     ]
     assert not found(tmp_path, entries, requests).needless
+    # Later syncs are as any others.
+    later = [wrote(11, 20), flushed(21), wrote(12, 23), flushed(24)]
+    more = [
+        asked(20.5, "FWS"),
+        asked(21.5, "WS", done=True),
+        asked(22, "WFS", 12, 1),
+        asked(24.5, "WS", 12, 0, done=True),
+    ]
+    more = [*more, asked(30, "FWS"), asked(31, "WS", done=True)]
+    assert frozenset({7}) == found(tmp_path, [*entries, *later], [*requests, *more]).needless
 
 
 def test_each_device_has_requests_of_its_own(tmp_path: Path) -> None:

@@ -114,16 +114,24 @@ def _of_device(log: Log, device: int, requests: Sequence[FlushRequest]) -> tuple
 def _syncs(requests: Sequence[FlushRequest]) -> Iterable[tuple[int, int]]:
     """When each sync began to wait for a flush, and when it had waited; they are done in the order in which they came."""
     done = [each.time_ns for each in requests if each.is_done and each.is_sync and not each.sector]
-    # A write of the first sector is done in the same words: then each sync may have waited for one more.
-    begins_device = any(each.sectors and not each.sector for each in requests if not each.is_done)
+    # A write of the first sector is done in the same words: who waited meanwhile may have waited for one more.
+    alike = [each.time_ns for each in requests if each.sectors and not each.sector and not each.is_done]
     place = 0
     for each in requests:
         if each.is_done or not each.is_sync:
             continue
         place = bisect_left(done, each.time_ns, place)
-        end = place + begins_device
+        end = place + any(_is_beside(each.time_ns, first, done, place) for first in alike)
         yield each.time_ns, done[end] if end < len(done) else _FOREVER_NS
         place += 1
+
+
+def _is_beside(began_ns: int, first_ns: int, done: Sequence[int], place: int) -> bool:
+    """Whether a sync that began then, and ended at that place or later, was under way with a request of that time, which is done once."""
+    if place < len(done) and done[place] < first_ns:
+        return False
+    last = bisect_left(done, first_ns) + 1
+    return last >= len(done) or began_ns <= done[last]
 
 
 def _merged(waits: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
