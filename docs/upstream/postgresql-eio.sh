@@ -1,38 +1,31 @@
 #!/bin/sh
-# Without page images one write-back that fails takes acknowledged rows: PostgreSQL stops, recovers, and the pages never reach the disk.
+# Without page images one write-back that fails once takes acknowledged rows: PostgreSQL stops, recovers, and the page never reaches the disk.
 #
-#     postgresql-eio.sh PGBIN FOLDER FILESYSTEM FULL_PAGE_WRITES
+#     postgresql-eio.sh RECORDER PGBIN FOLDER FILESYSTEM FULL_PAGE_WRITES
 #
-# Needs root, PostgreSQL's programs in PGBIN, dmsetup, and a kernel with dm-flakey: it fails writes of the table's blocks with EIO during
-# one CHECKPOINT, and no others. FOLDER is new, with 1 GB of room. FILESYSTEM is ext4 or xfs. No bedplate.
+# RECORDER is bedplate's drivers/power_cut_recorder.c, compiled; it is used for nothing but a disk that fails one write. Any device that fails
+# one write of a given range on demand will do. FOLDER is new, on a tmpfs with 2 GB of room. FILESYSTEM is ext4 or xfs. Needs root.
 set -eu
-PATH=$1:$PATH folder=$2 filesystem=$3 images=$4
+recorder=$1 PATH=$2:$PATH folder=$3 filesystem=$4 images=$5
 mkdir -m 755 "$folder"
 cd "$folder"
-mkdir -m 755 mounted
+mkdir -m 755 recorder mounted
 mkdir -m 777 socket
-truncate -s 1G image
-loop=$(losetup --find --show image)
-sectors=$(blockdev --getsz "$loop")
-name=postgresql-eio-$$
+"$recorder" --directory "$folder" --mount "$folder/recorder" --disk-bytes 1073741824 --log-limit-bytes 536870912 --parent $$ > said 2>&1 &
+until [ -e recorder/disk ]; do sleep 0.2; done
+device=$(losetup --find --show --direct-io=on recorder/disk)
 as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
 finish() {
     $as pg_ctl -D mounted/db -m immediate stop > stopped 2>&1 || true
     umount mounted || true
-    dmsetup remove "$name"
-    losetup --detach "$loop"
+    losetup --detach "$device"
+    umount recorder
     cd / && rm -r "$folder"
 }
-start() { $as pg_ctl -w -t 600 -D "$folder/mounted/db" -l "$folder/mounted/log" start > started; }
-ask() { psql -X -q -A -t -h "$folder/socket" -U nobody -d postgres -c "$1"; }
-# Without a flush of what is dirty: that is to be written through the new table.
-table() { dmsetup reload "$name" "$1" && dmsetup suspend --noflush --nolockfs "$name" && dmsetup resume "$name"; }
-
-echo "0 $sectors linear $loop 0" > sound
-dmsetup create "$name" sound
-dmsetup mknodes "$name"
 trap finish EXIT
-device=/dev/mapper/$name
+start() { $as pg_ctl -w -t 300 -D "$folder/mounted/db" -l "$folder/mounted/log" start > started; }
+ask() { psql -X -q -A -t -h "$folder/socket" -U nobody -d postgres -c "$1"; }
+
 "mkfs.$filesystem" -q "$device" > made 2>&1
 mount "$device" mounted
 mkdir mounted/db && chmod 700 mounted/db && touch mounted/log && chown nobody:nogroup mounted/db mounted/log
@@ -50,20 +43,15 @@ start
 ask "CREATE TABLE t (id int, v int) WITH (fillfactor = 40); INSERT INTO t SELECT i, 0 FROM generate_series(1, 20000) AS i"
 ask "VACUUM t"
 ask "CHECKPOINT"
-file=mounted/db/$(ask "SELECT pg_relation_filepath('t')")
+table=mounted/db/$(ask "SELECT pg_relation_filepath('t')")
 sync -f mounted
-# Writes of the table's blocks fail, reads do not; the rest of the disk is as it was.
-filefrag -e -b512 "$file" | awk '$1 ~ /^[0-9]+:$/ { gsub(/[.:]/, " "); print $4, $6 }' | sort -n |
-    awk -v loop="$loop" -v end="$sectors" '
-        $1 > at { print at + 0, $1 - at, "linear", loop, at + 0 }
-        { print $1, $2, "flakey", loop, $1, 0, 3600, 1, "error_writes"; at = $1 + $2 }
-        END { if (at < end) print at, end - at, "linear", loop, at }' > failing
+ranges=$(filefrag -e -b1 "$table" | awk '$1 ~ /^[0-9]+:$/ { gsub(/[.:]/, " "); print $4 "+" $6 }' | tr '\n' ' ')
 ask "UPDATE t SET v = 1 WHERE id <= 10000"
 # Hint bits are set, and are not to write a page again later.
 [ "$(ask "SELECT count(*) FROM t WHERE v = 1")" = 10000 ]
-table failing
+printf 'write eio 1 0 %s' "$ranges" > order
+dd if=order of=recorder/fault bs=128k conv=notrunc,nocreat status=none
 ask "CHECKPOINT" > checkpoint 2>&1 && said="succeeded" || said="failed"
-table sound
 until ask "SELECT 1" > back 2>&1; do sleep 0.5; done
 ask "CHECKPOINT"
 $as pg_ctl -D mounted/db -m fast stop > stopped
