@@ -57,5 +57,8 @@ def test_the_answer_is_the_search_and_no_advice(browser: Browser, report: Path) 
         expect(answer.locator("dt").first).to_have_text("Search")
         expect(answer).to_contain_text("This one: xfs")
         expect(answer).not_to_contain_text("What to choose")
-        expect(found.page.locator("main")).to_contain_text("A search chose which cells to visit")
+        expect(answer).to_contain_text("Matters")
+        for chapter in ("comparison", "picture", "time"):
+            marks = found.page.locator(f"#{chapter} > .marks")
+            expect(marks).to_contain_text("A search chose which cells to visit")
         assert [] == found.complaints

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 CHOICES = 6
 _KINDS = {"Take": "good", "Safe": "good", "Not": "bad", "Open": "warn", "But": "warn", "More": "more"}
 _SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
+# The column of heads is narrow.
+_SEARCH_HEADS = {"mattered": "matters"}
 # What makes a cell stands below its name.
 _BELOW_A_CELL = "    "
 _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
@@ -209,12 +211,13 @@ def search_points(found: Searched) -> tuple[HeadlinePoint, ...]:
     points = [HeadlinePoint("Search", kind, ((first, "", False),))]
     for line in rest:
         head, blanks, text = line.strip().partition("  ")
+        head = _SEARCH_HEADS.get(head, head).capitalize()
         if line.startswith(_BELOW_A_CELL) or not blanks:
             head, text = points[-1].head, line.strip()
-        if head.capitalize() == points[-1].head:
+        if head == points[-1].head:
             points[-1] = replace(points[-1], lines=(*points[-1].lines, ("", text.strip(), False)))
         else:
-            points.append(HeadlinePoint(head.capitalize(), "", (("", text.strip(), False),)))
+            points.append(HeadlinePoint(head, "", (("", text.strip(), False),)))
     return tuple(points)
 
 

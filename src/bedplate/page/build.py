@@ -26,7 +26,7 @@ from bedplate.page.document import page_document
 from bedplate.page.effects_view import effects_view, page_effects
 from bedplate.page.machines_view import machines_view
 from bedplate.page.packed_data import PackedData
-from bedplate.page.search_view import search_sections, searches_document
+from bedplate.page.search_view import chosen_sentence, search_sections, searches_document
 from bedplate.page.static import page_shell
 from bedplate.page.workload_page import PLACES, workload_pages
 
@@ -112,6 +112,7 @@ def build_report(
         claims=claims_view(judged),
         machines=machines_view(found),
         searches=search_sections(found, study_names(found)),
+        chosen_cells=chosen_sentence(found, study_names(found)),
         **{
             name: told
             for own in workload_pages()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.analysis.comparison.sentences import ratio_words
 from bedplate.analysis.factors import level_text, short_name
 from bedplate.analysis.rounding import rounded
+from bedplate.analysis.search.marks import search_marks
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.search.sentences import chance_words, name, progress_words
@@ -90,6 +91,20 @@ class SearchSection:
     leader: str
     proof: tuple[ProofRow, ...]
     left_out: tuple[str, ...]
+
+
+def chosen_sentence(overviews: Sequence[Overview], names: Sequence[str]) -> str:
+    """What stands above figures of studies whose cells a search chose, with their names where others are beside them; empty without one."""
+    told = [
+        (name, words)
+        for name, found in zip(names, overviews, strict=True)
+        for words in search_marks(found.study)
+    ]
+    if not told:
+        return ""
+    if len(overviews) == 1:
+        return f"{capital(told[0][1])}."
+    return " ".join(f"{name}: {words}." for name, words in told)
 
 
 def search_sections(overviews: Sequence[Overview], names: Sequence[str]) -> tuple[SearchSection, ...]:

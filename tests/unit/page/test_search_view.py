@@ -77,6 +77,9 @@ def test_a_page_of_a_search_answers_with_it_and_shows_no_effects_of_means(
     data = json.loads(page.scripts[0])
     assert data["mails"][0].startswith("This one: xfs")
     assert [] == data["effects"]
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    # Above the means, the pictures of them and the courses.
+    assert 3 == text.count('<ul class="marks"><li>A search chose which cells to visit')
 
 
 def test_a_search_that_has_not_ended_says_where_it_is(tmp_path: Path) -> None:
