@@ -43,7 +43,13 @@ class TimeBudget(click.ParamType[float]):
     shell_complete=metric_names,
     help="the figure whose best cell is looked for (docs/METHOD.md)",
 )
-@click.option("--run", "of_run", metavar="RUN", help="the run that it is a figure of, by its name")
+@click.option(
+    "--run",
+    "runs",
+    metavar="RUN",
+    multiple=True,
+    help="the run that it is a figure of, by its name; given again, the best cell of each run and what it comes to in the others",
+)
 @click.option(
     "--durable",
     type=click.Choice(["volatile", "protected", "bounded", "measured", "any"]),
@@ -67,7 +73,7 @@ def search(
     *,
     study: Path,
     best: str | None,
-    of_run: str | None,
+    runs: tuple[str, ...],
     durable: str | None,
     budget: float | None,
     not_worse: tuple[str, ...],
@@ -87,7 +93,7 @@ def search(
     from bedplate.campaign.search_question import SearchAsked  # noqa: PLC0415
     from bedplate.cli.running import consent  # noqa: PLC0415
 
-    asked = SearchAsked(best, (of_run,) if of_run else (), durable, budget, tuple(map(_not_worse, not_worse)))
+    asked = SearchAsked(best, tuple(dict.fromkeys(runs)), durable, budget, tuple(map(_not_worse, not_worse)))
     outcome = searching.search(
         plan,
         study,

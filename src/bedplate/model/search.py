@@ -68,6 +68,8 @@ class SearchedBlock:
     """0 in the search, k in the k-th proof"""
     leader: str | None = None
     """id of the cell that a proof is about; null in the search"""
+    stage: int = 0
+    """which of the runs it was decided for, from 0 in the order asked; a later run's search begins where an earlier one's ended"""
 
 
 @dataclass(frozen=True)

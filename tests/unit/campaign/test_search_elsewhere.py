@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.planted_executor import PlantedExecutor, PlantedNodes
-from tests.support.studies.search_lab import CELLS, SearchLab, best_of, search_lab, truth
+from tests.support.studies.search_lab import BEST, CELLS, SearchLab, best_of, search_lab, truth
 
+from bedplate.analysis.search.answer import answer_lines
+from bedplate.analysis.search.front import beside_each_other
+from bedplate.analysis.search.searched import stages
 from bedplate.campaign import searching, start
 from bedplate.campaign.search_question import SearchAsked
 from bedplate.plan.fleet_order import blocks_of
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from bedplate.analysis.search.searched import Searched
+    from bedplate.model.cell import Cell, RunSpec
 
 # LMDB needs no build; the drivers of its visits are never started here.
 WITH_CUTS = """
@@ -132,3 +137,58 @@ def test_in_guests_the_visits_of_a_block_share_a_boot(lab: SearchLab) -> None:
     boots = {(visit.boot, visit.repetition) for visit in visits}
     # Six visits are fewer than a boot holds: each repetition has one, which no other repetition has.
     assert len(boots) == len({boot for boot, _ in boots}) == len({repetition for _, repetition in boots})
+
+
+TWO_JOBS = CELLS + '[[workload.job]]\njob = "sequential-scan"\nsize = "64 MB"\n'
+
+
+def of_two(cell: Cell, run: RunSpec) -> Mapping[str, float]:
+    """XFS is the fastest in the one run, Btrfs in the other."""
+    speed = truth(cell, run)[BEST]
+    return {BEST: speed * 4.0 if run.name == "sequential-scan" and cell.filesystem.type == "btrfs" else speed}
+
+
+def test_several_runs_give_a_front_and_no_sum(lab: SearchLab) -> None:
+    lab.plan.write_text(TWO_JOBS)
+    lab.play(PlantedExecutor(of_two), replace(lab.asked, runs=("wal-append", "sequential-scan")))
+    found = lab.read()
+    first, second = stages(found.overview)
+    assert (0, 1) == (first.stage, second.stage)
+    assert ["xfs", "btrfs"] == [best_of(each).filesystem.type for each in (first, second)]
+    # What the first run found tells the second's model, and its proof takes the first one's cell along.
+    assert first.end is not None
+    proof = second.end.proof if second.end else None
+    assert proof is not None
+    assert first.end.cells[0] in proof.rivals
+    said = "\n".join(answer_lines(found))
+    assert "front        2 cells" in said
+    for run in ("wal-append", "sequential-scan"):
+        assert f"\n{run}:\n" in f"\n{said}\n"
+        comparison = beside_each_other(
+            (first, second),
+            first if run == "wal-append" else second,
+            first.end.cells[0],
+            (second.end or first.end).cells[0],
+        )
+        assert comparison.estimate is not None
+        assert (comparison.estimate > 1) is (run == "sequential-scan")
+    assert found.spent_s == pytest.approx(60.0 * len(found.overview.study.visits), rel=0.02)
+
+
+def test_one_cell_that_is_the_best_in_every_run_is_the_front(lab: SearchLab) -> None:
+    lab.plan.write_text(TWO_JOBS)
+    lab.play(PlantedExecutor(truth), replace(lab.asked, runs=("wal-append", "sequential-scan")))
+    assert any("one cell: xfs" in line for line in answer_lines(lab.read()))
+
+
+@pytest.mark.parametrize("after", [8, 25, 30])
+def test_stopped_in_either_run_it_goes_on(tmp_path: Path, lab: SearchLab, after: int) -> None:
+    lab.plan.write_text(TWO_JOBS)
+    asked = replace(lab.asked, runs=("wal-append", "sequential-scan"))
+    with contextlib.suppress(KeyboardInterrupt):
+        lab.play(PlantedExecutor(of_two, stop_after=after), asked)
+    lab.play(PlantedExecutor(of_two), SearchAsked())
+    order = lab.order()
+    lab.study = tmp_path / "whole"
+    lab.play(PlantedExecutor(of_two), asked)
+    assert lab.order() == order

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.comparison.sentences import figure_words
 from bedplate.analysis.factors import level_text, short_name
 from bedplate.analysis.headline.set_up import set_up, settings_words
+from bedplate.analysis.search.front import front_lines
 from bedplate.analysis.search.matters import factors_that_matter
+from bedplate.analysis.search.searched import stages
 from bedplate.analysis.search.sentences import chance_words, end_words, name, progress_words, time_words
 from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
@@ -33,17 +35,30 @@ _HOUR_S = 3600.0
 def answer_lines(found: Searched) -> tuple[str, ...]:
     """All of it; where the search goes on still, where it is."""
     end = found.end
-    if end is None:
+    if end is None or not (found.is_at_the_last_run or not end.cells):
         return (progress_words(found),)
+    every = stages(found.overview)
     return (
-        end_words(found, end),
-        *(line for number in end.cells for line in _cell_lines(found, number)),
-        *_proof_lines(found, end),
-        *_matter_lines(found),
+        *(line for each in every for line in _stage_lines(each)),
+        *front_lines(every),
         *_left_out_lines(found),
         f"  time         {time_words(found)}, {len(found.tried)} visits of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
         *(f"  more time    {line}" for line in more_time(found, end)),
     )
+
+
+def _stage_lines(found: Searched) -> Iterator[str]:
+    """What was found of one run."""
+    end = found.end
+    if end is None:
+        return
+    if len(found.record.runs) > 1:
+        yield f"{found.run[1]}:"
+    yield end_words(found, end)
+    for number in end.cells:
+        yield from _cell_lines(found, number)
+    yield from _proof_lines(found, end)
+    yield from _matter_lines(found)
 
 
 def _cell_lines(found: Searched, number: int) -> Iterator[str]:

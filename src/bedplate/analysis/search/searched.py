@@ -98,6 +98,8 @@ class Searched:
     """A search as its study has it. Cells are named by their ids; numbers are those of the model.
 
     `tried` are the visits of whole blocks and of one that is under way. `pending` says how many visits of the last blocks have not ended.
+    `stage` is the number of the run that it is about. Visits of other stages tell this one's model what they found, and take none of its
+    time. `taken` are seconds by block, of all.
     """
 
     overview: Overview
@@ -106,6 +108,8 @@ class Searched:
     question: SearchQuestion
     tried: tuple[Tried, ...]
     pending: int
+    taken: Mapping[int, float]
+    stage: int = 0
 
     @property
     def metric(self) -> Metric:
@@ -115,12 +119,12 @@ class Searched:
     @property
     def run(self) -> tuple[str, str]:
         """Dataset and name of the run that it is a figure of."""
-        return self.record.dataset, self.record.runs[0]
+        return self.record.dataset, self.record.runs[self.stage]
 
     @cached_property
     def spent_s(self) -> float:
         """Seconds of all visits, with canaries, power cuts and builds."""
-        return self.entrants.overhead_s + sum(each.seconds for each in self.tried)
+        return self.entrants.overhead_s + sum(self.taken.values())
 
     @property
     def budget_s(self) -> float:
@@ -222,7 +226,7 @@ class Searched:
                     block=number,
                     proof=blocks[number].proof,
                     cells=blocks[number].cells,
-                    spent_s=sum(each.seconds for each in so_far),
+                    spent_s=sum(taken for block, taken in self.taken.items() if block <= number),
                     leader=self.id_of(best.leader),
                     chance=best.chance,
                     best={self.id_of(at): float(share) for at, share in enumerate(best.best) if share > 0},
@@ -249,6 +253,11 @@ class Searched:
             best=0.0 if self.lead is None else float(self.lead.best[number]),
             closed=closed or self._why_shut(number, own),
         )
+
+    @property
+    def is_at_the_last_run(self) -> bool:
+        """Whether no other run's search follows."""
+        return self.stage + 1 == len(self.record.runs)
 
     @property
     def _proofs(self) -> int:
@@ -295,8 +304,9 @@ class Searched:
 
 
 def searched(found: Overview) -> Searched | None:
-    """What a study's search came to; None of a study that is no search."""
-    return found.once(_searched)
+    """What a study's search came to, of several runs the one that it is at; None of a study that is no search."""
+    begun = stages(found)
+    return begun[-1] if begun else None
 
 
 def search_of(found: Overview) -> Searched | None:
@@ -304,45 +314,75 @@ def search_of(found: Overview) -> Searched | None:
     return None if found.selection is not None or not found.measurements else searched(found)
 
 
-def _searched(found: Overview) -> Searched | None:
+def stages(found: Overview) -> tuple[Searched, ...]:
+    """A search for each run that it came to, in the order asked: a later one begins when the one before has ended. Empty of a study that is none."""
+    return found.once(_stages)
+
+
+def _stages(found: Overview) -> tuple[Searched, ...]:
     record = found.study.search
     if record is None:
-        return None
+        return ()
     of_cells = entrants(found, record)
-    tried, pending = _tried(found, record, of_cells)
     reserve = record.cut_seconds if record.cut_dataset is not None else 0.0
-    left = record.budget_s * record.at_once - of_cells.overhead_s - reserve
-    question = question_of(record, found.study.schedule.seed, of_cells.numbers, budget_s=max(left, 1e-9))
-    return Searched(found, record, of_cells, question, tried, pending)
+    whole = record.budget_s * record.at_once - of_cells.overhead_s - reserve
+    share = whole / len(record.runs)
+    made: list[Searched] = []
+    for stage in range(len(record.runs)):
+        tried, pending, taken = _tried(found, record, of_cells, stage)
+        # What an earlier run did not need is a later one's.
+        earlier = sum(taken.get(block.number, 0.0) for block in record.blocks if block.stage < stage)
+        left = whole - earlier - share * (len(record.runs) - 1 - stage)
+        question = question_of(
+            record,
+            found.study.schedule.seed,
+            of_cells.numbers,
+            budget_s=max(left, 1e-9),
+            beside=tuple(dict.fromkeys(each.end.cells[0] for each in made if each.end)),
+        )
+        made.append(Searched(found, record, of_cells, question, tried, pending, taken, stage))
+        is_last = stage + 1 == len(record.runs)
+        if is_last or made[-1].end is None or not made[-1].end.cells:
+            break
+    return tuple(made)
 
 
 def question_of(
-    record: SearchRecord, seed: int, numbers: Mapping[str, int], *, budget_s: float
+    record: SearchRecord,
+    seed: int,
+    numbers: Mapping[str, int],
+    *,
+    budget_s: float,
+    beside: tuple[int, ...] = (),
 ) -> SearchQuestion:
     """The question as the statistics take it; ValueError for a figure that has no best."""
     baseline = None if record.baseline is None else numbers[record.baseline]
     others = tuple((METRICS[each.metric], each.share) for each in record.not_worse)
-    return SearchQuestion(METRICS[record.best], budget_s, seed, baseline, record.margin, others)
+    return SearchQuestion(METRICS[record.best], budget_s, seed, baseline, record.margin, others, beside)
 
 
-def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[tuple[Tried, ...], int]:
-    """Every attempt at a visit of the blocks, and how many visits have none."""
+def _tried(
+    found: Overview, record: SearchRecord, of_cells: Entrants, stage: int
+) -> tuple[tuple[Tried, ...], int, dict[int, float]]:
+    """Every attempt at a visit of the blocks, how many visits have none, and the seconds of each block."""
     attempts: defaultdict[tuple[str, int], list[tuple[int, float, bool]]] = defaultdict(list)
     for visit in found.study.visits:
         key, one = visit.record.key, visit.record
         if key.dataset == record.dataset and not key.canary:
-            taken = one.whole_seconds or one.seconds
-            attempts[key.cell, key.repetition].append((key.attempt, taken, one.outcome is Outcome.FAILED))
+            took = one.whole_seconds or one.seconds
+            attempts[key.cell, key.repetition].append((key.attempt, took, one.outcome is Outcome.FAILED))
     measured = {
         (m.cell, m.repetition): m
         for cell in of_cells.cells
-        for m in found.of(cell, (record.dataset, record.runs[0]))
+        for m in found.of(cell, (record.dataset, record.runs[stage]))
     }
     metrics = (record.best, *(each.metric for each in record.not_worse))
     made: list[Tried] = []
+    taken: defaultdict[int, float] = defaultdict(float)
     pending = 0
     for block in record.blocks:
-        leader = None if block.leader is None else of_cells.number(block.leader)
+        is_own = block.stage == stage
+        leader = None if block.leader is None or not is_own else of_cells.number(block.leader)
         for cell in block.cells:
             place = (cell, block.number + 1)
             number = of_cells.number(cell)
@@ -355,6 +395,7 @@ def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[t
                     continue
                 own = [(1, 0.0, False)]
             for at, (_, seconds, failed) in enumerate(own):
+                taken[block.number] += seconds
                 value, *others = (
                     _value(last, each) if at == len(own) - 1 and last is not None else None
                     for each in metrics
@@ -364,14 +405,14 @@ def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[t
                         block.number,
                         number,
                         value,
-                        seconds,
-                        proof=block.proof,
+                        seconds if is_own else 0.0,
+                        proof=block.proof if is_own else 0,
                         failed=failed,
                         leads=number == leader,
                         others=tuple(others),
                     )
                 )
-    return tuple(in_order(made)), pending
+    return tuple(in_order(made)), pending, dict(taken)
 
 
 def _value(m: Measurement, metric: str) -> float | None:

@@ -20,16 +20,21 @@ def time_words(found: Searched) -> str:
 
 def progress_words(found: Searched) -> str:
     """Where it is, in one line."""
-    end = found.end
+    end, of = found.end, run_words(found)
     if end is not None:
-        return f"search: {end.ending}; {time_words(found)}"
+        return f"search: {end.ending}{of}; {time_words(found)}"
     best = found.lead
     if best is None:
-        return f"search: no figure yet; {time_words(found)}"
+        return f"search: no figure yet{of}; {time_words(found)}"
     return (
-        f"search: {name(found, best.leader)} leads, within {percent(found.question.margin)} of the best with a chance of "
+        f"search: {name(found, best.leader)} leads{of}, within {percent(found.question.margin)} of the best with a chance of "
         f"{chance_words(best.chance)}; {time_words(found)}"
     )
+
+
+def run_words(found: Searched) -> str:
+    """` in read-write`, where several runs are searched for."""
+    return f" in {found.run[1]}" if len(found.record.runs) > 1 else ""
 
 
 def progress_lines(found: Searched) -> tuple[str, ...]:
@@ -53,6 +58,7 @@ def progress_document(found: Searched) -> dict[str, Any]:
     return {
         "best": found.record.best,
         "runs": list(found.record.runs),
+        "run": found.run[1],
         "budget_s": found.budget_s,
         "spent_s": found.spent_s,
         "blocks": len(found.record.blocks),

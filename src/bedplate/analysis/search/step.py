@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search.entrants import first_space
-from bedplate.analysis.search.searched import question_of, searched
+from bedplate.analysis.search.searched import question_of, searched, stages
 from bedplate.analysis.search.sentences import progress_words
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.search import SearchedBlock, SearchStep
@@ -49,21 +49,22 @@ def next_step(study: Path) -> SearchStep:
     if after is None:
         return SearchStep(words, found.spent_s)
     if isinstance(after, SearchEnd):
-        return SearchStep(words, found.spent_s, cuts=_cuts(found, after), names_a_cell=bool(after.cells))
+        return SearchStep(words, found.spent_s, cuts=_cuts(found), names_a_cell=bool(after.cells))
     blocks = tuple(
         SearchedBlock(
             block.block,
             tuple(found.id_of(number) for number in block.cells),
             block.proof,
             None if block.leader is None else found.id_of(block.leader),
+            found.stage,
         )
         for block in after
     )
     return SearchStep(words, found.spent_s, blocks)
 
 
-def _cuts(found: Searched, end: SearchEnd) -> tuple[str, ...]:
-    """The cells that the end names in which no power was cut yet, the first of them first, as far as the budget goes."""
+def _cuts(found: Searched) -> tuple[str, ...]:
+    """The cells that the ends name in which no power was cut yet, the first of them first, as far as the budget goes."""
     record = found.record
     if record.cut_dataset is None or record.extended is not None:
         return ()
@@ -72,8 +73,8 @@ def _cuts(found: Searched, end: SearchEnd) -> tuple[str, ...]:
         for visit in found.overview.study.schedule.visits
         if visit.dataset_id == record.cut_dataset
     }
-    named = [found.id_of(number) for number in end.cells]
-    due = [cell for cell in named if cell not in asked]
+    named = [each.id_of(number) for each in stages(found.overview) if each.end for number in each.end.cells]
+    due = [cell for cell in dict.fromkeys(named) if cell not in asked]
     left = found.budget_s - found.spent_s
     # For the first one time was kept back.
     room = max(int(left // record.cut_seconds), int(not asked)) if record.cut_seconds else len(due)
@@ -82,7 +83,13 @@ def _cuts(found: Searched, end: SearchEnd) -> tuple[str, ...]:
 
 def _refuse_a_figure_that_no_run_has(found: Searched) -> None:
     """A whole search would pass before anybody is told."""
-    runs = [m for cell in found.entrants.cells for m in found.overview.of(cell, found.run)]
+    for name in found.record.runs:
+        _refuse_a_figure_that_a_run_lacks(found, name)
+
+
+def _refuse_a_figure_that_a_run_lacks(found: Searched, name: str) -> None:
+    run = (found.record.dataset, name)
+    runs = [m for cell in found.entrants.cells for m in found.overview.of(cell, run)]
     completed = [m for m in runs if m.outcome is Outcome.COMPLETED]
     metrics = (found.record.best, *(each.metric for each in found.record.not_worse))
     having = sorted({name for m in completed for name in m.by_metric})
@@ -90,7 +97,7 @@ def _refuse_a_figure_that_no_run_has(found: Searched) -> None:
         if completed and metric not in having:
             hint = did_you_mean(metric, having, otherwise=f"they have {', '.join(having) or 'no figures'}")
             raise StudyError(
-                f"the {len(completed)} runs of {found.run[1]} so far have no {metric}; {hint}",
+                f"the {len(completed)} runs of {name} so far have no {metric}; {hint}",
                 "begin another study with --best of these",
             )
 

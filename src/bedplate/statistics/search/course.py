@@ -210,7 +210,8 @@ class _Course:
         likely = [int(each) for each in np.argsort(-self.found.best, kind="stable") if self.allowed[each]]
         more = [each for each in likely if each not in {leader, *rivals}]
         rivals += more[: max(RIVALS_MIN - len(rivals), 0)]
-        beside = [baseline] if baseline is not None and self.allowed[baseline] else []
+        named = (*((baseline,) if baseline is not None else ()), *self.question.beside)
+        beside = [each for each in named if self.allowed[each]]
         left = self.question.budget_s - self.spent
         while True:
             cells = list(dict.fromkeys((leader, *rivals, *beside)))

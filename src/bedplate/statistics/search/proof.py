@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class SearchQuestion:
     """The figure that is best (compared as a ratio), the budget in seconds, the seed, and the number of the plan's baseline.
 
-    `not_worse` are further figures, each with the share by which the best cell may be worse than the baseline in it. ValueError for a figure that has no better direction or is no ratio, and for a budget or margin that is none.
+    `beside` are cells that take part in every proof. `not_worse` are further figures, each with the share by which the best cell may be worse than the baseline in it. ValueError for a figure that has no better direction or is no ratio, and for a budget or margin that is none.
     """
 
     metric: Metric
@@ -35,6 +35,7 @@ class SearchQuestion:
     baseline: int | None = None
     margin: float = MARGIN
     not_worse: tuple[tuple[Metric, float], ...] = ()
+    beside: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """See the class."""
