@@ -159,7 +159,7 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     repetitions = found.overview.study.schedule.repetitions
     whole = repetitions * sum(found.entrants.space.seconds) / found.record.at_once
     factorial = (
-        f"all cells in {repetitions} repetitions, about {format_duration(whole)} less what was visited: "
+        f"all cells in {repetitions} repetition{'s' * (repetitions > 1)}, about {format_duration(whole)} less what was visited: "
         f"`bedplate extend {study} --repetitions {repetitions}`"
     )
     if found.record.extended is not None:
