@@ -45,7 +45,7 @@ def _representative(found: Overview, cell: str) -> VisitRecord | None:
         if visit.record.key.cell == cell and not visit.record.key.canary
     ]
     completed = [record for record in records if record.outcome is Outcome.COMPLETED]
-    return max(completed or records, key=lambda record: record.started_wall_s, default=None)
+    return max(completed or records, key=lambda record: record.started_wall_s or 0.0, default=None)
 
 
 def _row(item: ReadBack) -> Row:

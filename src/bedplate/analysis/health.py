@@ -63,7 +63,8 @@ class StudyHealth:
     """What a study says of itself over time, and of its runs.
 
     `completed` counts runs, `suspect` those of them that a rule speaks against, `unknown` those without the evidence
-    that it takes; `visits` those that were made.
+    that it takes; `visits` those that were made. `drawn`: the order of the visits was drawn by bedplate. In one of somebody's own
+    the repetitions of a cell follow each other, so that a trend within cells says nothing of the whole.
     """
 
     series: tuple[StudySeries, ...]
@@ -71,12 +72,13 @@ class StudyHealth:
     suspect: int
     visits: int
     unknown: int = 0
+    drawn: bool = True
 
     def sentences(self, runs: Iterable[Run] | None = None) -> tuple[str, ...]:
         """What is to be told beside the figures of these runs, of all where none are named; empty where all is well."""
         named = None if runs is None else set(runs)
         chosen = [one for one in self.series if named is None or one.is_canary or one.run in named]
-        found = [self._changed(one) for one in chosen if one.changed]
+        found = [self._changed(one) for one in chosen if one.changed and self.drawn]
         if found and not any(one.is_canary and one.changed for one in chosen):
             canaries = [one.drift.values for one in chosen if one.is_canary]
             seen = (
@@ -139,6 +141,7 @@ def study_health(found: Overview) -> StudyHealth:
         suspect=sum(m.validity is Validity.SUSPECT for m in completed),
         unknown=sum(m.validity is Validity.UNKNOWN for m in completed),
         visits=len(places),
+        drawn=not found.study.facts.is_imported,
     )
 
 

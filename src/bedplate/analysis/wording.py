@@ -18,6 +18,7 @@ from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
+from bedplate.study.records import IMPORTED
 from bedplate.units import format_size, percent
 
 if TYPE_CHECKING:
@@ -286,16 +287,26 @@ def counted(summary: Summary) -> str:
     return ", ".join(words)
 
 
+# In place of the command that would add repetitions.
+NO_MORE_THAN_ITS_SOURCE = "the study was imported, and has what its source has."
+
+
+def _how_to_get_more(study: str, executor: str, asked: int) -> str:
+    """The command that adds repetitions; only the local executor needs root here."""
+    if executor == IMPORTED:
+        return f"There are no more: {NO_MORE_THAN_ITS_SOURCE}"
+    sudo = "sudo " if executor == "local" else ""
+    return f"`{sudo}./bedplate extend {study} --repetitions {asked}` adds repetitions to this study."
+
+
 def repetitions_sentence(
     repetitions: int, *, study: str = "STUDY", executor: str = "local", has_speeds: bool = True
 ) -> str:
-    """What this many repetitions can and cannot tell, and how to get more; only the local executor needs root here.
+    """What this many repetitions can and cannot tell, and how to get more.
 
     Without speeds there are counted cases, whose shares have exact intervals from the first repetition on.
     """
-    sudo = "sudo " if executor == "local" else ""
-    asked = 5 if has_speeds else repetitions + 1
-    more = f"`{sudo}./bedplate extend {study} --repetitions {asked}` adds repetitions to this study."
+    more = _how_to_get_more(study, executor, 5 if has_speeds else repetitions + 1)
     if repetitions == 0:
         return "Nothing has been measured yet."
     if not has_speeds:

@@ -25,7 +25,7 @@ from bedplate.study.records import StudyFacts
 from bedplate.study.schedule import recorded_expansion
 from bedplate.study.search import read_order
 from bedplate.study.stored import scheduled_place
-from bedplate.study.version import require_known_format
+from bedplate.study.version import refuse_imported, require_known_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -141,6 +141,7 @@ def begun_study(study: Path) -> BegunStudy:
     """What a study was begun with, read before anybody holds it; StudyError if it is of another format."""
     layout = StudyLayout(study)
     require_known_format(layout)
+    refuse_imported(layout)
     record, search = read_order(layout)
     visited = dict.fromkeys(visit.cell_id for visit in record.visits if not visit.canary)
     # A search keeps the cells that it did not come to as well.
@@ -207,6 +208,7 @@ def kept_plan(study: Path) -> ReadPlan:
     """The plan that a study keeps; StudyError if it is damaged."""
     layout = StudyLayout(study)
     require_known_format(layout)
+    refuse_imported(layout)
     directory = layout.plan_files if layout.plan_files.is_dir() else layout.directory
     text = codec.read_text(layout.plan)
     defaults = codec.read(StudyFacts, layout.facts).defaults

@@ -15,6 +15,7 @@ from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
 from bedplate.cli.completion import METRIC_NAME, completed, completion, metric_names
 from bedplate.cli.documents.examples import add_examples
+from bedplate.cli.importing import import_results
 from bedplate.cli.inspecting import inspect
 from bedplate.cli.judging import advise, claims, compare, effects
 from bedplate.cli.options import (
@@ -272,7 +273,7 @@ for _command in (compare, effects, advise, claims):
     program.add_command(_command)
 
 
-for _command in (summary, report, index, export):
+for _command in (summary, report, index, export, import_results):
     program.add_command(_command)
 program.add_command(power_cut)
 

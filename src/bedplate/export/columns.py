@@ -76,7 +76,10 @@ RUN_COLUMNS: Mapping[str, ExportColumn] = {
         Boolean,
         "true where the processors were emulated (QEMU's TCG): the speed is the emulator's. In every table that names a cell",
     ),
-    "executor": ExportColumn(String, "who ran the visit: `local`, `qemu`, `slurm`; empty before it"),
+    "executor": ExportColumn(
+        String,
+        "who ran the visit: `local`, `qemu`, `slurm`; `imported` where others made it; empty before it",
+    ),
     "kernel": ExportColumn(String, "release of the kernel that the visit ran under"),
     "accelerator": ExportColumn(String, "`kvm` or `tcg` in a guest, else empty"),
     "boot_id": ExportColumn(String, "which boot of the kernel; visits of one boot of a guest share it"),

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import digest
+from bedplate.units import format_size
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Facts of a machine, read without root where that is possible."""
+class StoredMachine:
+    """The machine of a study; of an imported one as far as its source says."""
 
     hostname: str
     """name of the machine"""
@@ -22,12 +23,12 @@ class Machine:
     """`uname -m`"""
     cpu_model: str
     """as the processor calls itself"""
-    cpu_count: int
-    """processors online"""
-    memory_bytes: int
-    """memory of the machine"""
-    page_size_bytes: int
-    """page of the kernel"""
+    cpu_count: int | None
+    """processors online; null where an imported study's source does not say"""
+    memory_bytes: int | None
+    """memory of the machine; null as above"""
+    page_size_bytes: int | None
+    """page of the kernel; null as above"""
     filesystems: tuple[str, ...]
     """types that the kernel has or can load"""
     cgroup_version: int | None
@@ -46,6 +47,22 @@ class Machine:
     """kernel settings that figures depend on"""
 
     @property
+    def cpus_words(self) -> str:
+        """`Intel …, 8 CPUs`."""
+        count = "an unknown number of" if self.cpu_count is None else self.cpu_count
+        return f"{self.cpu_model}, {count} CPUs"
+
+    @property
+    def memory_words(self) -> str:
+        """`16 GiB`; `unknown` where a source does not say."""
+        return _size(self.memory_bytes)
+
+    @property
+    def page_words(self) -> str:
+        """The same of a page of the kernel."""
+        return _size(self.page_size_bytes)
+
+    @property
     def identity(self) -> str:
         """Digest of what must not change within a study; the kernel is compared apart."""
         return digest(
@@ -54,7 +71,20 @@ class Machine:
                 "cpu_model": self.cpu_model,
                 "cpu_count": self.cpu_count,
                 # Firmware and kernels reserve differing slivers; a DIMM more or less is a change.
-                "memory_gib": round(self.memory_bytes / 2**30),
+                "memory_gib": None if self.memory_bytes is None else round(self.memory_bytes / 2**30),
                 "page_size_bytes": self.page_size_bytes,
             }
         )
+
+
+@dataclass(frozen=True)
+class Machine(StoredMachine):
+    """Facts of a machine, read without root where that is possible."""
+
+    cpu_count: int
+    memory_bytes: int
+    page_size_bytes: int
+
+
+def _size(size_bytes: int | None) -> str:
+    return "unknown" if size_bytes is None else format_size(size_bytes)

@@ -355,14 +355,14 @@ class VisitRecord:
     """why not completed"""
     failed_step: str | None
     """step at which it stopped"""
-    started_wall_s: float
-    """Unix time"""
+    started_wall_s: float | None
+    """Unix time; null where an imported study's source does not say"""
     seconds: float
     """how long its own steps took"""
     boot_id: str
     """which boot"""
     executor: str
-    """`local`, `qemu`, `slurm`"""
+    """`local`, `qemu`, `slurm`; `imported` where others made the visit"""
     comparisons: tuple[ReadBack, ...] = ()
     """each asked option and what was read back"""
     effective_digest: str | None = None

@@ -17,6 +17,7 @@ from bedplate import __version__
 from bedplate.analysis.claims.file import load_claims
 from bedplate.analysis.claims.judged import judge_claims
 from bedplate.analysis.comparison.compared import study_names
+from bedplate.analysis.comparison.origins import require_one_origin
 from bedplate.analysis.selected import selected_overviews
 from bedplate.analysis.wording import capital
 from bedplate.errors import PlanError
@@ -86,12 +87,13 @@ def build_report(
     """Write the report of the studies to `output`, whole or not at all; its folder is made if need be.
 
     `cells` are filters of cells, `claims` files of claims to judge. PlanError without a study, for a filter that selects
-    nothing or a file of claims that is wrong, StudyError where a study is damaged.
+    nothing, a file of claims that is wrong, or imported studies beside measured ones; StudyError where a study is damaged.
     """
     if not studies:
         raise PlanError("a report needs at least one study: bedplate report STUDY -o report.html")
     files = load_claims(claims)
     found = selected_overviews(studies, cells)
+    require_one_origin(found)
     judged = judge_claims(found, files)
     effects = [page_effects(each) for each in found]
     packed_data = PackedData()

@@ -40,9 +40,8 @@ def page_effects(found: Overview) -> StudyEffects:
         having = {name for cell in found.cells for m in found.of(cell, run) for name in m.metrics}
         first = default_metric(found, run, having)
         wanted = [first] if first else []
-        wanted += [
-            objective.metric.name for objective in objectives_of(found, run) if len(objective.parts) == 1
-        ]
+        # By the stored metric: space has another name, also where a run has the database's size alone.
+        wanted += [each.parts[0] for each in objectives_of(found, run) if len(each.parts) == 1]
         names |= dict.fromkeys(name for name in wanted if METRICS[name].scale is Scale.RATIO)
     has_effects = names and not is_chosen(found.study)
     return study_effects(found, metrics=tuple(names)) if has_effects else StudyEffects(found, ())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.overview import Overview
     from bedplate.model.fleet import NodeFacts
-    from bedplate.model.machine import Machine
+    from bedplate.model.machine import StoredMachine
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def machines_view(overviews: Sequence[Overview]) -> MachinesView:
 @dataclass(frozen=True)
 class _Column:
     names: list[str]
-    machine: Machine
+    machine: StoredMachine
     facts: Mapping[str, str]
 
     @property
@@ -115,13 +115,13 @@ def _facts(machines: Sequence[Mapping[str, str]], *, by_name: bool = False) -> t
     )
 
 
-def _of(machine: Machine) -> tuple[tuple[str, str], ...]:
+def _of(machine: StoredMachine) -> tuple[tuple[str, str], ...]:
     return (
         ("Host", machine.hostname),
         ("Distribution", machine.distribution),
         ("Kernel", f"{machine.kernel_release} ({machine.architecture})"),
-        ("CPU", f"{machine.cpu_model}, {machine.cpu_count} CPUs"),
-        ("Memory", f"{format_size(machine.memory_bytes)}, pages of {format_size(machine.page_size_bytes)}"),
+        ("CPU", machine.cpus_words),
+        ("Memory", f"{machine.memory_words}, pages of {machine.page_words}"),
         ("Virtualisation", machine.virtualisation or "none found"),
         ("File systems", ", ".join(machine.filesystems)),
         (

@@ -37,14 +37,13 @@ from bedplate.model.reason import sentences
 from bedplate.model.template import filled
 from bedplate.page.chapters import chapters_of, own_sections
 from bedplate.statistics.summary import SummaryKey
-from bedplate.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.model.figure import Metric
-    from bedplate.model.machine import Machine
+    from bedplate.model.machine import StoredMachine
     from bedplate.statistics.summary import Summary
 
 _MARK_WORDS = {
@@ -297,11 +296,10 @@ def _place(found: Overview) -> str:
     )
 
 
-def _machine_words(machine: Machine, kernel: str) -> str:
+def _machine_words(machine: StoredMachine, kernel: str) -> str:
     virtual = f", virtualised ({machine.virtualisation})" if machine.virtualisation else ""
     return (
-        f"{machine.cpu_model}, {machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
-        f"{kernel}, {machine.distribution}"
+        f"{machine.cpus_words}, {machine.memory_words} of memory{virtual}, {kernel}, {machine.distribution}"
     )
 
 

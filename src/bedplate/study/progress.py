@@ -139,7 +139,8 @@ def read_progress(directory: Path) -> Progress:
         unfinished=None if unfinished is None else str(unfinished.relative_to(layout.visits)),
         measured_s=measured_s,
         visits_s=visits_s,
-        measured_share=measured_s / visits_s if visits_s else None,
+        # Nobody recorded the phases of what others made.
+        measured_share=measured_s / visits_s if visits_s and not facts.is_imported else None,
         seconds_left=left * visits_s / len(records) if records else None,
         emulated=any(record.emulated for record in records),
         steps=_mean_steps(records),

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.plan import Pruned, ScheduledVisit
 
+# Where the runs of a study come from. What others published was neither watched nor set up by bedplate.
+MEASURED, IMPORTED = "measured", "imported"
+
 
 @dataclass(frozen=True)
 class HistoryEntry:
@@ -50,13 +53,20 @@ class StudyFacts:
     history: tuple[HistoryEntry, ...]
     """what was done to the study, oldest first"""
     executor: str = "local"
-    """who runs the visits: `local`, `qemu`, `slurm`; where the plan says `auto`, the one that the study was begun with"""
+    """who runs the visits: `local`, `qemu`, `slurm`; `imported` where others made them; where the plan says `auto`, the one that the study was begun with"""
     defaults: int = 1
     """version of the table of defaults that the plan is read with: 1, where it is missing, gives a client program
     two threads; 2 one for each client"""
     checksums: Mapping[str, FileChecksum] = field(default_factory=dict)
     """the other files at the top (`plan.toml`, `plan/`, `machine.json`, `schedule.json`), by their path, as they
     were when the study was made or last extended; empty in older studies"""
+    origin: str = MEASURED
+    """`measured`, or `imported` where `bedplate import` made it of runs that others published; missing in older studies"""
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether others made its runs."""
+        return self.origin == IMPORTED
 
 
 @dataclass(frozen=True)

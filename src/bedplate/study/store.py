@@ -20,18 +20,18 @@ from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
 from bedplate.study.checksums import top_checksums, write_checksums
 from bedplate.study.layout import UNFINISHED, StudyLayout
-from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
+from bedplate.study.records import MEASURED, HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.schedule import read_schedule, schedule_record
 from bedplate.study.search import read_order
 from bedplate.study.stored import read_visit, visits_by_place
-from bedplate.study.version import require_known_format
+from bedplate.study.version import refuse_imported, require_known_format
 from bedplate.study.writer import take_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from bedplate.model.machine import Machine
+    from bedplate.model.machine import StoredMachine
     from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
     from bedplate.model.search import SearchRecord
     from bedplate.study.stored import Due, Place
@@ -76,29 +76,19 @@ class StudyStore:
         plan: Plan,
         plan_text: str,
         plan_files: Mapping[str, str],
-        machine: Machine,
+        machine: StoredMachine,
         expansion: Expansion,
         schedule: Schedule,
         executor: str = "local",
         machine_identity: str | None = None,
         search: SearchRecord | None = None,
+        origin: str = MEASURED,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else.
 
         `machine_identity` stands in place of the machine's own where several machines are measured. With `search` it is one.
         """
-        refuse_unless_new(directory)
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StudyError(f"{directory} cannot be made: {error.strerror}") from error
-        store = cls(directory)
-        try:
-            # Another start may have made one here before it let go of the lock.
-            refuse_unless_new(directory)
-        except StudyError:
-            store.close()
-            raise
+        store = cls._held_new(directory)
         layout = store.layout
         now = _now()
         codec.write(layout.machine, machine)
@@ -135,15 +125,34 @@ class StudyStore:
                 checksums=top_checksums(
                     {str(path.relative_to(directory)): path.read_bytes() for path in written}
                 ),
+                origin=origin,
             ),
         )
         _sync(directory)
         return store
 
     @classmethod
+    def _held_new(cls, directory: Path) -> StudyStore:
+        """The directory of a new study, made and held."""
+        refuse_unless_new(directory)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"{directory} cannot be made: {error.strerror}") from error
+        store = cls(directory)
+        try:
+            # Another start may have made one here before it let go of the lock.
+            refuse_unless_new(directory)
+        except StudyError:
+            store.close()
+            raise
+        return store
+
+    @classmethod
     def open(cls, directory: Path) -> StudyStore:
-        """An existing study; StudyError if there is none, or one of another format."""
+        """An existing study; StudyError if there is none, one of another format, or an imported one."""
         require_known_format(StudyLayout(directory))
+        refuse_imported(StudyLayout(directory))
         return cls(directory)
 
     @property

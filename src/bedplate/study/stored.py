@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures, as_defined_now
-from bedplate.model.machine import Machine
+from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import as_named_today
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
@@ -43,6 +43,7 @@ _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
 VISIT_FILE = "visit.json"
 # Beside run.json; they are small, and tables of power cuts and plans of queries are made from them.
 _READ_TOO = (POINTS_FILE, RECORDING_FILE, "plans.json")
+_IMPORTED_MARK = "imported: others made these runs, in an order of their own and unwatched by bedplate; figures are those of the source"
 # Named at once beside figures; `bedplate status` names all.
 _NAMED = 3
 
@@ -100,7 +101,7 @@ class Study:
 
     directory: Path
     facts: StudyFacts
-    machine: Machine
+    machine: StoredMachine
     plan_text: str
     schedule: StudySchedule
     visits: tuple[StoredVisit, ...]
@@ -111,10 +112,11 @@ class Study:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Sentences that stand beside every figure where something on the disk is not what it was."""
+        """Sentences that stand beside every figure: that others made it, that something on the disk is not what it was."""
         aside = [reason for each in self.set_aside for reason in each.reasons]
         remarks = [remark for visit in self.visits for remark in visit.remarks]
         return (
+            *((_IMPORTED_MARK,) if self.facts.is_imported else ()),
             *_mark("files of the study itself are not what they were", list(self.changed)),
             *_mark(f"{_visits(len(self.set_aside))} on the disk and not used", aside),
             *_mark("files that no figure is made from are not what they were", remarks),
@@ -143,7 +145,7 @@ def read_study(path: Path) -> Study:
     return Study(
         directory=path,
         facts=facts,
-        machine=codec.read(Machine, layout.machine),
+        machine=codec.read(StoredMachine, layout.machine),
         plan_text=codec.read_text(layout.plan),
         schedule=schedule,
         visits=tuple(visits),

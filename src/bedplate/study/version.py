@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.reason import because
 from bedplate.model.visit import KNOWN_FORMATS
+from bedplate.study.records import StudyFacts
 
 if TYPE_CHECKING:
     from bedplate.study.layout import StudyLayout
 
+# Of a call that would run visits of a study whose visits others made.
+IMPORTED_STUDY = "imported-study"
 KNOWN_WORDS = " or ".join(map(str, KNOWN_FORMATS))
 
 
@@ -25,4 +29,16 @@ def require_known_format(layout: StudyLayout) -> None:
         raise StudyError(
             f"{layout.directory} is of format {found!r:.40}, this bedplate knows {KNOWN_WORDS}; "
             "use the bedplate that made it"
+        )
+
+
+def refuse_imported(layout: StudyLayout) -> None:
+    """StudyError where the study was imported: nothing of it can be run here, nor be added to it."""
+    if codec.read(StudyFacts, layout.facts).is_imported:
+        raise StudyError(
+            because(
+                IMPORTED_STUDY,
+                f"{layout.directory} was imported: others made its runs, and none is added; "
+                "run a plan into a directory of its own",
+            )
         )

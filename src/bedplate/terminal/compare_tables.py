@@ -16,6 +16,7 @@ from bedplate.analysis.wording import (
     CAN_TELL,
     IDENTICAL,
     LEFT_OUT,
+    NO_MORE_THAN_ITS_SOURCE,
     NONE_CAN_TELL,
     SIDES,
     STOPPED,
@@ -161,11 +162,11 @@ def _without_interval(found: ComparisonAnswer) -> str:
     if most >= REPETITIONS_MIN:
         return words
     study = found.overviews[0].study
+    lacking = f"{words} A verdict needs {REPETITIONS_MIN} repetitions and there {'is' if most == 1 else 'are'} {most}"
+    if study.facts.is_imported:
+        return f"{lacking}: {NO_MORE_THAN_ITS_SOURCE}"
     sudo = "sudo " if study.facts.executor == "local" else ""
-    return (
-        f"{words} A verdict needs {REPETITIONS_MIN} repetitions and there {'is' if most == 1 else 'are'} {most}: "
-        f"`{sudo}./bedplate extend {study.directory} --repetitions 5` adds them."
-    )
+    return f"{lacking}: `{sudo}./bedplate extend {study.directory} --repetitions 5` adds them."
 
 
 def _source(found: ComparisonAnswer, each: Compared) -> str:

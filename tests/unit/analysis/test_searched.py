@@ -102,7 +102,7 @@ def test_the_same_records_in_any_order_give_the_same_next_block(tmp_path: Path) 
 
 def test_while_visits_of_a_block_are_due_nothing_follows(tmp_path: Path) -> None:
     study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
-    last = max(study.visits, key=lambda visit: visit.record.started_wall_s)
+    last = max(study.visits, key=lambda visit: visit.record.started_wall_s or 0.0)
     found = read_of(replace(study, visits=tuple(each for each in study.visits if each is not last)))
     assert (1, None, None) == (found.pending, found.after, found.end)
     assert found.lead is not None

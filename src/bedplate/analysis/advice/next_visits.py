@@ -47,13 +47,14 @@ class NextVisits:
 
 
 def next_visits(found: Advised, contest: Contest) -> NextVisits | None:
-    """None below two cells, without a believed figure or a visit's time, and for a figure that is no ratio."""
+    """None of an imported study, below two cells, without a believed figure or a visit's time, and for a figure that is no ratio."""
     overview, objective = found.overview, contest.objectives[0]
     metric = objective.metric
     cells = _distinct(overview, (*contest.cells, *contest.left_out))
     seconds = _visit_seconds(overview, cells, contest.run[0])
     if (
-        len(cells) < 2
+        overview.study.facts.is_imported
+        or len(cells) < 2
         or seconds is None
         or metric.scale is not Scale.RATIO
         or metric.better is Better.NEITHER

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.cell_filter import STUDY, Candidate, Selection, select
 from bedplate.analysis.comparison.accepted import accepting
 from bedplate.analysis.comparison.matching import Matched, matched
+from bedplate.analysis.comparison.origins import require_one_origin
 from bedplate.analysis.comparison.surroundings import surroundings_between
 from bedplate.analysis.default_metric import default_metric
 from bedplate.analysis.factors import DEFAULT, TYPE, factor_levels
@@ -138,7 +139,11 @@ class ComparisonAnswer:
 
 
 def answer(overviews: Sequence[Overview], question: ComparisonQuestion) -> ComparisonAnswer:
-    """Compare what the question names; PlanError where it names nothing that is there, or no two cells match."""
+    """Compare what the question names.
+
+    PlanError where it names nothing that is there, no two cells match, or imported studies stand beside measured ones.
+    """
+    require_one_origin(overviews)
     overviews = accepting(overviews, question.accepted)
     candidates = candidates_of(overviews)
     baseline, contender = (select(text, candidates) for text in (question.baseline, question.contender))

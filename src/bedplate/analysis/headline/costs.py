@@ -66,8 +66,10 @@ def next_steps(
 ) -> tuple[NextStep, ...]:
     """What would help, the most useful first; empty where every question is answered and nothing failed.
 
-    `classes` are the durability classes of the cells.
+    `classes` are the durability classes of the cells. To an imported study nothing is added.
     """
+    if found.study.facts.is_imported:
+        return ()
     steps = [
         *_missing(found),
         *(step for answer in answers[:1] for step in _verdicts(found, answer, classes)),

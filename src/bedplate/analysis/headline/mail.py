@@ -182,6 +182,8 @@ def _padded(text: str, width: int, *, right: bool) -> str:
 def machine_line(found: Overview) -> str:
     """The day, the processors, the memory and the kernel of a study, in one line."""
     machine, facts = found.study.machine, found.study.facts
+    if facts.is_imported or machine.memory_bytes is None:
+        return _plain(f"imported {facts.created[:10]}, made on {machine.hostname}, bedplate {facts.bedplate}")
     cpu = f"{machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}"
     image = ", on an image file" if any(stands_on_image(each.record) for each in found.study.visits) else ""
     return _plain(

@@ -66,6 +66,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "bedplate export first -o tables --format csv --table figures --metric tps",
         "bedplate export first -o plans.parquet --table plans",
     ),
+    "import": (
+        "bedplate import pg-fs-benchmark/i5 --study i5",
+        "bedplate import composite.xml --study phoronix --format phoronix",
+    ),
     "power-cut try": (
         "sudo bedplate power-cut try examples/engines/toy --on ext4",
         "sudo bedplate power-cut try ./my-engine --on ext4,xfs,btrfs --points 200 --fail-if bad",

@@ -33,7 +33,7 @@ from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, Co
 from bedplate.model.figure import Metric, RunFigures
 from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.levels import Levels
-from bedplate.model.machine import Machine
+from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.power_cut_blame import Story
@@ -57,7 +57,7 @@ _DOCUMENTS = (
     StudyFacts,
     StudySchedule,
     SearchRecord,
-    Machine,
+    StoredMachine,
     Checksums,
     VisitRequest,
     VisitRecord,

@@ -32,7 +32,6 @@ from bedplate.export.workbook.results import (
 )
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_512, sectors_told
 from bedplate.model.reason import sentences
-from bedplate.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from bedplate.export.factor_columns import Factors
     from bedplate.export.workbook.model import Plain
     from bedplate.export.workbook.results import Result, SheetChoice
-    from bedplate.model.machine import Machine
+    from bedplate.model.machine import StoredMachine
 
 CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT = "Cells", "Asked and effective", "Runs", "Search", "About"
 FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT, CHOICES)
@@ -239,11 +238,11 @@ def _machines(found: Overview) -> Iterator[tuple[str, Plain]]:
         yield from _machine(study.machine, "kernel of the last start", study.facts.kernel_release)
 
 
-def _machine(machine: Machine, what: str, kernel: str) -> Iterator[tuple[str, Plain]]:
+def _machine(machine: StoredMachine, what: str, kernel: str) -> Iterator[tuple[str, Plain]]:
     yield ("machine", machine.cpu_model)
     yield ("architecture", machine.architecture)
     yield ("processors", machine.cpu_count)
-    yield ("memory", format_size(machine.memory_bytes))
+    yield ("memory", machine.memory_words)
     yield ("distribution", machine.distribution)
     yield (what, kernel)
     yield ("virtualisation", machine.virtualisation)

@@ -1,6 +1,7 @@
 """What pgbench itself says of a run: the summary that it prints at the end.
 
-Known are the summaries of PostgreSQL 15 to 18 (`printResults` of src/bin/pgbench/pgbench.c). The
+Known are the summaries of PostgreSQL 15 to 18 (`printResults` of src/bin/pgbench/pgbench.c), and of former versions,
+which others published: until 13 they have a second tps, which counts the time of connecting. The
 figures come from the transaction log; the summary is what they are held against.
 """
 
@@ -15,7 +16,7 @@ _TOOL = "pgbench"
 _TRANSACTIONS = re.compile(r"^number of transactions actually processed: (\d+)(?:/\d+)?$", re.MULTILINE)
 _INITIAL = re.compile(r"^initial connection time = (\d+(?:\.\d+)?) ms$", re.MULTILINE)
 _TPS = re.compile(
-    r"^tps = (\d+(?:\.\d+)?) \((?:without initial connection time|including reconnection times)\)$",
+    r"^tps = (\d+(?:\.\d+)?) \((?:without initial connection time|including reconnection times|excluding connections establishing)\)$",
     re.MULTILINE,
 )
 

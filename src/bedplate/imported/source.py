@@ -1,0 +1,139 @@
+"""A file or folder of somebody else's: read in bounds, links not followed, every fault a sentence.
+
+What is read may be damaged or hostile: names that are no text, pipes, links that lead elsewhere, files without an end.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError, PlanError
+from bedplate.model.reason import Reason, because
+from bedplate.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The largest corpus known has 27,805 files, and what a tool prints of a run is a kilobyte.
+MOST_FILES = 200_000
+MOST_LEVELS = 12
+MOST_BYTES = int(64 * MIB)
+# Of a text that is kept beside its run.
+MOST_TEXT_BYTES = int(1 * MIB)
+
+
+class SourceUnreadable(BedplateError):
+    """A file of a source cannot be read, or is not what its name says; the rest of the source is used."""
+
+    code = "source-unreadable"
+
+
+class PublishedSource:
+    """What `bedplate import` is given. Paths of its files are relative to `root`, a folder, or the folder of a single file."""
+
+    def __init__(self, path: Path) -> None:
+        """PlanError where nothing is there that can be read."""
+        try:
+            # What is named by hand may be a link; what is found in it may not.
+            self.path = path.resolve(strict=True)
+            mode = self.path.stat().st_mode
+        except (OSError, RuntimeError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it has no end"
+            raise PlanError(f"{shown(path)} cannot be read: {why}") from error
+        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+            raise PlanError(f"{shown(path)} is neither a folder nor a plain file")
+        self.is_file = stat.S_ISREG(mode)
+        self.root = self.path.parent if self.is_file else self.path
+        self._problems: dict[str, Reason] = {}
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return shown(self.path.name)
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """One for each entry that is left out, as far as it was looked at."""
+        return tuple(self._problems.values())
+
+    @cached_property
+    def files(self) -> tuple[PurePosixPath, ...]:
+        """Its plain files in the order of their names; links, pipes and what lies too deep are problems."""
+        if self.is_file:
+            return (PurePosixPath(self.path.name),)
+        return tuple(sorted(self._walk(PurePosixPath(), MOST_LEVELS)))
+
+    def above(self, file: PurePosixPath, count: int) -> tuple[str, ...]:
+        """The names of the folders of a file, the outermost first: `count` of them, beyond the source's own where it has fewer."""
+        return (*self.root.parts[1:], *file.parts[:-1])[-count:]
+
+    def has(self, file: PurePosixPath) -> bool:
+        """Whether it has a plain file of that name."""
+        return file in self._known
+
+    def read_bytes(self, file: PurePosixPath, most: int = MOST_BYTES) -> bytes:
+        """What a file holds. SourceUnreadable for more than `most` bytes, a link, or anything but a plain file."""
+        path = self.root / file
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as stream:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise SourceUnreadable(f"{shown(file)} is no plain file")
+                data = stream.read(most + 1)
+        except OSError as error:
+            raise SourceUnreadable(f"{shown(file)} cannot be read: {error.strerror}") from error
+        if len(data) > most:
+            raise SourceUnreadable(f"{shown(file)} has more than {most} bytes")
+        return data
+
+    def read_text(self, file: PurePosixPath, most: int = MOST_BYTES) -> str:
+        """The same as text. SourceUnreadable where it is no UTF-8 either."""
+        try:
+            return self.read_bytes(file, most).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise SourceUnreadable(f"{shown(file)} is no UTF-8: byte {error.start}") from error
+
+    @cached_property
+    def _known(self) -> frozenset[PurePosixPath]:
+        return frozenset(self.files)
+
+    def _walk(self, folder: PurePosixPath, levels: int) -> Iterator[PurePosixPath]:
+        count = 0
+        pending = [(folder, levels)]
+        while pending:
+            folder, levels = pending.pop()
+            try:
+                with os.scandir(self.root / folder) as entries:
+                    for entry in entries:
+                        place = folder / entry.name
+                        if entry.is_symlink():
+                            self._leave_out(place, "is a link, and links are not followed")
+                        elif entry.is_dir(follow_symlinks=False):
+                            if levels > 1:
+                                pending.append((place, levels - 1))
+                            else:
+                                self._leave_out(place, f"lies more than {MOST_LEVELS} levels deep")
+                        elif entry.is_file(follow_symlinks=False):
+                            count += 1
+                            if count > MOST_FILES:
+                                raise PlanError(
+                                    f"{shown(self.path)} has more than {MOST_FILES} files; name a folder in it"
+                                )
+                            yield place
+                        else:
+                            self._leave_out(place, "is no plain file")
+            except OSError as error:
+                self._leave_out(folder, f"cannot be read: {error.strerror}")
+
+    def _leave_out(self, place: PurePosixPath, why: str) -> None:
+        self._problems[str(place)] = because("source-entry-left-out", f"{shown(place)} {why}")
+
+
+def shown(path: Path | PurePosixPath | str) -> str:
+    """A path as a record and a terminal can hold it: a name may be any bytes."""
+    text = os.fsencode(str(path)).decode("utf-8", "replace")
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -1,0 +1,24 @@
+"""The role `publications`: forms in which runs of pgbench were published, a file each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.workloads.pgbench.publications.kernel_bench import KernelBench
+from bedplate.workloads.pgbench.publications.pg_fs_benchmark import PgFsBenchmark
+from bedplate.workloads.pgbench.publications.pgbench_tools import PgbenchTools
+from bedplate.workloads.pgbench.publications.phoronix import Phoronix
+from bedplate.workloads.pgbench.publications.postgresbench import PostgresBench
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.imported.published import Adapter
+
+PUBLICATIONS: Sequence[Adapter] = (
+    PgFsBenchmark(),
+    KernelBench(),
+    PgbenchTools(),
+    Phoronix(),
+    PostgresBench(),
+)

@@ -1,0 +1,128 @@
+"""The results database of pgbench-tools (Greg Smith): its tables `tests`, `testset` and `server`.
+
+It is a PostgreSQL database; what is read is `pg_dump --data-only`, the tables as CSV with a line of names, or a copy in SQLite.
+The disk of a server is a text of its owner's, so the file system is unknown; a set is a cell, by its `info`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.imported.numbers import moment, number, whole
+from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
+from bedplate.imported.source import shown
+from bedplate.model.engines import POSTGRESQL
+from bedplate.model.metrics import figure
+from bedplate.model.reason import because
+from bedplate.units import GIB, KIB, MIB
+from bedplate.workloads.pgbench.publications.report import run_spec, script_name
+from bedplate.workloads.pgbench.publications.rows import tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.imported.source import PublishedSource
+    from bedplate.model.figure import Figure
+    from bedplate.model.reason import Reason
+
+_TABLES = ("tests", "testset", "server")
+_NEEDED = ("server", "set", "script", "tps")
+_METRICS = {"avg_latency": "latency_ms_mean", "max_latency": "latency_ms_max", "trans": "transactions"}
+# A rate or a number of branches that is 0 was none.
+_NONE = ("0", "0.0")
+
+
+class PgbenchTools:
+    """The adapter."""
+
+    name = "pgbench-tools"
+    words = "pgbench-tools: its database as results.sql (pg_dump), tests.csv, or SQLite"
+
+    def recognises(self, source: PublishedSource) -> bool:
+        """There is a table `tests` with its columns."""
+        _, rows = tables_of(source, ("tests",), []).get("tests", (None, []))
+        return any(all(name in row for name in _NEEDED) for row in rows[:100])
+
+    def read(self, source: PublishedSource) -> Publication:
+        """Every row of `tests`."""
+        problems: list[Reason] = []
+        tables = tables_of(source, _TABLES, problems)
+        if "tests" not in tables:
+            return Publication((), tuple(problems))
+        file, rows = tables["tests"]
+        sets = {
+            (row.get("server"), row.get("set")): row.get("info")
+            for row in tables.get("testset", (None, []))[1]
+        }
+        servers = {row.get("server"): row for row in tables.get("server", (None, []))[1]}
+        runs = []
+        for place, row in enumerate(rows, start=1):
+            lacking = [name for name in _NEEDED if not row.get(name)]
+            if lacking:
+                problems.append(
+                    because("source-line-strange", f"{shown(file)}: test {place} has no {', '.join(lacking)}")
+                )
+                continue
+            info = sets.get((row["server"], row["set"]))
+            runs.append(_run(shown(file), row, info, servers.get(row["server"], {})))
+        return Publication(tuple(runs), tuple(problems))
+
+
+def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[str, str]) -> PublishedRun:
+    rate = row.get("rate_limit", "")
+    tps = number(row["tps"])
+    version = _version(row.get("server_version", ""))
+    memory = number(row.get("server_mem_gb") or server.get("server_mem_gb"))
+    started, ended = moment(row.get("start_time")), moment(row.get("end_time"))
+    # A test that did not end keeps the 0 with which its row was made.
+    failure = None
+    if not tps:
+        failure = because("run-did-not-end", f"{file}: test {row.get('test', '')} has no tps: it did not end")
+    return PublishedRun(
+        machine=PublishedMachine(
+            name=shown(row["server"]),
+            cpu_model=shown(row.get("server_cpu") or server.get("server_cpu") or UNKNOWN),
+            cpu_count=whole(server.get("server_num_proc")),
+            memory_bytes=None if memory is None else int(memory * GIB),
+            distribution=shown(row.get("server_os_release") or UNKNOWN),
+            disk=shown(row.get("server_disk") or server.get("server_disk") or "") or None,
+        ),
+        cell=published_cell(
+            POSTGRESQL,
+            features={"set": shown(info or row["set"])[:120]},
+            version=version.split(".")[0] if version else UNKNOWN,
+        ),
+        series=shown(row["set"]),
+        scale=whole(row.get("scale")),
+        spec=run_spec(
+            script_name(row["script"]),
+            clients=whole(row.get("clients")),
+            jobs=whole(row.get("workers")),
+            rate=None if rate in _NONE else number(rate),
+        ),
+        repetition=None,
+        file=f"{file}, test {shown(row.get('test', ''))}",
+        text="\n".join(f"{name} = {shown(value)}" for name, value in row.items()),
+        figures=() if failure or tps is None else (figure("tps", tps), *_figures(row)),
+        duration_s=ended - started if started and ended and ended > started else None,
+        started_wall_s=started,
+        failure=failure,
+        surroundings={"build": version} if version else {},
+        versions={"postgresql": version} if version else {},
+    )
+
+
+def _figures(row: Mapping[str, str]) -> Iterator[Figure]:
+    known = {metric: number(row.get(name)) for name, metric in _METRICS.items()}
+    yield from (figure(metric, value) for metric, value in known.items() if value is not None)
+    size, wal, count = (number(row.get(name)) for name in ("dbsize", "wal_written", "trans"))
+    if size:
+        yield figure("database_mib", size / MIB)
+    if wal and count:
+        yield figure("wal_kib_per_transaction", wal / KIB / count)
+
+
+def _version(told: str) -> str:
+    """`16.1` of `PostgreSQL 16.1 on x86_64-pc-linux-gnu, …`."""
+    words = told.split()
+    return shown(words[1][:20]) if len(words) > 1 and words[0] == "PostgreSQL" else ""

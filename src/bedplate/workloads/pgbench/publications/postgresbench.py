@@ -1,0 +1,151 @@
+"""PostgresBench of ClickHouse: a JSON document for each service, size and scale, with its runs of pgbench.
+
+A service is no file system: its cells are told apart by `service` and `size`, and its machine is both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bedplate.imported.numbers import moment, number, whole
+from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
+from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, shown
+from bedplate.model.engines import POSTGRESQL
+from bedplate.model.metrics import figure
+from bedplate.model.reason import because, reasons_of
+from bedplate.units import GIB
+from bedplate.workloads.pgbench.publications.report import run_spec, script_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import PurePosixPath
+
+    from bedplate.imported.source import PublishedSource
+    from bedplate.model.figure import Figure
+    from bedplate.model.reason import Reason
+
+_METRICS = {
+    "latency_avg_ms": "latency_ms_mean",
+    "latency_stddev_ms": "latency_ms_stddev",
+    "latency_p95_ms": "latency_ms_p95",
+    "latency_p99_ms": "latency_ms_p99",
+    "transactions": "transactions",
+    "failed_transactions": "transactions_failed",
+}
+
+
+class PostgresBench:
+    """The adapter."""
+
+    name = "postgresbench"
+    words = "ClickHouse/PostgresBench: SERVICE/results/*.json"
+
+    def recognises(self, source: PublishedSource) -> bool:
+        """Some document has its members."""
+        return any(_document(source, file, []) is not None for file in _files(source))
+
+    def read(self, source: PublishedSource) -> Publication:
+        """Every run of every document."""
+        problems: list[Reason] = []
+        runs = [run for file in _files(source) for run in _runs(source, file, problems)]
+        return Publication(tuple(runs), tuple(problems))
+
+
+def _files(source: PublishedSource) -> tuple[PurePosixPath, ...]:
+    return tuple(file for file in source.files if file.suffix == ".json")
+
+
+def _document(
+    source: PublishedSource, file: PurePosixPath, problems: list[Reason]
+) -> Mapping[str, Any] | None:
+    try:
+        text = source.read_text(file, MOST_TEXT_BYTES)
+    except SourceUnreadable as error:
+        problems += reasons_of(error)
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        problems.append(because("source-unreadable", f"{shown(file)} is no JSON"))
+        return None
+    if not isinstance(document, Mapping) or not (
+        isinstance(document.get("benchmark"), Mapping)
+        and isinstance(document.get("results"), list)
+        and isinstance(document.get("system"), str)
+    ):
+        problems.append(
+            because("source-strange", f"{shown(file)} has no `system`, `benchmark` and `results`")
+        )
+        return None
+    return document
+
+
+def _runs(source: PublishedSource, file: PurePosixPath, problems: list[Reason]) -> Iterator[PublishedRun]:
+    document = _document(source, file, problems)
+    if document is None:
+        return
+    benchmark = document["benchmark"]
+    machine = _machine(document)
+    version = _text(document.get("postgres_version")) or UNKNOWN
+    cell = published_cell(
+        POSTGRESQL,
+        features={"service": _text(document["system"]) or UNKNOWN, "size": _size(document)},
+        version=version.split(".")[0],
+    )
+    spec = run_spec(
+        script_name(_text(benchmark.get("workload")) or UNKNOWN),
+        clients=whole(benchmark.get("clients")),
+        jobs=whole(benchmark.get("threads")),
+        protocol=_text(benchmark.get("query_mode")),
+        duration_s=number(benchmark.get("duration")),
+    )
+    for place, told in enumerate(document["results"], start=1):
+        tps = number(told.get("tps")) if isinstance(told, Mapping) else None
+        failure = None
+        if tps is None:
+            failure = because("source-strange", f"{shown(file)}: run {place} has no tps")
+        yield PublishedRun(
+            machine=machine,
+            cell=cell,
+            series=source.name,
+            scale=whole(benchmark.get("scale_factor")),
+            spec=spec,
+            repetition=place,
+            file=shown(file),
+            text=json.dumps(told, indent=1),
+            figures=() if tps is None else (figure("tps", tps), *_figures(told)),
+            duration_s=spec.levels.number("duration_s"),
+            started_wall_s=moment(document.get("date")),
+            failure=failure,
+            surroundings={"build": version},
+            versions={"postgresql": version},
+        )
+
+
+def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:
+    for name, metric in _METRICS.items():
+        value = number(told.get(name))
+        if value is not None:
+            yield figure(metric, value)
+
+
+def _machine(document: Mapping[str, Any]) -> PublishedMachine:
+    instance = document.get("instance")
+    told = instance if isinstance(instance, Mapping) else {}
+    memory = number(told.get("ram_gb"))
+    return PublishedMachine(
+        name=f"{_text(document['system']) or UNKNOWN}, {_text(told.get('type')) or UNKNOWN}, {_size(document)}",
+        cpu_count=whole(told.get("vcpus")),
+        memory_bytes=None if memory is None else int(memory * GIB),
+        disk=_text(told.get("primary_storage")) or _text(told.get("instance_storage")),
+    )
+
+
+def _size(document: Mapping[str, Any]) -> str:
+    return _text(document.get("machine")) or UNKNOWN
+
+
+def _text(told: Any) -> str | None:
+    return shown(told.strip()[:120]) if isinstance(told, str) and told.strip() else None

@@ -1,0 +1,181 @@
+"""pgbench's printed report of any version, as figures of a study: the tps is the number that pgbench printed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.imported.source import MOST_TEXT_BYTES, shown
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.metrics import figure
+from bedplate.model.reason import because, joined, reasons_of
+from bedplate.workloads.pgbench.output import parse_summary
+from bedplate.workloads.pgbench.scripts import READ_ONLY, READ_WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import PurePosixPath
+
+    from bedplate.imported.published import PublishedRun
+    from bedplate.imported.source import PublishedSource
+    from bedplate.model.figure import Figure
+    from bedplate.model.levels import Scalar
+    from bedplate.model.reason import Reason
+
+PGBENCH = "pgbench"
+# What two places of one source say of one run.
+DISAGREES = "source-disagrees-with-itself"
+# `transaction type` as versions 9.3 to 18 print it, and names in other tools' tables, by a word in it.
+_SCRIPTS = (
+    ("select", READ_ONLY),
+    ("simple update", "simple-update"),
+    ("simple-update", "simple-update"),
+    ("update only", "simple-update"),
+    ("tpc-b", READ_WRITE),
+    ("tpcb", READ_WRITE),
+)
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_LINES: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.MULTILINE)
+    for name, pattern in {
+        "script": r"^transaction type: (.+?) *$",
+        "scale": r"^scaling factor: (\d+)$",
+        "protocol": r"^query mode: (\w+)$",
+        "clients": r"^number of clients: (\d+)$",
+        "jobs": r"^number of threads: (\d+)$",
+        "duration": rf"^duration: {_NUMBER} s$",
+        "latency_ms_mean": rf"^latency average *[=:] {_NUMBER} ms$",
+        "latency_ms_stddev": rf"^latency stddev *[=:] {_NUMBER} ms$",
+        "transactions_failed": r"^number of failed transactions: (\d+)\b",
+        "transactions_skipped": r"^number of transactions skipped: (\d+)\b",
+        "schedule_lag_ms_mean": rf"^rate limit schedule lag: avg {_NUMBER} ",
+        "latency_limit_ms": rf"^number of transactions above the {_NUMBER} ms latency limit",
+    }.items()
+}
+_FIGURES = (
+    "latency_ms_mean",
+    "latency_ms_stddev",
+    "transactions_failed",
+    "transactions_skipped",
+    "schedule_lag_ms_mean",
+)
+# A run ends with its last transactions; of a second each, in 900 s, they are 0.1 %.
+_APART_MOST = 0.02
+# As long as a plan's own names may be.
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class PgbenchReport:
+    """One report. `rate_limited`: it ran under `--rate`, whose value pgbench does not print."""
+
+    tps: float
+    transactions: int
+    values: Mapping[str, float]
+    script: str
+    scale: int | None
+    clients: int | None
+    jobs: int | None
+    protocol: str | None
+    duration_s: float | None
+
+    @property
+    def rate_limited(self) -> bool:
+        """Whether transactions were offered at a rate."""
+        return "schedule_lag_ms_mean" in self.values
+
+    def figures(self) -> Iterator[Figure]:
+        """A figure for each number that is a metric of bedplate."""
+        yield figure("tps", self.tps)
+        yield figure("transactions", self.transactions)
+        yield from (figure(name, self.values[name]) for name in _FIGURES if name in self.values)
+
+    def doubts(self) -> Iterator[Reason]:
+        """What in the report does not fit together."""
+        if self.duration_s and self.tps > 0:
+            counted = self.transactions / self.duration_s
+            if abs(counted / self.tps - 1) > _APART_MOST:
+                yield because(
+                    "tps-is-not-transactions-over-time",
+                    f"pgbench printed {self.tps:g} tps, and {self.transactions} transactions in {self.duration_s:g} s "
+                    f"are {counted:g}",
+                    tps=self.tps,
+                    counted=counted,
+                )
+        if failed := self.values.get("transactions_failed"):
+            yield because("transactions-failed", f"{failed:g} transactions failed", failed=failed)
+
+    def spec(self) -> RunSpec:
+        """The run as a study asks for one."""
+        return run_spec(
+            self.script,
+            clients=self.clients,
+            jobs=self.jobs,
+            protocol=self.protocol,
+            duration_s=self.duration_s,
+            rate_limited=True if self.rate_limited else None,
+            latency_limit_ms=self.values.get("latency_limit_ms"),
+        )
+
+
+def read_report(text: str) -> PgbenchReport:
+    """The report in what pgbench printed. OutputNotUnderstood where there is none, or no tps."""
+    summary = parse_summary(text)
+    found = {name: match[1] for name, pattern in _LINES.items() if (match := pattern.search(text))}
+    numbers = {name: float(found[name]) for name in (*_FIGURES, "latency_limit_ms") if name in found}
+    return PgbenchReport(
+        tps=summary.tps or 0.0,
+        transactions=summary.transactions,
+        values=numbers,
+        script=script_name(found.get("script", "")),
+        scale=_whole(found.get("scale")),
+        clients=_whole(found.get("clients")),
+        jobs=_whole(found.get("jobs")),
+        protocol=found.get("protocol"),
+        duration_s=float(found["duration"]) if "duration" in found else None,
+    )
+
+
+def with_report(
+    run: PublishedRun, source: PublishedSource, file: PurePosixPath
+) -> tuple[PublishedRun, PgbenchReport | None]:
+    """The run with what pgbench printed into a file, or failed with the reason and without a report."""
+    text = ""
+    try:
+        text = source.read_text(file, MOST_TEXT_BYTES)
+        report = read_report(text)
+    except BedplateError as error:
+        failure = joined(each.about(shown(file)) for each in reasons_of(error))
+        return replace(run, text=text, failure=failure), None
+    read = replace(
+        run,
+        text=text,
+        spec=report.spec(),
+        figures=tuple(report.figures()),
+        duration_s=report.duration_s,
+        doubts=tuple(report.doubts()),
+    )
+    return read, report
+
+
+def script_name(told: str) -> str:
+    """A built-in script by bedplate's name for it, else what it is called."""
+    words = told.casefold()
+    own = shown(told.strip("<> ")[:_LONGEST_NAME])
+    return next((name for word, name in _SCRIPTS if word in words), own or "unknown")
+
+
+def run_spec(script: str, **levels: Scalar | None) -> RunSpec:
+    """A run of pgbench, named by its script and clients; what is None is left out."""
+    known = {name: level for name, level in levels.items() if level is not None}
+    words = [script]
+    words += [f"{name}={known[name]}" for name in ("clients", "rate") if name in known]
+    words += ["rate-limited"] if known.get("rate_limited") else []
+    return RunSpec(" ".join(words), PGBENCH, Levels({"script": script, **known}))
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None or len(text) > 12 else int(text)
