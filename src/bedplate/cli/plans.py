@@ -9,6 +9,8 @@ from bedplate.campaign.planning import PlannedStudy, planned_study
 from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.cli.what_a_plan_needs import PlanNeeds, plan_needs
 from bedplate.model.engine import engine_model
+from bedplate.model.kept_dataset import deciding
+from bedplate.model.visit import RESTORED
 from bedplate.units import KIB, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -80,6 +82,13 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
         f"  cells            {len(found.expansion.cells):,} to run, {len(found.expansion.pruned):,} pruned, "
         f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
     )
+    if plan.dataset_by == RESTORED:
+        loads = {
+            (deciding(planned.cell), load.dataset)
+            for planned in found.expansion.cells
+            for load in planned.loads
+        }
+        say(f"  dataset          restored from {_counted(len(loads), 'image')}, each loaded once")
     say(f"  time             about {format_duration(found.estimate.seconds)}{found.executor.estimate_words}")
     if found.estimate.data_seconds:
         say(

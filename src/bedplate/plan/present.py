@@ -27,6 +27,7 @@ def plan_document(
         "seed": schedule.seed,
         "executor": plan.executor,
         "scratch_device": to_json(plan.scratch_device),
+        "dataset": plan.dataset_by,
         "cells": [
             {
                 **_cell(planned.cell),

@@ -63,3 +63,18 @@ def test_what_is_missing_is_told_with_the_command_that_installs_it(
     in_guest = plan_needs(planned_study(plan, executor="qemu")).missing
     assert any("qemu-system" in words for words in in_guest)
     assert not any(words.startswith("root: ") for words in in_guest)
+
+
+def test_restored_datasets_are_told_with_how_many_images_they_need(plan: Path) -> None:
+    image = PLAN.replace('device = "/dev/disk/by-id/nothing-there"', 'image_size = "2 GB"')
+    restored = 'dataset = "restored"' + image.replace(
+        'type = "ext4"', 'type = "ext4"\nbarrier = { vary = [true, false] }', 1
+    )
+    plan.write_text(restored)
+    assert (
+        "  dataset          restored from 1 image, each loaded once"
+        in call_here("plan", plan, COLUMNS="200").stdout
+    )
+    assert "restored" == json.loads(call_here("plan", plan, "--json").stdout)["dataset"]
+    plan.write_text(image)
+    assert "dataset  " not in call_here("plan", plan, COLUMNS="200").stdout
