@@ -96,3 +96,22 @@ def test_another_question_is_refused_and_an_old_budget_too(lab: SearchLab) -> No
     assert ["--best", "--durable", "--budget"] == [
         reason.partition(":")[0] for reason in error.value.reasons[:3]
     ]
+
+
+def test_nothing_is_visited_before_the_device_was_named_once_more(lab: SearchLab) -> None:
+    lab.plan.write_text(CELLS.replace('image_size = "1 GB"', 'device = "/dev/disk/by-id/mine"'))
+    executor = PlantedExecutor(truth)
+    with pytest.raises(
+        PlanError, match="this plan erases /dev/disk/by-id/mine; say that you mean it: --erase"
+    ):
+        lab.play(executor)
+    assert not lab.study.exists()
+    assert [] == executor.requests
+
+
+def test_a_directory_of_something_else_is_left_alone(lab: SearchLab) -> None:
+    lab.study.mkdir()
+    (lab.study / "letter.txt").write_text("dear")
+    with pytest.raises(StudyError, match="is not empty and no study; name another directory with --study"):
+        lab.play(PlantedExecutor(truth))
+    assert ["letter.txt"] == [path.name for path in lab.study.iterdir()]
