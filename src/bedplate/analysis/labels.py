@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.cell import KernelLevels
 from bedplate.model.engine import database_block_levels, engine_model
+from bedplate.model.workload import model_of
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -114,7 +115,10 @@ def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[
             f"emulated device ({', '.join(throttles)}): IOPS and bandwidth are limited, "
             "the latency of a flush is not"
         )
-    if any(stands_on_image(record) for record in visits):
+    # What is cut, or fails, stands in memory: an image only shows what the cell's levels come to.
+    if any(
+        stands_on_image(record) and not model_of(record.dataset.workload).has_own_disk for record in visits
+    ):
         below = "virtio disk" if any(record.accelerator for record in visits) else "loop device"
         marks.append(f"image file: the figures include the host's file system and the {below}")
     kernels = sorted({record.provenance["kernel"] for record in visits if "kernel" in record.provenance})

@@ -16,8 +16,9 @@ from bedplate.analysis.labels import study_marks, varies_the_kernel
 from bedplate.analysis.overview import overview
 from bedplate.cli.status import status
 from bedplate.export.tables import TABLES, export
-from bedplate.model.cell import Cell, KernelLevels
+from bedplate.model.cell import Cell, Dataset, KernelLevels
 from bedplate.model.codec import read, write
+from bedplate.model.levels import Levels
 from bedplate.model.visit import FlushCount, VisitRecord
 from bedplate.page.build import build_report
 from bedplate.page.document import page_document
@@ -237,6 +238,25 @@ def test_kernels_that_no_factor_explains_are_said_beside_every_figure(tmp_path: 
     both = [replace(cells[0], kernel=KernelLevels(name)) for name in ("6.1", "6.12")]
     records = [visit.record for visit in overview(study).study.visits]
     assert not [mark for mark in study_marks(both, records) if mark.startswith("kernels differ")]
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"), [("pgbench", True), ("power_cut", False), ("faulty_disk", False)]
+)
+def test_an_image_file_is_in_the_figures_of_what_stands_on_it(
+    workload: str, real: Path, *, said: bool
+) -> None:
+    visits = [visit.record for visit in overview(real).study.visits]
+    on_image = [
+        replace(
+            record,
+            dataset=Dataset(workload, Levels()),
+            device_facts={**record.device_facts, "kind": "image file on a loop device"},
+        )
+        for record in visits
+    ]
+    marks = study_marks([], on_image)
+    assert said == ("image file: the figures include the host's file system and the loop device" in marks)
 
 
 def test_a_kernel_is_a_factor_where_two_cells_differ_in_nothing_else(real: Path) -> None:
