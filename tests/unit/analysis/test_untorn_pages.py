@@ -350,3 +350,19 @@ def test_where_copies_may_go_comes_before_the_speeds_of_the_same_study(tmp_path:
     heads = [line.head for line in headline_lines(told)]
     assert "Safe" == heads[0]
     assert "Take" in heads[1:]
+
+
+def test_a_bad_cut_in_order_leaves_open_whether_copies_may_go_and_is_no_want_of_cuts(tmp_path: Path) -> None:
+    points = weighted(torn_as=Profile.UNTORN_16K)
+    first = next(each.point.number for each in points if each.point.profile is Profile.ORDERED)
+    points = tuple(
+        replace(each, outcome=PointOutcome.DETECTED) if each.point.number == first else each
+        for each in points
+    )
+    off = replace(PAGES, counts=None)
+    run = run_of(tmp_path, off, level="off", points=points, changed={"spec": UNIT})
+    assert () == run.verdict.refused
+    facts = SimpleNamespace(cuts=(run,), declared=OFF)
+    (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
+    assert ({}, ()) == (told.whole, told.torn)
+    assert ["1 of 80 cuts in order bad, which no whole page mends"] == list(told.unknown)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.headline.copies_saved import saving, saving_words
 from bedplate.analysis.power_cut_view import bound_words
-from bedplate.model.device_cache import VOLATILE_4K
+from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import UNKNOWN
 from bedplate.model.page_ground import PAGES_TEAR
 from bedplate.model.page_writes import ENOSPC
@@ -81,6 +81,9 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
         elif _volatile(run).broken:
             # Something else than a torn page broke it: that is said of the cell.
             continue
+        elif ground is None and (in_order := run.verdict.cuts(PROTECTED).drawn).broken:
+            words = f"{in_order.broken} of {in_order.cuts} cuts in order bad, which no whole page mends"
+            unknown[words] = (*unknown.get(words, ()), run)
         elif ground is None:
             tearing = run.verdict.cuts(VOLATILE_4K).tearing
             words = f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page"
