@@ -251,7 +251,7 @@ def test_an_image_file_is_in_the_figures_of_what_stands_on_it(
         replace(
             record,
             dataset=Dataset(workload, Levels()),
-            device_facts={**record.device_facts, "kind": "image file on a loop device"},
+            device_facts=Levels({**record.device_facts, "kind": "image file on a loop device"}),
         )
         for record in visits
     ]
