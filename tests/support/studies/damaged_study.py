@@ -41,7 +41,7 @@ def damage(study: Path, seed: int) -> str:
     files = sorted(path for path in study.rglob("*") if path.is_file())
     top = [path for path in files if path.parent == study]
     # The few files at the top decide most.
-    path = chance.choice(top if chance.random() < 0.4 else files)
+    path = chance.choice(top if top and chance.random() < 0.4 else files)
     how = chance.choice(_WAYS)
     how(path, chance)
     return f"{how.__name__.lstrip('_')} {path.relative_to(study)}"
@@ -150,7 +150,7 @@ def _rewritten(path: Path, change: Callable[[Any], Any]) -> None:
         return
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     path.write_text(json.dumps(change(document), indent=2, ensure_ascii=False), encoding="utf-8")
 
