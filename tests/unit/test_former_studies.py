@@ -11,6 +11,13 @@ from tests.support.studies.former_studies import NAMES, answers, differences, sa
 # How a difference begins that was made on purpose since a study was packed, without the places in lists, each with its reason:
 # the path, and where a word of many changed both words.
 NAMED: dict[str, str] = {
+    **{
+        f'{where}: ["image file: the figures include': "where the power was cut, the engine stood on a disk in memory"
+        for where in (".show.studies[].marks", ".advise.marks", ".page.studies[].marks")
+    },
+    ".page.surroundings.names: [['machine', 'machine'], ['disk', 'device stack']": "whether a dataset was loaded or restored",
+    ".page.surroundings.kinds[][][].dataset": "the same; former studies loaded theirs",
+    ".export.power_cuts[].volatile_discards": "discards that a cut found in the cache, of which former studies say none",
     ".page.rules": "what the script judges by and says comes with the document",
     ".page.metrics[].direction": "the words for which way is better come from Python",
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
