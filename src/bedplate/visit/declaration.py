@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from bedplate.model.filesystem import FilesystemTraits
     from bedplate.model.levels import Levels
     from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord, Sample
+    from bedplate.visit.findings import Findings
 
-# Facts of a run of a library: of its tests whose commits wait, the one that lacked the most flushes.
+# Facts of a run of a library: of its tests whose commits wait, the one that lacked the most flushes. And of a run of an own
+# engine that promises to be durable, with the clients that may share one.
 WAITING_TEST, WAITING_COMMITS, WAITING_FLUSHES = "waiting_test", "waiting_commits", "waiting_flushes"
+WAITING_CLIENTS = "waiting_clients"
 _FLUSHES = ("device.flushes", "journal_device.flushes")
 
 
@@ -92,21 +95,20 @@ def declare(
     return durability_of(cell).declare(cell.cluster.settings, server_settings, filesystem)
 
 
-def after_run(
-    durability: Durability | None,
-    run: RunRecord,
-    flush_counts: tuple[FlushCount, ...],
-    server_settings: Mapping[str, str],
-) -> Durability | None:
+def after_run(findings: Findings, run: RunRecord, server_settings: Mapping[str, str]) -> Durability | None:
     """The class of a visit after one of its runs, whose commits may have waited for less than is declared.
 
-    Of a server, whose sessions and scripts may set something else, and of a library, by the flushes that its commits had.
+    Of a server, whose sessions and scripts may set something else; of a library or an own engine by the flushes that commits had.
     """
-    facts = run.facts
+    facts, durability, flush_counts = run.facts, findings.durability, findings.flush_counts
     if durability is None:
         return None
     if WAITING_COMMITS in facts:
-        return lowered_by(durability, _of_library(run), flush_counts, server_settings)
+        # An engine with files of O_DIRECT and O_DSYNC has writes of such a device that need no flush. SQLite and LMDB have none.
+        needs_none = WAITING_CLIENTS in facts and bool(findings.device_facts.integer("fua"))
+        if needs_none:
+            return durability
+        return lowered_by(durability, _counted(run), flush_counts, server_settings)
     if not any(name.startswith("session_") for name in facts):
         return durability
     transactions = facts.get("writing_transactions")
@@ -127,11 +129,13 @@ def after_run(
     return lowered_by(durability, commits, flush_counts, server_settings)
 
 
-def _of_library(run: RunRecord) -> Commits:
-    """One writer has the database at a time, whoever commits: no two commits share a flush."""
+def _counted(run: RunRecord) -> Commits:
+    """Of a library one writer has the database at a time, whoever commits: no two commits share a flush."""
     return Commits(
-        run=f"{run.spec.name}, {run.facts[WAITING_TEST]}",
-        clients=1,
+        run=", ".join(
+            [run.spec.name, *([str(run.facts[WAITING_TEST])] if WAITING_TEST in run.facts else [])]
+        ),
+        clients=int(run.facts.get(WAITING_CLIENTS) or 1),
         transactions=int(run.facts[WAITING_COMMITS]),
         flushes=float(run.facts[WAITING_FLUSHES]),
         wal_syncs=None,

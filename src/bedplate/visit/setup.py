@@ -469,9 +469,7 @@ class VisitSetup:
                 words = f"the run before it that loads ({spec.name}) did not complete"
                 without_load = because("load-not-completed", words, run=spec.name)
             codec.write(directory / "record.json", record)
-            self._findings.durability = after_run(
-                self._findings.durability, record, self._findings.flush_counts, self._server_settings
-            )
+            self._findings.durability = after_run(self._findings, record, self._server_settings)
             self._findings.run_problems += [reason.about(spec.name) for reason in record.reasons]
 
     def _run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:

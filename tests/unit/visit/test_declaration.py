@@ -21,6 +21,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, FlushCount, Outcome, ReadBack, RunRecord, Sample
 from bedplate.visit.declaration import (
+    WAITING_CLIENTS,
     WAITING_COMMITS,
     WAITING_FLUSHES,
     WAITING_TEST,
@@ -29,6 +30,7 @@ from bedplate.visit.declaration import (
     durability_of,
     flushes_between,
 )
+from bedplate.visit.findings import Findings
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
 FLUSHING_LOG = (*FLUSHING, FlushCount("data", "logging", 50, 50))
@@ -167,7 +169,8 @@ def test_a_library_whose_commits_wait_has_a_flush_for_each(
     }
     run = RunRecord(RunSpec("write", "microbenchmark", Levels()), Outcome.COMPLETED, facts=facts)
     before = Durability("durable", "durable", "declared")
-    found = after_run(before, run, counts, {})
+    findings = Findings(durability=before, flush_counts=counts)
+    found = after_run(findings, run, {})
     assert found is not None
     assert (expected, expected) == classes(found)
     words = (
@@ -175,7 +178,30 @@ def test_a_library_whose_commits_wait_has_a_flush_for_each(
         "1 client that waits for the medium needs 1 or more"
     )
     assert [words] * (expected == "unknown") == list(sentences(found.by_runs))
-    assert before == after_run(before, replace(run, facts={}), counts, {})
+    assert before == after_run(findings, replace(run, facts={}), {})
+
+
+@pytest.mark.parametrize(
+    ("flushes", "fua", "expected"),
+    [(500.0, 0, "durable"), (100.0, 0, "unknown"), (100.0, 1, "durable")],
+)
+def test_clients_of_an_own_engine_share_a_flush_and_a_device_may_write_without(
+    flushes: float, fua: int, expected: str
+) -> None:
+    facts: dict[str, str | int | float] = {
+        WAITING_COMMITS: 1000,
+        WAITING_FLUSHES: flushes,
+        WAITING_CLIENTS: 2,
+    }
+    run = RunRecord(RunSpec("acks-clients-2", "acks", Levels()), Outcome.COMPLETED, facts=facts)
+    findings = Findings(
+        durability=Durability("durable", "durable", "declared"),
+        flush_counts=FLUSHING_LOG,
+        device_facts=Levels(fua=fua),
+    )
+    found = after_run(findings, run, {})
+    assert found is not None
+    assert (expected, expected) == classes(found)
 
 
 def test_flushes_of_the_journals_device_count_and_those_that_nobody_counted_are_not_known() -> None:

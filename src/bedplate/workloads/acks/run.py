@@ -22,7 +22,14 @@ from bedplate.engines.external.programs import (
     printed_no_line,
 )
 from bedplate.errors import BedplateError
+from bedplate.model.durability import DURABLE
 from bedplate.probe.kernel import ProcessProbe
+from bedplate.visit.declaration import (
+    WAITING_CLIENTS,
+    WAITING_COMMITS,
+    WAITING_FLUSHES,
+    flushes_between,
+)
 from bedplate.visit.logged_client import SecondSeen
 from bedplate.visit.tool_process import ToolProcess
 from bedplate.visit.tool_recording import RawRecording
@@ -126,8 +133,22 @@ class _Run:
                 self._require_measured()
         recording.facts |= {"reader_cpu_s": self._reader.cpu_s, "database_bytes": self._size_bytes()}
         context.tool_versions[self._name] = self._programs.version(tool.errors)
-        if not read_summary(self._logs).transactions:
+        acks = read_summary(self._logs).transactions
+        if not acks:
             raise BedplateError(f"the writer of {self._name} acknowledged nothing in {self._duration_s:g} s")
+        self._hold_promise(acks)
+
+    def _hold_promise(self, acks: int) -> None:
+        """What is durable waits: keep what there was to wait for."""
+        promise = self._programs.description.promise(self._programs.settings)
+        counters = self._recording.last_counters
+        flushes = flushes_between(counters.before, counters.after)
+        if promise is not None and promise.durability == DURABLE and flushes is not None:
+            self._recording.facts |= {
+                WAITING_COMMITS: acks,
+                WAITING_FLUSHES: flushes,
+                WAITING_CLIENTS: self._clients,
+            }
 
     def _reading(self) -> tuple[str, ...]:
         directory = self._recording.directory

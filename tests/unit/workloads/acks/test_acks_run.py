@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -20,6 +20,7 @@ from bedplate.model.cell import ClusterLevels, RunSpec
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.visit import Outcome, RunRecord
 from bedplate.units import GIB
+from bedplate.visit.declaration import WAITING_CLIENTS, WAITING_COMMITS, WAITING_FLUSHES
 from bedplate.visit.tool_process import ToolProcess
 from bedplate.workloads.acks.output import read_summary
 from bedplate.workloads.acks.run import RUN
@@ -57,7 +58,9 @@ def unconfined(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path, log_reader: Path, told: list[Mapping[str, Scalar]], unconfined: None) -> Run:
     """Runs the lines of a shell as a writer for `duration_s` after `warmup_s`."""
 
-    def made(text: str, *, warmup_s: float = 0.0, duration_s: float = 0.2) -> RunRecord:
+    def made(
+        text: str, *, warmup_s: float = 0.0, duration_s: float = 0.2, engine: str = ENGINE, probes: Any = ()
+    ) -> RunRecord:
         for name in ("data", "engine", "run/logs"):
             (tmp_path / name).mkdir(parents=True)
         writer = tmp_path / "engine" / "writer"
@@ -74,8 +77,8 @@ def run(tmp_path: Path, log_reader: Path, told: list[Mapping[str, Scalar]], unco
             memory_bytes=GIB,
             mount_point=tmp_path,
             native_drivers={PROGRAMS_KEY: str(writer.parent), "pgbench_log": str(log_reader)},
-            probes=(),
-            request=SimpleNamespace(cell=SimpleNamespace(cluster=ClusterLevels(configuration=ENGINE))),
+            probes=probes,
+            request=SimpleNamespace(cell=SimpleNamespace(cluster=ClusterLevels(configuration=engine))),
             seed=7,
             tool_versions={},
         )
@@ -103,6 +106,35 @@ def test_what_is_acknowledged_in_the_window_is_counted_and_the_writer_ended(
     assert "--duration=6" in " ".join(record.commands[0])
     assert [] == list((tmp_path / "data").iterdir())
     assert "measure" in {event["phase"] for event in told}
+
+
+class _Flushes:
+    """A device that was flushed three times since it was last looked at."""
+
+    name = "device"
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def read(self) -> Mapping[str, float]:
+        self._count += 3
+        return {"device.flushes": self._count}
+
+
+@pytest.mark.parametrize(("promised", "is_held"), [("durable", True), ("bounded loss", False)])
+def test_who_promises_to_wait_is_held_against_the_flushes_of_the_window(
+    run: Run, tmp_path: Path, promised: str, *, is_held: bool
+) -> None:
+    promise = f'[[promise]]\nclass = "{promised}"\nsource = "a test"\n'
+    record = run(f"echo begin; {ENDLESS}", duration_s=0.3, engine=ENGINE + promise, probes=(_Flushes(),))
+    assert [] == [str(reason) for reason in record.reasons]
+    acks = read_summary(tmp_path / "run" / "logs").transactions
+    (counters,) = [found for found in record.phase_counters if found.phase == "measure"]
+    flushes = counters.after.values["device.flushes"] - counters.before.values["device.flushes"]
+    assert 0 < acks
+    assert is_held == (
+        {WAITING_COMMITS: acks, WAITING_FLUSHES: flushes, WAITING_CLIENTS: 1}.items() <= record.facts.items()
+    )
 
 
 @pytest.mark.parametrize(
