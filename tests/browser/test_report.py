@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-# Parts that only a study with another workload, or a page with claims has.
-OF_OTHERS = ("items", "raw", "claims")
+# Parts that only a study with another workload, a search, or a page with claims has.
+OF_OTHERS = ("items", "raw", "claims", "search")
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +210,7 @@ def test_without_a_script_a_sentence_says_what_is_missing(browser: Browser, repo
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert "Without JavaScript" in (page.locator("noscript").text_content() or "")
+    assert "Without JavaScript" in (page.locator("main noscript").text_content() or "")
     assert page.locator("#summary tbody tr[data-cell]").first.is_visible()
     context.close()
 
