@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DATASETS = (LOADED, RESTORED)
 # The role `kept_data` of an engine.
 _ROLE = "kept_data"
-# Whose restored datasets were held against loaded ones (`benchmarks/run restored`), and ext2 and ext3, which ext4's driver mounts.
+# On which restored datasets were tried (tests/host/test_restored_dataset.py). `benchmarks/run restored` holds their figures against loaded ones.
 RESTORABLE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
 # Mount options that say when and how what is written reaches the device, or what is noted of reading: none of where a block is put.
 _MOUNT_ONLY = frozenset(

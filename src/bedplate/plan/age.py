@@ -122,10 +122,7 @@ def _sentences(plan: Plan, cell: Cell, load: Load, executor: str) -> Iterator[st
             "old blocks would show through: use image_size"
         )
     if kind not in RESTORABLE:
-        yield (
-            f"on {kind} nothing shows that restored and loaded datasets give the same figures; it was shown on "
-            f"{', '.join(RESTORABLE)}"
-        )
+        yield (f"on {kind} a restored dataset was never tried; it was on {', '.join(RESTORABLE)}")
     if cell.filesystem.journal == "external":
         yield "an image holds no external journal"
     if age_of(cell.filesystem) is not None or fill_of(cell.filesystem) is not None:

@@ -74,7 +74,7 @@ def test_cells_share_an_image_unless_a_difference_may_show_in_the_files(
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('type = "f2fs"\n', "on f2fs nothing shows"),
+        ('type = "f2fs"\n', "on f2fs a restored dataset was never tried"),
         ('type = "ext4"\njournal = "external"\n', "holds no external journal"),
         ('type = "ext4"\nfill = "50 %"\n', "so the visit must load it"),
     ],
