@@ -104,7 +104,7 @@ def after_run(findings: Findings, run: RunRecord, server_settings: Mapping[str, 
     if durability is None:
         return None
     if WAITING_COMMITS in facts:
-        # An engine with files of O_DIRECT and O_DSYNC has writes of such a device that need no flush. SQLite and LMDB have none.
+        # An engine with files of O_DIRECT and O_DSYNC has writes of such a device that need no flush. The libraries have none.
         needs_none = WAITING_CLIENTS in facts and bool(findings.device_facts.integer("fua"))
         if needs_none:
             return durability
