@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.campaign.running import StudyOutcome
+    from bedplate.executors.protocol import StartOutcome
 
 
 def consent(erase: Sequence[str] = (), *, erase_foreign: bool = False, yes: bool = False) -> Consent:
@@ -46,19 +47,9 @@ def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
     if start is None:
         print(f"{outcome.study} is complete: {outcome.visits} visits")
     else:
-        print(
-            f"{start.completed} visits completed, {start.failed} failed, in {format_duration(start.seconds)}"
-        )
+        tell_start(start, outcome.kernel_release, go_on)
         if start.needs_kernel is not None:
-            print(
-                f"the next visit needs kernel {start.needs_kernel}, this is {outcome.kernel_release}; "
-                f"boot that one, then go on with: {go_on}"
-            )
             return outcome.exit_code
-        for sentence in start.left_behind:
-            print(sentence)
-        if start.left_behind:
-            print(f"visits that did not run are due again: {go_on}")
     if outcome.failed:
         print(
             f"{outcome.failed} of {outcome.visits} visits failed: `bedplate status` says why, "
@@ -67,3 +58,18 @@ def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
     if answers:
         say_answer(outcome.study)
     return outcome.exit_code
+
+
+def tell_start(start: StartOutcome, kernel_release: str, go_on: str) -> None:
+    """What a start did, and how to go on where it did not do all; `kernel_release` is the running one."""
+    print(f"{start.completed} visits completed, {start.failed} failed, in {format_duration(start.seconds)}")
+    if start.needs_kernel is not None:
+        print(
+            f"the next visit needs kernel {start.needs_kernel}, this is {kernel_release}; "
+            f"boot that one, then go on with: {go_on}"
+        )
+        return
+    for sentence in start.left_behind:
+        print(sentence)
+    if start.left_behind:
+        print(f"visits that did not run are due again: {go_on}")

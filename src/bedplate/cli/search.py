@@ -11,7 +11,7 @@ import click
 
 from bedplate.cli.completion import METRIC_NAME, metric_names
 from bedplate.cli.options import ERASE, ERASE_FOREIGN, EXECUTOR, PATH, PLAN_FILE
-from bedplate.units import format_duration, parse_duration_s
+from bedplate.units import parse_duration_s
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,22 +113,13 @@ def tell(outcome: SearchOutcome, go_on: str) -> int:
     from bedplate.analysis.search.answer import answer_lines  # noqa: PLC0415
     from bedplate.analysis.search.searched import searched  # noqa: PLC0415
     from bedplate.cli.printing import say  # noqa: PLC0415
+    from bedplate.cli.running import tell_start  # noqa: PLC0415
 
     start = outcome.start
     if start is not None:
-        print(
-            f"{start.completed} visits completed, {start.failed} failed, in {format_duration(start.seconds)}"
-        )
+        tell_start(start, outcome.kernel_release, go_on)
         if start.needs_kernel is not None:
-            print(
-                f"the next visit needs kernel {start.needs_kernel}, this is {outcome.kernel_release}; "
-                f"boot that one, then go on with: {go_on}"
-            )
             return outcome.exit_code
-        for sentence in start.left_behind:
-            print(sentence)
-        if start.left_behind:
-            print(f"visits that did not run are due again: {go_on}")
     found = searched(overview(outcome.study))
     if found is not None:
         print()
