@@ -36,7 +36,12 @@ SLOWER = 0.1
 
 
 def told(found: Told) -> list[str]:
-    return [percent(found.share(-1)), percent(found.share(1)), percent(found.share(0)), percent(found.cannot_tell)]
+    return [
+        percent(found.share(-1)),
+        percent(found.share(1)),
+        percent(found.share(0)),
+        percent(found.cannot_tell),
+    ]
 
 
 def uses_of_ab(uses: int, seed: int) -> None:
@@ -63,7 +68,11 @@ def uses_of_ab(uses: int, seed: int) -> None:
         (
             "scatter of a run",
             "true difference",
-            *(f"{words}, {blocks} blocks at most" for blocks in BLOCKS for words in ("slower", "faster", "same", "cannot tell")),
+            *(
+                f"{words}, {blocks} blocks at most"
+                for blocks in BLOCKS
+                for words in ("slower", "faster", "same", "cannot tell")
+            ),
             "blocks, median",
             "false with Student's interval after each block",
         ),
@@ -89,9 +98,18 @@ def candidates(uses: int, seed: int) -> None:
                     f"{found.blocks:.0f}",
                 ]
             )
-    print(f"A candidate of `bedplate bisect --fail-if 'slower 10%'`, {BLOCKS[0]} blocks at most; none is skipped\n")
+    print(
+        f"A candidate of `bedplate bisect --fail-if 'slower 10%'`, {BLOCKS[0]} blocks at most; none is skipped\n"
+    )
     table(
-        ("scatter of a run", "true difference", "good", "bad", "of all by the estimate's side", "blocks, median"),
+        (
+            "scatter of a run",
+            "true difference",
+            "good",
+            "bad",
+            "of all by the estimate's side",
+            "blocks, median",
+        ),
         rows,
     )
 

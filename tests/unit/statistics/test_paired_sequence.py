@@ -17,8 +17,6 @@ USES = 1000
 FOUR = Scenario("4 %", (0.04, 0.04))
 
 
-
-
 def test_identical_builds_are_told_apart_in_three_of_a_hundred_uses_at_most() -> None:
     found = watched(differences(FOUR, np.random.default_rng(5), uses=USES, blocks=10, ratio=1.0))
     assert 0.97 <= found.share(0) + found.cannot_tell
@@ -55,9 +53,7 @@ def test_the_same_is_an_answer_within_two_hours_of_visits() -> None:
 
 
 def test_no_candidate_of_a_bisection_is_left_without_a_side() -> None:
-    good = bisected(
-        differences(FOUR, np.random.default_rng(5), uses=USES, blocks=10, ratio=1.0), slower=0.1
-    )
+    good = bisected(differences(FOUR, np.random.default_rng(5), uses=USES, blocks=10, ratio=1.0), slower=0.1)
     bad = bisected(differences(FOUR, np.random.default_rng(6), uses=USES, blocks=10, ratio=0.8), slower=0.1)
     assert 1.0 == pytest.approx(good.good + good.bad)
     assert 0.99 <= good.good
