@@ -20,10 +20,10 @@ import numpy as np
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from calibration import percent, table  # noqa: E402
 from tests.support.studies.simulated_pairs import PAIRED, bisected, differences, watched  # noqa: E402
 
 from bedplate.statistics.estimation import of_differences  # noqa: E402
+from calibration import percent, table  # noqa: E402
 from machine import print_machine  # noqa: E402
 
 if TYPE_CHECKING:
