@@ -1,0 +1,181 @@
+"""The files of a commit, written into a folder: out of git's object store, so that no attribute and no filter changes them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from bedplate.errors import BedplateError, CommandFailed, PlanError
+from bedplate.host.command import environment
+from bedplate.host.git.repository import git_argv, owner_of
+from bedplate.host.interruption import held
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+_FILE, _PROGRAM, _LINK, _MODULE = "100644", "100755", "120000", "160000"
+# What old trees have besides, which git reads as a plain file.
+_FILES = (_FILE, _PROGRAM, "100664")
+_PIECE_BYTES = 1 << 20
+_SAID_BYTES = 4000
+
+
+class _Entry(NamedTuple):
+    mode: str
+    name: str
+    path: str
+
+
+def export(tree: Path, commit: str, into: Path) -> None:
+    """Write the files of a commit, named by its hash, into the folder `into`, which is made. Submodules are empty folders.
+
+    PlanError where a path or a symbolic link of the commit leads out of the folder, or is no UTF-8; CommandFailed with git's own
+    words where objects are missing; OSError where it cannot be written.
+    """
+    entries = _entries(tree, commit)
+    reasons = [reason for entry in entries if (reason := _misplaced(entry))]
+    if reasons:
+        raise PlanError(*(f"{tree} at {commit[:12]}: {reason}" for reason in reasons[:10]))
+    into.mkdir()
+    for folder in dict.fromkeys(PurePosixPath(entry.path).parent for entry in entries):
+        (into / folder).mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        if entry.mode == _MODULE:
+            (into / entry.path).mkdir(exist_ok=True)
+    # Links last: nothing is ever written through one.
+    files = [entry for entry in entries if entry.mode in _FILES]
+    links = [entry for entry in entries if entry.mode == _LINK]
+    with contextlib.closing(_contents(tree, [entry.name for entry in (*files, *links)])) as contents:
+        for entry in files:
+            _write(into / entry.path, contents, mode=0o755 if entry.mode == _PROGRAM else 0o644)
+        for entry in links:
+            target = b"".join(next(contents)).decode("utf-8", "surrogateescape")
+            if _leads_out(entry.path, target):
+                raise PlanError(
+                    f"{tree} at {commit[:12]}: the symbolic link {entry.path!r} leads out of the tree, to {target[:200]!r}"
+                )
+            (into / entry.path).symlink_to(target)
+
+
+def _entries(tree: Path, commit: str) -> Sequence[_Entry]:
+    with _started(tree, "ls-tree", "-r", "-z", "--full-tree", commit) as listing:
+        assert listing.stdout is not None  # noqa: S101 -- Popen was given a pipe
+        listed = listing.stdout.read()
+    found = []
+    for line in listed.split(b"\0")[:-1]:
+        about, _, path = line.partition(b"\t")
+        mode, _, name = about.decode("ascii").split(" ")
+        found.append(_Entry(mode, name, path.decode("utf-8", "surrogateescape")))
+    return found
+
+
+def _misplaced(entry: _Entry) -> str | None:
+    parts = entry.path.split("/")
+    try:
+        entry.path.encode("utf-8")
+    except UnicodeEncodeError:
+        return f"the path {entry.path.encode('utf-8', 'surrogateescape')!r} is no UTF-8"
+    if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
+        return f"the path {entry.path[:200]!r} leads out of the tree"
+    if entry.mode not in (*_FILES, _LINK, _MODULE):
+        return f"{entry.path[:200]!r} is of the unknown mode {entry.mode}"
+    return None
+
+
+def _leads_out(path: str, target: str) -> bool:
+    where = os.path.normpath(f"{PurePosixPath(path).parent}/{target}")
+    return target.startswith("/") or where == ".." or where.startswith("../") or not target
+
+
+def _write(path: Path, contents: Iterator[Iterator[bytes]], *, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        for piece in next(contents):
+            file.write(piece)
+        # Whatever the caller's umask is.
+        os.fchmod(descriptor, mode)
+
+
+def _contents(tree: Path, names: Sequence[str]) -> Generator[Iterator[bytes], None, None]:
+    """The content of each object in order, in pieces; each is to be read to its end before the next."""
+    with _started(tree, "cat-file", "--batch", "--buffer", asks=True) as reader:
+        assert reader.stdin is not None  # noqa: S101 -- Popen was given pipes
+        assert reader.stdout is not None  # noqa: S101
+        asking = threading.Thread(target=_ask, args=(reader.stdin, names), name="asks git", daemon=True)
+        asking.start()
+        for name in names:
+            head = reader.stdout.readline().split()
+            if len(head) != 3 or head[1] != b"blob":
+                raise BedplateError(
+                    f"{tree}: the object {name} cannot be read ({b' '.join(head).decode('ascii', 'replace') or 'git ended'}); "
+                    "is the clone whole? `git fsck` says what it lacks"
+                )
+            yield _pieces(reader.stdout, int(head[2]))
+            reader.stdout.read(1)
+        asking.join()
+
+
+def _ask(stdin: IO[bytes], names: Sequence[str]) -> None:
+    # A reader that ended is found by what it did not answer.
+    with contextlib.suppress(OSError), stdin:
+        for name in names:
+            stdin.write(f"{name}\n".encode("ascii"))
+
+
+def _pieces(stdout: IO[bytes], size: int) -> Iterator[bytes]:
+    left = size
+    while left:
+        piece = stdout.read(min(left, _PIECE_BYTES))
+        if not piece:
+            raise BedplateError("git ended within an object")
+        left -= len(piece)
+        yield piece
+
+
+@contextlib.contextmanager
+def _started(tree: Path, *words: str, asks: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """A git whose output is bytes, to its end; CommandFailed with its own words where it failed."""
+    argv = git_argv(tree, *words)
+    account = owner_of(tree)
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with held():
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if asks else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+            )
+        yield process
+        assert process.stderr is not None  # noqa: S101 -- Popen was given a pipe
+        said = process.stderr.read(_SAID_BYTES).decode("utf-8", "replace").strip()
+        if process.wait() != 0:
+            raise CommandFailed(
+                f"git {words[0]} of {tree} ended with status {process.returncode}: {said}",
+                argv=argv,
+                status=process.returncode,
+                output=said,
+            )
+    finally:
+        if process is not None:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()

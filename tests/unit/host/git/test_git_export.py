@@ -1,0 +1,104 @@
+"""The files of a commit in a folder: as git keeps them, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.sources.histories import commit, git, repository
+
+from bedplate.errors import BedplateError, PlanError
+from bedplate.host.git.export import export
+from bedplate.host.git.repository import resolve
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    found = repository(tmp_path / "src")
+    (found / "link").symlink_to("sub/b.txt")
+    commit(
+        found, "First", {"a b.txt": "one\n", "sub/b.txt": "bee\n", "configure": "#!/bin/sh\n", "empty": ""}
+    )
+    git(found, "update-index", "--chmod=+x", "configure")
+    git(found, "commit", "--quiet", "-m", "May run")
+    return found
+
+
+def _tree_object(tree: Path, *entries: str) -> str:
+    """The commit of a tree that git's own commands would not make."""
+    name = git(tree, "mktree", stdin="".join(f"{entry}\n" for entry in entries)).strip()
+    return git(tree, "commit-tree", name, "-m", "planted").strip()
+
+
+def test_an_export_has_each_file_its_mode_and_its_links(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export(tree, resolve(tree, "master").hash, out)
+    assert {"a b.txt", "sub", "sub/b.txt", "configure", "empty", "link"} == {
+        str(path.relative_to(out)) for path in out.rglob("*")
+    }
+    assert (out / "a b.txt").read_text() == "one\n"
+    assert 0o755 == (out / "configure").stat().st_mode & 0o777
+    assert 0o644 == (out / "empty").stat().st_mode & 0o777
+    assert (out / "link").read_text() == "bee\n"
+
+
+def test_an_export_leaves_attributes_and_the_work_tree_aside(tree: Path, tmp_path: Path) -> None:
+    commit(tree, "Attributes", {".gitattributes": "* export-ignore text eol=crlf ident\n", "id": "$Id$\n"})
+    (tree / "id").write_text("not committed")
+    export(tree, resolve(tree, "master").hash, tmp_path / "out")
+    assert (tmp_path / "out/id").read_bytes() == b"$Id$\n"
+
+
+def test_bytes_that_are_no_text_come_out_as_they_are(tree: Path, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 9000
+    (tree / "binary").write_bytes(content)
+    commit(tree, "Binary", {})
+    export(tree, resolve(tree, "master").hash, tmp_path / "out")
+    assert content == (tmp_path / "out/binary").read_bytes()
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../etc/passwd", "sub/../../x"])
+def test_a_symbolic_link_out_of_the_tree_is_refused(tree: Path, tmp_path: Path, target: str) -> None:
+    (tree / "out").symlink_to(target)
+    commit(tree, "Link", {})
+    with pytest.raises(PlanError, match="the symbolic link 'out' leads out of the tree"):
+        export(tree, resolve(tree, "master").hash, tmp_path / "out")
+
+
+def test_paths_that_lead_out_are_refused_all_at_once(tree: Path, tmp_path: Path) -> None:
+    blob = git(tree, "hash-object", "-w", "--stdin", stdin="x").strip()
+    inner = git(tree, "mktree", stdin=f"100644 blob {blob}\tpasswd\n").strip()
+    planted = _tree_object(tree, f"040000 tree {inner}\t..", f"040000 tree {inner}\t.GIT")
+    with pytest.raises(PlanError) as found:
+        export(tree, planted, tmp_path / "out")
+    assert 2 == len(found.value.reasons)
+    assert not (tmp_path / "passwd").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_written_through_a_link_that_a_folder_of_its_name_follows(
+    tree: Path, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    link = git(tree, "hash-object", "-w", "--stdin", stdin="sub").strip()
+    blob = git(tree, "hash-object", "-w", "--stdin", stdin="x").strip()
+    inner = git(tree, "mktree", stdin=f"100644 blob {blob}\tfile\n").strip()
+    planted = _tree_object(tree, f"120000 blob {link}\ta", f"040000 tree {inner}\ta")
+    with pytest.raises(FileExistsError):
+        export(tree, planted, tmp_path / "out")
+
+
+def test_an_object_that_is_missing_is_named(tree: Path, tmp_path: Path) -> None:
+    head = resolve(tree, "master").hash
+    blob = git(tree, "rev-parse", "master:sub/b.txt").strip()
+    (tree / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(BedplateError, match=f"the object {blob} cannot be read"):
+        export(tree, head, tmp_path / "out")
+
+
+def test_a_submodule_is_an_empty_folder(tree: Path, tmp_path: Path) -> None:
+    head = resolve(tree, "master").hash
+    planted = _tree_object(tree, f"160000 commit {head}\tmodule")
+    export(tree, planted, tmp_path / "out")
+    assert [] == list((tmp_path / "out/module").iterdir())
