@@ -4,7 +4,7 @@
 
 Simulated studies of which the truth is known, in eight scenarios. Each is searched and proved by the lines that do so in a
 real one; beside it the same cells by five and by two repetitions of the factorial, and by racing. Printed as the
-table of docs/METHOD.md. Costs are times over those of five repetitions.
+table of docs/method/search.md. Costs are times over those of five repetitions.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def _text(repository: Path, name: str) -> str:
 
 def test_what_is_made_from_the_code_is_what_the_code_says(repository: Path) -> None:
     made = parts()
-    for page in (repository / "docs").glob("*.md"):
+    for page in (repository / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         assert renewed(text, made) == text, f"{page.name}: ./check --documents writes it anew"
     manual = (repository / "docs" / NAME).read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def test_what_is_made_from_the_code_is_what_the_code_says(repository: Path) -> N
 
 def test_every_part_that_is_made_stands_on_a_page_once(repository: Path) -> None:
     markers = [
-        found for page in (repository / "docs").glob("*.md") for found in MARKER.findall(page.read_text())
+        found for page in (repository / "docs").rglob("*.md") for found in MARKER.findall(page.read_text())
     ]
     assert sorted(parts()) == sorted(name for _, name in markers)
 
@@ -93,14 +93,17 @@ def test_the_version_of_the_format_is_the_one_that_is_written(repository: Path) 
 
 
 def test_every_durability_class_is_explained(repository: Path) -> None:
-    section = _text(repository, "METHOD.md").partition("\n## Durability classes\n")[2]
+    section = _text(repository, "method/durability.md").partition("\n## Durability classes\n")[2]
+    section = section.partition("\n## ")[0]
     listed = re.findall(r"^\| ([a-z ]+) \| [^|]+ \|$", section, re.MULTILINE)
     assert ["class", *CLASSES] == listed
 
 
 def test_metrics_that_the_text_names_exist(repository: Path) -> None:
     endings = r"_(?:ratio|share|cv|trend|mib|per_transaction|s)"
-    named = set(re.findall(rf"`([a-z]+(?:_[a-z0-9]+)*{endings})`", _text(repository, "METHOD.md")))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (repository / "docs/method").glob("*.md"))
+    named = set(re.findall(rf"`([a-z]+(?:_[a-z0-9]+)*{endings})`", text))
+    assert len(named) > 20
     assert named <= set(METRICS), named - set(METRICS)
 
 
@@ -117,12 +120,35 @@ def test_no_link_between_documents_is_dead(repository: Path) -> None:
     ]
 
 
+def _anchors(page: Path) -> set[str]:
+    """Those that a forge makes of the headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    heads = (found.replace("`", "").strip().lower() for found in re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", head).replace(" ", "-") for head in heads}
+
+
+def test_no_link_leads_to_a_heading_that_is_gone(repository: Path) -> None:
+    links = [
+        (page, (page.parent / target) if target else page, anchor)
+        for page in _pages(repository)
+        for target, anchor in re.findall(
+            r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(links) > 20
+    assert [] == [
+        f"{page.relative_to(repository)} -> {target.name}#{anchor}"
+        for page, target, anchor in links
+        if anchor not in _anchors(target)
+    ]
+
+
 def test_files_that_a_document_names_are_there(repository: Path) -> None:
     program = repository / "src" / "bedplate"
     folders = {path.name for place in (repository, program) for path in place.iterdir()}
     named = [
         (page.name, path)
-        for page in (repository / "docs").glob("*.md")
+        for page in (repository / "docs").rglob("*.md")
         for path in re.findall(r"`(\w+/[\w/]+\.(?:py|js|c|h|toml))`", page.read_text(encoding="utf-8"))
         if path.partition("/")[0] in folders
     ]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 STUDY = "study"
-# What is no factor, and can be chosen by: what a power cut leaves (docs/METHOD.md, “Durability classes”).
+# What is no factor, and can be chosen by: what a power cut leaves (docs/method/durability.md, “Durability classes”).
 CLASS = "class"
 _CLASS_WORDS = frozenset({CLASS, "durability"})
 _BYTES = "_bytes"

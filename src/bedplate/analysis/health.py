@@ -27,7 +27,7 @@ Run = tuple[str, str]
 # Shared by all series of a study, each of which is looked at for a trend and for a step.
 _LEVEL = 0.05
 _OUTLIERS_SHOWN = 3
-# METHOD.md, “Dips”, has the figures.
+# docs/method/statistics.md, “Dips”, has the figures.
 _OF_DIPS = (
     "Where runs dip now and then, intervals that say 95 % hold the truth less often, and few repetitions may show no dip at "
     "all: more repetitions say how often it happens, and the courses of these runs when."

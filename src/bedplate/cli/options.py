@@ -53,7 +53,7 @@ METRICS = click.option(
     multiple=True,
     type=METRIC_NAME,
     shell_complete=metric_names,
-    help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
+    help="a metric (docs/method/metrics.md), in place of what each run is about; may be given again",
 )
 CLAIMS = click.option(
     "--claims",

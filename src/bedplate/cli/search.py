@@ -41,7 +41,7 @@ class TimeBudget(click.ParamType[float]):
     metavar="METRIC",
     type=METRIC_NAME,
     shell_complete=metric_names,
-    help="the figure whose best cell is looked for (docs/METHOD.md)",
+    help="the figure whose best cell is looked for (docs/method/metrics.md)",
 )
 @click.option(
     "--run",

@@ -157,7 +157,7 @@ FIGURE_COLUMNS: Mapping[str, ExportColumn] = {
         "the query, table, test or method that the figure belongs to, by its workload as the phase; empty for the whole",
     ),
     "pass": ExportColumn(Int64, "which pass over the items, from 1"),
-    "metric": ExportColumn(String, "name of the metric (docs/METHOD.md, “Metrics”)"),
+    "metric": ExportColumn(String, "name of the metric (docs/method/metrics.md)"),
     "value": ExportColumn(Float64, "the figure in `unit`"),
     "unit": ExportColumn(String, "`1/s`, `ms`, `MiB`, `share` (of one), `1` for counts"),
     "scale": ExportColumn(String, "`ratio`, `proportion`, `count` or `share`; it decides the statistics"),

@@ -53,7 +53,7 @@ LARGE_SECTOR_BYTES = 4096
 # MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
 IMAGE_BYTES = 4 * GIB
 DURATION_S = 20.0
-# The types that do so on a smaller disk (docs/DURABILITY.md).
+# The types that do so on a smaller disk (docs/durability/power-cuts.md).
 SHORT_OF_METADATA = ("btrfs",)
 POINTS_DEFAULT = 160
 

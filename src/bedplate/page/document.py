@@ -123,7 +123,7 @@ def _metrics(overviews: Sequence[Overview]) -> tuple[str, ...]:
 
 
 def _metric(metric: Metric) -> dict[str, Any]:
-    """Without what it is taken from, which docs/METHOD.md says."""
+    """Without what it is taken from, which docs/method/metrics.md says."""
     shown = {name: value for name, value in to_json(metric).items() if name != "source"}
     return {**shown, "is_speed": is_speed(metric), "direction": metric.better.words}
 

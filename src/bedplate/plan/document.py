@@ -206,7 +206,7 @@ class Document(PlanTable):
     """– | `local`, `qemu`, `slurm`, `auto` ([who lives the visits](#who-lives-the-visits)) | `"local"` | `"auto"`"""
     dataset: DatasetBy = Field(default=LOADED, description="whether a visit loads its dataset")
     """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
-    onto the image of every visit ([restored datasets](METHOD.md#restored-datasets)) | `"loaded"` | `"restored"`"""
+    onto the image of every visit ([restored datasets](method/filesystems.md#restored-datasets)) | `"loaded"` | `"restored"`"""
     scratch_device: ScratchDeviceTable = Field(
         default=ScratchDeviceTable(), description='a table with image_size = "6 GB" or device'
     )

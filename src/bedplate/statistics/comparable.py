@@ -1,7 +1,7 @@
 """What may be compared with what: figures of two surroundings stand side by side, without a verdict.
 
 Comparable means: same machine, device stack, executor, accelerator, kernel, build of the engine,
-libraries and tools, protocol of the workload, and way of the dataset (loaded or restored), except for what a plan declares as a factor (docs/METHOD.md).
+libraries and tools, protocol of the workload, and way of the dataset (loaded or restored), except for what a plan declares as a factor (docs/method/measuring.md).
 """
 
 from __future__ import annotations

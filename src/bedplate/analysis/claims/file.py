@@ -31,7 +31,7 @@ PAIR = "pair"
 def _metric(name: str) -> str:
     name = metric_today(name)
     if name not in METRICS:
-        hint = did_you_mean(name, METRICS, otherwise="docs/METHOD.md lists them")
+        hint = did_you_mean(name, METRICS, otherwise="docs/method/metrics.md lists them")
         raise ValueError(f"no metric is called so; {hint}")
     return name
 
@@ -60,7 +60,7 @@ class Check(PlanTable):
     run: Line = Field(
         description="the name of a run, of its script, or of a workload; several runs must all hold"
     )
-    metric: MetricName = Field(description="a metric of METHOD.md")
+    metric: MetricName = Field(description="a metric of docs/method/metrics.md")
     per: MetricName | None = Field(default=None, description="a metric that it is divided by")
     items: tuple[Line, ...] = Field(
         default=(), description='a list of parts of the run (`["readseq"]`), each of which must hold'

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bedplate.analysis.headline.cuts import CutsAnswer
     from bedplate.analysis.overview import Measurement, Overview
 
-# Five find most differences above 10 % (METHOD.md).
+# Five find most differences above 10 % (docs/method/calibration.md).
 _REPETITIONS_FOR_VERDICTS = 5
 # What a bound on the share of bad cuts is brought below, the first that is not reached.
 _SHARES = (0.05, 0.025, 0.01, 0.005)

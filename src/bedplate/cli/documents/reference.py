@@ -116,7 +116,7 @@ def renewed(page: str, known: Mapping[str, str]) -> str:
 def write(folder: Path) -> None:
     """Renew every page of a folder of documents, and the manual page."""
     known = parts()
-    for page in sorted(folder.glob("*.md")):
+    for page in sorted(folder.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if (now := renewed(text, known)) != text:
             page.write_text(now, encoding="utf-8")

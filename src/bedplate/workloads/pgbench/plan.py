@@ -42,7 +42,7 @@ Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
 Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
 
 # Threads of pgbench where the plan is silent. A thread for each client since version 2: one that serves two sessions
-# makes two speeds of one configuration, as the scheduler places it (docs/METHOD.md, "Threads of pgbench").
+# makes two speeds of one configuration, as the scheduler places it (docs/method/measuring.md, "Threads of pgbench").
 _JOBS_UNTIL_VERSION_2 = 2
 WARMUP_LIMIT_S = 600.0
 _READING_S = 10.0

@@ -137,7 +137,7 @@ _CUT_COLUMNS: Mapping[str, ExportColumn] = {
     "fault": ExportColumn(
         String,
         "whose fault a bad cut is, of which `power-cut blame` asked: `device`, `file system`, `engine`, `nobody known`; its code "
-        "(docs/DURABILITY.md); the five lines of its story, joined by line feeds. Empty in all others",
+        "(docs/method/blame.md); the five lines of its story, joined by line feeds. Empty in all others",
     ),
     "fault_code": ExportColumn(String),
     "story": ExportColumn(String),
