@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # What code and values become: one word, whatever is in them.
 _ONE_WORD = "x"
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
-# A sentence ends at these where a space and no small letter follow: "e.g. this" and "1.5" go on.
-_END = re.compile(r"(?<=[.!?])[\")”’*]*(?:\s+(?=[^a-z\s])|\s*$)|\n\s*\n")
+# A sentence ends at these where a space follows: "1.5" and "e.g. this" go on.
+_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\")”’*]*(?:\s+|$)|\n\s*\n")
 _WORD = re.compile(r"[^\W_][\w'’./%-]*")
 _COMMENT = re.compile(r"^\s*#\s?(.*)$")
 _TEMPLATE_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
