@@ -22,7 +22,10 @@ _END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\")”’*]*(?:\s+
 _WORD = re.compile(r"[^\W_][\w'’./%-]*")
 _COMMENT = re.compile(r"^\s*#\s?(.*)$")
 _TEMPLATE_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_TEMPLATE_ENDS = re.compile(r"\{%.*?%\}|\{#.*?#\}|<pre.*?</pre>|</?(?:p|li|h\d|dt|dd|td|th|tr|summary|figcaption|div|label|option|button)\b[^>]*>", re.DOTALL)
+_TEMPLATE_ENDS = re.compile(
+    r"\{%.*?%\}|\{#.*?#\}|<pre.*?</pre>|</?(?:p|li|h\d|dt|dd|td|th|tr|summary|figcaption|div|label|option|button)\b[^>]*>",
+    re.DOTALL,
+)
 _TAG = re.compile(r"<[^>]*>")
 
 
