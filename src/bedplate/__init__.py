@@ -1,3 +1,3 @@
 """bedplate measures databases across Linux file systems."""
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"

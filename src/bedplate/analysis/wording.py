@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.reason_ranges import Told
+from bedplate.installation import COMMAND
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import CLASSES, UNKNOWN, worst_of
 from bedplate.model.figure import Scale
@@ -296,7 +297,7 @@ def _how_to_get_more(study: str, executor: str, asked: int) -> str:
     if executor == IMPORTED:
         return f"There are no more: {NO_MORE_THAN_ITS_SOURCE}"
     sudo = "sudo " if executor == "local" else ""
-    return f"`{sudo}./bedplate extend {study} --repetitions {asked}` adds repetitions to this study."
+    return f"`{sudo}{COMMAND} extend {study} --repetitions {asked}` adds repetitions to this study."
 
 
 def repetitions_sentence(

@@ -16,6 +16,7 @@ from bedplate.campaign.plan_text import with_executor, with_repetitions
 from bedplate.errors import PlanError, StudyError
 from bedplate.executors.registry import executor_for
 from bedplate.host.cache import cache_directory
+from bedplate.installation import shipped
 from bedplate.model import codec
 from bedplate.model.plan import DEFAULTS_VERSION, Schedule
 from bedplate.near_names import near_names, near_paths, quoted
@@ -281,7 +282,7 @@ def planned_text(text: str, *, source: str) -> PlannedStudy:
 
 def own_plans() -> Path:
     """The ready plans beside the program."""
-    return Path(__file__).resolve().parents[3] / "plans"
+    return shipped("plans")
 
 
 def _defaults(begun: BegunStudy | None) -> int:

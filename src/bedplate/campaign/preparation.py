@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import registry
@@ -15,12 +14,14 @@ from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import ensure_driver, library_requirement
 from bedplate.host.requirement import Requirement, look
+from bedplate.installation import shipped
 from bedplate.model.cell import UNTORN_OFF
 from bedplate.visit.untorn_writes import UNTORN_SHIM
 from bedplate.visit.workload import drivers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.campaign.display import Display
@@ -161,7 +162,7 @@ def own_library_of(engine: str, settings: Levels) -> str | None:
 def _compiled(driver: Driver, name: str) -> str:
     found = ensure_driver(
         name,
-        source=Path(__file__).resolve().parents[3] / "drivers" / f"{driver.program}.c",
+        source=shipped("drivers") / f"{driver.program}.c",
         variant=driver.variant,
         cache_directory=cache_directory() / "drivers",
         commands=Commands(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from bedplate.installation import COMMAND
 from bedplate.model.codec import to_json
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
@@ -62,7 +63,7 @@ class KernelAnswers:
             why = (
                 "no trial could be made: is a tool or a loop device missing?"
                 if is_root
-                else "trying needs root: sudo ./bedplate doctor"
+                else f"trying needs root: sudo {COMMAND} doctor"
             )
             yield f"    not known  {len(self.unknown)} ({kinds}); {why}"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.completion import METRIC_NAME, OneOf, metric_names, plan_names
+from bedplate.installation import shipped
 from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ ON_USUAL = on_types("those of ext4, xfs, btrfs that this kernel has")
 
 def claim_files(named: Sequence[Path]) -> Sequence[Path]:
     """Those that are named, else those that come with bedplate."""
-    return named or sorted((Path(__file__).resolve().parents[3] / "claims").glob("*.toml"))
+    return named or sorted(shipped("claims").glob("*.toml"))
 
 
 def words_of(text: str) -> tuple[str, ...]:

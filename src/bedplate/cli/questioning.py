@@ -17,6 +17,7 @@ from bedplate.cli.printing import print_tables, say
 from bedplate.cli.what_a_plan_needs import setting_doubts
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.installation import COMMAND
 from bedplate.plan.estimate import BUILD_S
 from bedplate.study.layout import is_study
 from bedplate.units import format_duration, format_size
@@ -41,9 +42,9 @@ def quickstart(directory: Path, *, yes: bool) -> int:
     if not is_root():
         raise RequirementMissing(
             "quickstart makes an image file, formats it and mounts it: that needs root",
-            "go on with: sudo ./bedplate quickstart",
-            "without root: `./bedplate doctor` says what this machine can run, "
-            "`./bedplate plan plans/quick.toml` what would be done",
+            f"go on with: sudo {COMMAND} quickstart",
+            f"without root: `{COMMAND} doctor` says what this machine can run, "
+            f"`{COMMAND} plan quick` what would be done",
         )
     plan = own_plans() / "quick.toml"
     _offer(planned_study(plan), plan, directory)

@@ -7,6 +7,7 @@ import sys
 
 from bedplate.cli.asking import agreed
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
+from bedplate.installation import top
 from bedplate.units import format_size
 
 
@@ -32,13 +33,12 @@ def release() -> int:
 
 def release_cache(*, yes: bool) -> int:
     """Say what the cache holds that nothing uses, and how much; remove it after a yes."""
-    from bedplate.campaign.planning import own_plans  # noqa: PLC0415
     from bedplate.campaign.spare import find_spare, remove  # noqa: PLC0415
     from bedplate.host.cache import cache_directory  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
 
     cache = cache_directory()
-    found = find_spare(cache, checkout=own_plans().parent, commands=Commands())
+    found = find_spare(cache, checkout=top(), commands=Commands())
     for spare in found:
         print(f"{format_size(spare.size_bytes):>9}  {spare.path.relative_to(cache)}: {spare.reason}")
         if spare.held:

@@ -13,15 +13,15 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bedplate
 from bedplate.errors import CommandFailed, CommandNotStarted, PrintedTooMuch
 from bedplate.host.interruption import held
+from bedplate.installation import sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
     from typing import IO
 
     from bedplate.host.shut_in.confinement import Confinement
@@ -160,7 +160,7 @@ def started_apart(argv: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[by
         stdout=subprocess.PIPE,
         stderr=stderr,
         cwd="/",
-        env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
+        env=environment({"PYTHONPATH": str(sources())}),
         start_new_session=True,
     )
 

@@ -24,10 +24,15 @@ _SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 # Debian's name -> Fedora's, only where they differ.
 _FEDORA_NAMES = {
-    "liburing-dev": "liburing-devel",
     "libc6-dev": "glibc-devel",
+    "libfuse3-dev": "fuse3-devel",
+    "liblmdb-dev": "lmdb-devel",
+    "libsqlite3-dev": "sqlite-devel",
+    "liburing-dev": "liburing-devel",
+    "mount": "util-linux",
     "pkg-config": "pkgconf-pkg-config",
     "xz-utils": "xz",
+    "zlib1g-dev": "zlib-devel",
 }
 
 
@@ -107,6 +112,11 @@ def read_os_release() -> str:
     return ""
 
 
+def fedora_names(packages: Iterable[str]) -> list[str]:
+    """Fedora's packages of those that Debian's names say, sorted."""
+    return sorted({_FEDORA_NAMES.get(name, name) for name in packages})
+
+
 def install_command(requirements: Iterable[Requirement], *, os_release: str) -> tuple[str, ...] | None:
     """The command that installs what was not found.
 
@@ -123,7 +133,7 @@ def install_command(requirements: Iterable[Requirement], *, os_release: str) -> 
             "dnf",
             "install",
             "--assumeyes",
-            *sorted({_FEDORA_NAMES.get(name, name) for name in packages}),
+            *fedora_names(packages),
         )
     return None
 

@@ -26,6 +26,7 @@ from bedplate.analysis.wording import (
     figure,
     verdict_word,
 )
+from bedplate.installation import COMMAND
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.template import filled, first_of
@@ -166,7 +167,7 @@ def _without_interval(found: ComparisonAnswer) -> str:
     if study.facts.is_imported:
         return f"{lacking}: {NO_MORE_THAN_ITS_SOURCE}"
     sudo = "sudo " if study.facts.executor == "local" else ""
-    return f"{lacking}: `{sudo}./bedplate extend {study.directory} --repetitions 5` adds them."
+    return f"{lacking}: `{sudo}{COMMAND} extend {study.directory} --repetitions 5` adds them."
 
 
 def _source(found: ComparisonAnswer, each: Compared) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import Trouble
 from bedplate.errors import PlanError
+from bedplate.installation import COMMAND
 from bedplate.model.durability import UNKNOWN, UNSAFE
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
@@ -99,7 +100,7 @@ def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) ->
     if not answer.durability:
         worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
         if worst is not None:
-            command = f"./bedplate advise {_directory(found)} --durability {worst}"
+            command = f"{COMMAND} advise {_directory(found)} --durability {worst}"
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
     elif answer.answered.is_without_verdict and there < _REPETITIONS_FOR_VERDICTS:
         yield _repetitions(found, _REPETITIONS_FOR_VERDICTS - there)
@@ -158,7 +159,7 @@ def _extend(found: Overview, repetitions: int) -> str:
     """Only the local executor needs root here. A device that is erased is named once more, as the command asks for it."""
     sudo = "sudo " if found.study.facts.executor == "local" else ""
     erase = "".join(f" --erase {shlex.quote(device)}" for device in _devices_erased(found))
-    return f"{sudo}./bedplate extend {_directory(found)} --repetitions {repetitions}{erase}"
+    return f"{sudo}{COMMAND} extend {_directory(found)} --repetitions {repetitions}{erase}"
 
 
 def _devices_erased(found: Overview) -> tuple[str, ...]:

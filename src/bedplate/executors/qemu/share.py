@@ -16,9 +16,9 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bedplate
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.command_line import SharedFolder
+from bedplate.installation import sources
 from bedplate.model import codec
 
 if TYPE_CHECKING:
@@ -85,11 +85,6 @@ class ResultShare:
         _merge(folder / "visit", directory)
         shutil.move(folder / "request.json", directory / "request.json")
         shutil.rmtree(folder)
-
-
-def sources() -> Path:
-    """The folder that holds the package `bedplate`."""
-    return Path(bedplate.__file__).resolve().parent.parent
 
 
 def closed_folders(paths: Iterable[Path]) -> tuple[str, ...]:

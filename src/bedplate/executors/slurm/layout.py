@@ -6,10 +6,9 @@ import os
 import secrets
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bedplate
+from bedplate import installation
 from bedplate.executors.slurm.controller import KEY_START
 from bedplate.executors.slurm.job_folder import JobFolders
 from bedplate.model import codec
@@ -18,6 +17,7 @@ from bedplate.study.nodes import nodes_directory, read_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from bedplate.executors.slurm.job_folder import JobOrder
     from bedplate.model.fleet import NodeFacts
@@ -108,7 +108,7 @@ class FleetLayout:
 
 def launcher() -> tuple[str, ...]:
     """The words that start this bedplate on a node, where the checkout stands at the same path."""
-    return (str(Path(bedplate.__file__).resolve().parents[2] / "bedplate"),)
+    return (str(installation.launcher()),)
 
 
 def job_script(words: tuple[str, ...], folder: Path) -> str:

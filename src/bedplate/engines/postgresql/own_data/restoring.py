@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bedplate
 from bedplate.engines.postgresql.cluster import FOREIGN, Cluster
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, bare_environment
 from bedplate.host.shut_in.restriction import restrict
+from bedplate.installation import sources
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -68,7 +68,7 @@ _WITHOUT = (
 )
 
 # Its own sources and its Python, wherever they are unpacked.
-_OF_THIS_PROGRAM = (Path(bedplate.__file__).parent.parent, Path(sys.prefix), Path(sys.base_prefix))
+_OF_THIS_PROGRAM = (sources(), Path(sys.prefix), Path(sys.base_prefix))
 
 
 @dataclass(frozen=True)

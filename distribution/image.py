@@ -1,0 +1,179 @@
+"""An image for containers as an OCI layout in one tar file: Debian, the package, and its Python environment.
+
+`mmdebstrap` makes the root file system, without root where user namespaces are allowed, from the mirror that this
+machine's apt is configured for, in its newest state: two builds are equal while that is. The layout is three JSON documents and a layer:
+https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distribution import debian
+from distribution.requirements import RECOMMENDS
+from distribution.sources import CHECKOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distribution.sources import Sources
+
+# Debian's release, and its Python.
+_RELEASE, _PYTHON = "trixie", "3.13"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+# What differs between two builds, or tells of the machine that made it; nothing of it is needed to run.
+_LEFT_OUT = (
+    "./etc/apt/apt.conf.d/99mmdebstrap",
+    "./etc/apt/sources.list",
+    "./etc/apt/sources.list.d/0000",
+    "./etc/hostname",
+    "./etc/resolv.conf",
+    "./root/.cache",
+    "./run/",
+    "./tmp/",
+    "./var/cache/apt/",
+    "./var/cache/debconf/",
+    "./var/cache/ldconfig/",
+    "./var/lib/apt/",
+    "./var/log/",
+)
+_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+
+
+def build(sources: Sources, into: Path) -> Path:
+    """The image in the folder `into`. OSError where mmdebstrap is not there."""
+    if shutil.which("mmdebstrap") is None:
+        raise OSError("the image needs mmdebstrap: apt-get install --no-install-recommends mmdebstrap")
+    target = into / f"bedplate-{sources.version}.oci.tar"
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "root.tar"
+        _make_root(debian.build(sources, Path(folder)), root, sources)
+        layer = io.BytesIO()
+        _write_layer(root, layer, sources.epoch)
+        _write_layout(layer.getvalue(), target, sources)
+    return target
+
+
+def _make_root(package: Path, target: Path, sources: Sources) -> None:
+    """A root file system with the package and its Python environment in it, as a tar file."""
+    wheels = package.parent / "wheels"
+    _download(wheels)
+    inside = "/opt/packages"
+    offline = ["env", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={inside}/wheels"]
+    hooks = (
+        f"mkdir -p $1{inside} && cp -r {package} {wheels} $1{inside}",
+        f"chroot $1 apt-get install --yes --no-install-recommends {inside}/{package.name}",
+        f"chroot $1 {' '.join(offline)} bedplate --version",
+        f"rm -rf $1{inside}",
+        "find $1/var/cache/bedplate -name __pycache__ -prune -exec rm -rf {} +",
+    )
+    subprocess.run(
+        [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            f"--include={','.join((*RECOMMENDS, 'busybox', 'ca-certificates'))}",
+            *(f"--customize-hook={hook}" for hook in hooks),
+            _RELEASE,
+            str(target),
+        ],
+        check=True,
+        env=sources.environment,
+    )
+
+
+def _download(into: Path) -> None:
+    """The Python packages of the image, from the index that pip is configured for here; no setting gets into the image."""
+    platforms = [f"manylinux_2_{minor}_{platform.machine()}" for minor in (17, 26, 27, 28)]
+    subprocess.run(
+        [
+            *(sys.executable, "-P", "-s", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+            *("--require-hashes", "--no-deps", "--only-binary", ":all:", "--python-version", _PYTHON),
+            *(word for each in platforms for word in ("--platform", each)),
+            *("--dest", str(into), "--requirement", str(CHECKOUT / "requirements" / "runtime.txt")),
+        ],
+        check=True,
+    )
+
+
+def _write_layer(root: Path, into: io.BytesIO, epoch: int) -> None:
+    """The root file system as a layer: its files by name, none newer than the commit."""
+    with (
+        tarfile.open(root) as before,
+        gzip.GzipFile(fileobj=into, mode="wb", mtime=0, compresslevel=6) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as after,
+    ):
+        for member in sorted(_kept(before), key=lambda each: each.name):
+            member.mtime = min(int(member.mtime), epoch)
+            member.pax_headers = {}
+            after.addfile(member, before.extractfile(member) if member.isreg() else None)
+
+
+def _kept(root: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    for member in root:
+        is_folder = member.name.rstrip("/") + "/" in _LEFT_OUT
+        if is_folder or not member.name.startswith(_LEFT_OUT):
+            yield member
+
+
+def _write_layout(layer: bytes, target: Path, sources: Sources) -> None:
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+
+        def add(name: str, content: bytes) -> None:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = len(content), sources.epoch
+            archive.addfile(member, io.BytesIO(content))
+
+        def add_blob(media_type: str, content: bytes) -> dict[str, Any]:
+            digest = hashlib.sha256(content).hexdigest()
+            add(f"blobs/sha256/{digest}", content)
+            return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(content)}
+
+        add("oci-layout", _json({"imageLayoutVersion": "1.0.0"}))
+        config = add_blob(_CONFIG, _json(_configuration(layer, sources)))
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": config,
+            "layers": [add_blob(_LAYER, layer)],
+        }
+        named = {"annotations": {"org.opencontainers.image.ref.name": sources.version}}
+        entry = add_blob(_MANIFEST, _json(manifest)) | named
+        add("index.json", _json({"schemaVersion": 2, "manifests": [entry]}))
+
+
+def _configuration(layer: bytes, sources: Sources) -> dict[str, Any]:
+    return {
+        "created": datetime.fromtimestamp(sources.epoch, UTC).isoformat(),
+        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "os": "linux",
+        "config": {
+            "Entrypoint": ["/usr/bin/bedplate"],
+            "Cmd": ["--help"],
+            "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"],
+            "WorkingDir": "/studies",
+            "Labels": {"org.opencontainers.image.version": sources.version},
+        },
+        "rootfs": {
+            "type": "layers",
+            "diff_ids": [f"sha256:{hashlib.sha256(gzip.decompress(layer)).hexdigest()}"],
+        },
+    }
+
+
+def _json(document: object) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()

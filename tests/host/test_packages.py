@@ -1,0 +1,130 @@
+"""Packages: two builds are equal byte for byte, and what each one holds starts and finds its own files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from distribution.requirements import DEPENDS, RECOMMENDS
+
+from bedplate import __version__
+from bedplate.campaign.planning import own_plans, planned_study
+from bedplate.campaign.preparation import requirements_of
+
+pytestmark = pytest.mark.host
+
+WHEEL = f"bedplate-{__version__}-py3-none-any.whl"
+DEBIAN = f"bedplate_{__version__}-1_all.deb"
+BILL = f"bedplate-{__version__}.cdx.json"
+
+
+def build(repository: Path, into: Path, *kinds: str) -> dict[str, str]:
+    done = subprocess.run(
+        [repository / "package", *kinds, "--into", into], capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in into.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into: Path = tmp_path_factory.mktemp("packages")
+    build(repository, into, "wheel", "deb", "materials")
+    return into
+
+
+def say(*words: str | Path, path: Path, environment: dict[str, str] | None = None) -> str:
+    """What an installed bedplate prints; the caller's own one cannot be found by it."""
+    there = {"PATH": os.environ["PATH"], "HOME": str(path), "LC_ALL": "C.UTF-8", **(environment or {})}
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=False, env=there, cwd=path
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+def test_two_builds_are_equal_byte_for_byte(repository: Path, built: Path, tmp_path: Path) -> None:
+    before = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.iterdir()}
+    assert {WHEEL, DEBIAN, BILL} == set(before)
+    assert before == build(repository, tmp_path, "wheel", "deb", "materials")
+
+
+def test_an_unknown_kind_is_a_sentence(repository: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [repository / "package", "msi", "--into", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert 2 == done.returncode
+    assert "there is no msi; there are wheel, deb" in done.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_wheel_starts_with_its_own_plans_claims_and_drivers(built: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(built / WHEEL, tmp_path / "site", "zip")
+    python = [sys.executable, "-P", "-s", "-m", "bedplate"]
+    paths = {"PYTHONPATH": str(tmp_path / "site")}
+    assert f"bedplate {__version__}\n" == say(*python, "--version", path=tmp_path, environment=paths)
+    planned = json.loads(say(*python, "plan", "quick", "--json", path=tmp_path, environment=paths))
+    assert 4 == len(planned["cells"])
+    shipped = tmp_path / "site" / "bedplate" / "shipped"
+    names = {folder.name: {each.name for each in folder.iterdir()} for folder in shipped.iterdir()}
+    assert {"plans", "claims", "drivers"} == set(names)
+    assert {"quick.toml", "vondra-2011.toml", "power_cut_recorder.c"} <= set().union(*names.values())
+    # A message says the command as it is typed there.
+    asked = "from bedplate.installation import COMMAND, launcher; print(COMMAND, launcher())"
+    told = say(sys.executable, "-P", "-s", "-c", asked, path=tmp_path, environment=paths)
+    assert f"bedplate {Path(sys.prefix) / 'bin' / 'bedplate'}\n" == told
+
+
+def test_debians_package_starts_and_is_complete(built: Path, tmp_path: Path) -> None:
+    subprocess.run(["dpkg-deb", "--extract", built / DEBIAN, tmp_path], check=True)
+    program = tmp_path / "usr/bin/bedplate"
+    here = {name: value for name, value in os.environ.items() if name.startswith(("BEDPLATE_", "PIP_"))}
+    assert f"bedplate {__version__}\n" == say(program, "--version", path=tmp_path, environment=here)
+    planned = json.loads(say(program, "plan", "quick", "--json", path=tmp_path, environment=here))
+    assert 4 == len(planned["cells"])
+    listed = subprocess.run(
+        ["dpkg-deb", "--fsys-tarfile", built / DEBIAN], capture_output=True, check=True
+    ).stdout
+    (tmp_path / "files.tar").write_bytes(listed)
+    with tarfile.open(tmp_path / "files.tar") as files:
+        members = {member.name: member for member in files}
+    assert {0} == {member.uid for member in members.values()}
+    assert not any("__pycache__" in name for name in members)
+    for place in ("man/man1/bedplate.1.gz", "bash-completion/completions/bedplate", "doc/bedplate/README.md"):
+        assert f"./usr/share/{place}" in members
+    assert shutil.which("man") is None or "BEDPLATE(1)" in say(
+        "man", tmp_path / "usr/share/man/man1/bedplate.1.gz", path=tmp_path
+    )
+
+
+def test_the_bill_names_every_locked_package_with_its_hashes(repository: Path, built: Path) -> None:
+    locked = {
+        line.split("==")[0]
+        for line in (repository / "requirements" / "runtime.txt").read_text().splitlines()
+        if "==" in line
+    }
+    bill = json.loads((built / BILL).read_text())
+    named = {each["name"] for each in bill["components"]}
+    assert locked == named
+    assert all(each["externalReferences"][0]["hashes"] for each in bill["components"])
+    assert __version__ == bill["metadata"]["component"]["version"]
+
+
+def test_what_ready_plans_need_of_a_distribution_is_in_the_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path))
+    needed = set()
+    for plan in sorted(own_plans().glob("*.toml")):
+        found = planned_study(plan)
+        needed |= {
+            each.package for each in requirements_of(found.cells, found.workloads, executor=found.executor)
+        }
+    assert needed <= {*DEPENDS, *RECOMMENDS}
