@@ -7,6 +7,7 @@ https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md.
 
 from __future__ import annotations
 
+import ast
 import gzip
 import hashlib
 import io
@@ -23,15 +24,17 @@ from typing import TYPE_CHECKING, Any
 
 from distribution import debian
 from distribution.requirements import RECOMMENDS
-from distribution.sources import CHECKOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from distribution.sources import Sources
 
-# Debian's release, and its Python.
-_RELEASE, _PYTHON = "trixie", "3.13"
+_RELEASE = "trixie"
+_PIP_SETTINGS, _AUTHORITIES = "pip.conf", "ca-certificates.crt"
+# Those that this machine trusts: its index may stand behind an authority of its own.
+_CERTIFICATES = f"/etc/ssl/certs/{_AUTHORITIES}"
+_REACHED_BY = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # What differs between two builds, or tells of the machine that made it; nothing of it is needed to run.
 _LEFT_OUT = (
@@ -70,19 +73,19 @@ def build(sources: Sources, into: Path) -> Path:
 
 def _make_root(package: Path, target: Path, sources: Sources) -> None:
     """A root file system with the package and its Python environment in it, as a tar file."""
-    wheels = package.parent / "wheels"
-    _download(wheels)
+    _write_pip_settings(package.parent)
     inside = "/opt/packages"
-    offline = ["env", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={inside}/wheels"]
+    # The image's own Python chooses what pip fetches; how pip is reached from this machine does not stay in the image.
+    reached = f"env PIP_CONFIG_FILE={inside}/{_PIP_SETTINGS} PIP_CERT={inside}/{_AUTHORITIES}"
     hooks = (
-        f"mkdir -p $1{inside} && cp -r {package} {wheels} $1{inside}",
+        f"mkdir $1{inside} && cp {package} {package.parent}/{_PIP_SETTINGS} {_CERTIFICATES} $1{inside}",
         f"chroot $1 apt-get install --yes --no-install-recommends {inside}/{package.name}",
-        f"chroot $1 {' '.join(offline)} bedplate --version",
+        f"chroot $1 {reached} bedplate --version",
         f"rm -rf $1{inside}",
         "find $1/var/cache/bedplate -name __pycache__ -prune -exec rm -rf {} +",
     )
-    subprocess.run(
-        [
+    with (target.parent / "log").open("w+", encoding="utf-8", errors="replace") as log:
+        command = [
             "mmdebstrap",
             "--quiet",
             "--variant=minbase",
@@ -90,24 +93,24 @@ def _make_root(package: Path, target: Path, sources: Sources) -> None:
             *(f"--customize-hook={hook}" for hook in hooks),
             _RELEASE,
             str(target),
-        ],
-        check=True,
-        env=sources.environment,
-    )
+        ]
+        done = subprocess.run(command, check=False, env=sources.environment, stdout=log, stderr=log)
+        if done.returncode:
+            log.seek(0)
+            raise OSError(f"mmdebstrap failed; its last lines: {''.join(log.readlines()[-20:])}")
 
 
-def _download(into: Path) -> None:
-    """The Python packages of the image, from the index that pip is configured for here; no setting gets into the image."""
-    platforms = [f"manylinux_2_{minor}_{platform.machine()}" for minor in (17, 26, 27, 28)]
-    subprocess.run(
-        [
-            *(sys.executable, "-P", "-s", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
-            *("--require-hashes", "--no-deps", "--only-binary", ":all:", "--python-version", _PYTHON),
-            *(word for each in platforms for word in ("--platform", each)),
-            *("--dest", str(into), "--requirement", str(CHECKOUT / "requirements" / "runtime.txt")),
-        ],
-        check=True,
-    )
+def _write_pip_settings(into: Path) -> None:
+    """Which index pip is configured for here, by whatever file or variable."""
+    command = [sys.executable, "-P", "-s", "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    settings = dict(line.split("=", 1) for line in listed.splitlines())
+    lines = [
+        f"{name.rpartition('.')[2]} = {ast.literal_eval(value)}"
+        for name, value in settings.items()
+        if name.rpartition(".")[2] in _REACHED_BY
+    ]
+    (into / _PIP_SETTINGS).write_text("\n".join(["[global]", *lines, ""]), encoding="utf-8")
 
 
 def _write_layer(root: Path, into: io.BytesIO, epoch: int) -> None:

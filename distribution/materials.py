@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -32,4 +33,8 @@ def build(sources: Sources, into: Path) -> Path:
         env=sources.environment,
         stderr=subprocess.DEVNULL,
     )
+    # The tool reads no version that stands in the package itself.
+    bill = json.loads(target.read_text(encoding="utf-8"))
+    bill["metadata"]["component"]["version"] = sources.version
+    target.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return target
