@@ -154,7 +154,7 @@ def _write_layout(layer: bytes, target: Path, sources: Sources) -> None:
             "config": config,
             "layers": [add_blob(_LAYER, layer)],
         }
-        named = {"annotations": {"org.opencontainers.image.ref.name": sources.version}}
+        named = {"annotations": {"org.opencontainers.image.ref.name": f"bedplate:{sources.version}"}}
         entry = add_blob(_MANIFEST, _json(manifest)) | named
         add("index.json", _json({"schemaVersion": 2, "manifests": [entry]}))
 
