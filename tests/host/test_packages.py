@@ -114,7 +114,9 @@ def test_the_bill_names_every_locked_package_with_its_hashes(repository: Path, b
     named = {each["name"] for each in bill["components"]}
     assert locked == named
     assert all(each["externalReferences"][0]["hashes"] for each in bill["components"])
-    assert ("bedplate", __version__) == tuple(bill["metadata"]["component"][key] for key in ("name", "version"))
+    assert ("bedplate", __version__) == tuple(
+        bill["metadata"]["component"][key] for key in ("name", "version")
+    )
 
 
 def test_what_ready_plans_need_of_a_distribution_is_in_the_packages(
