@@ -18,7 +18,7 @@ from bedplate import __version__
 from bedplate.campaign.planning import own_plans, planned_study
 from bedplate.campaign.preparation import requirements_of
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 WHEEL = f"bedplate-{__version__}-py3-none-any.whl"
 DEBIAN = f"bedplate_{__version__}-1_all.deb"
