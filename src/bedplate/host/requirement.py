@@ -25,9 +25,6 @@ _SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 # Debian's name -> Fedora's, only where they differ.
 _FEDORA_NAMES = {
     "libc6-dev": "glibc-devel",
-    "libfuse3-dev": "fuse3-devel",
-    "liblmdb-dev": "lmdb-devel",
-    "libsqlite3-dev": "sqlite-devel",
     "liburing-dev": "liburing-devel",
     "mount": "util-linux",
     "pkg-config": "pkgconf-pkg-config",
@@ -113,8 +110,14 @@ def read_os_release() -> str:
 
 
 def fedora_names(packages: Iterable[str]) -> list[str]:
-    """Fedora's packages of those that Debian's names say, sorted."""
-    return sorted({_FEDORA_NAMES.get(name, name) for name in packages})
+    """Fedora's packages of those that Debian's names say, sorted.
+
+    A library's headers are asked for by its pkg-config file, which dnf takes for a name.
+    """
+    headers = {
+        name: f"pkgconfig({name[3:-4]})" for name in packages if name[:3] == "lib" and name[-4:] == "-dev"
+    }
+    return sorted({_FEDORA_NAMES.get(name, headers.get(name, name)) for name in packages})
 
 
 def install_command(requirements: Iterable[Requirement], *, os_release: str) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from bedplate.host.requirement import (
     Requirement,
     demand,
     distribution_family,
+    fedora_names,
     find_tool,
     install_command,
     look,
@@ -49,6 +50,12 @@ def test_command_names_only_what_is_missing_each_package_once() -> None:
 def test_fedora_has_its_own_package_names() -> None:
     expected = ("dnf", "install", "--assumeyes", "liburing-devel", "xfsprogs")
     assert expected == install_command([XFS, URING], os_release=FEDORA)
+
+
+def test_a_librarys_headers_go_by_their_pkg_config_file_on_fedora() -> None:
+    assert ["glibc-devel", "pkgconfig(fuse3)", "util-linux", "zlib-devel"] == fedora_names(
+        ["zlib1g-dev", "libfuse3-dev", "libc6-dev", "mount", "util-linux"]
+    )
 
 
 def test_no_command_when_nothing_is_missing_or_the_distribution_is_unknown() -> None:
