@@ -34,7 +34,6 @@ _RELEASE = "trixie"
 _PIP_SETTINGS, _AUTHORITIES = "pip.conf", "ca-certificates.crt"
 # Those that this machine trusts: its index may stand behind an authority of its own.
 _CERTIFICATES = f"/etc/ssl/certs/{_AUTHORITIES}"
-_REACHED_BY = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # What differs between two builds, or tells of the machine that made it; nothing of it is needed to run.
 _LEFT_OUT = (
@@ -43,7 +42,7 @@ _LEFT_OUT = (
     "./etc/apt/sources.list.d/0000",
     "./etc/hostname",
     "./etc/resolv.conf",
-    "./root/.cache",
+    "./root/",
     "./run/",
     "./tmp/",
     "./var/cache/apt/",
@@ -108,7 +107,7 @@ def _write_pip_settings(into: Path) -> None:
     lines = [
         f"{name.rpartition('.')[2]} = {ast.literal_eval(value)}"
         for name, value in settings.items()
-        if name.rpartition(".")[2] in _REACHED_BY
+        if name.rpartition(".")[2] != "cert"
     ]
     (into / _PIP_SETTINGS).write_text("\n".join(["[global]", *lines, ""]), encoding="utf-8")
 
