@@ -75,7 +75,7 @@ def _make_root(package: Path, target: Path, sources: Sources) -> None:
     _write_pip_settings(package.parent)
     inside = "/opt/packages"
     # The image's own Python chooses what pip fetches; how pip is reached from this machine does not stay in the image.
-    reached = f"env PIP_CONFIG_FILE={inside}/{_PIP_SETTINGS} PIP_CERT={inside}/{_AUTHORITIES}"
+    reached = f"env -i PATH=/usr/sbin:/usr/bin LC_ALL=C.UTF-8 PIP_CONFIG_FILE={inside}/{_PIP_SETTINGS} PIP_CERT={inside}/{_AUTHORITIES}"
     hooks = (
         f"mkdir $1{inside} && cp {package} {package.parent}/{_PIP_SETTINGS} {_CERTIFICATES} $1{inside}",
         f"chroot $1 apt-get install --yes --no-install-recommends {inside}/{package.name}",

@@ -140,12 +140,14 @@ def test_no_file_names_a_private_path_or_host(
 
 def test_every_requirement_carries_a_hash(sources: Sequence[_Source], judge: _Judge) -> None:
     locked = [s for s in sources if s.path.startswith("requirements/") and s.path.endswith(".txt")]
-    assert [s.path for s in locked] == ["requirements/development.txt", "requirements/runtime.txt"]
+    assert [f"requirements/{name}.txt" for name in ("development", "package", "runtime")] == [
+        s.path for s in locked
+    ]
     judge([finding for s in locked for finding in unhashed_requirements(s.path, s.text)])
 
 
 def test_every_direct_requirement_is_locked(repository: Path) -> None:
-    for name in ("runtime", "development"):
+    for name in ("runtime", "development", "package"):
         asked = (repository / f"requirements/{name}.in").read_text(encoding="utf-8")
         locked = (repository / f"requirements/{name}.txt").read_text(encoding="utf-8")
         wanted = {match[0] for line in asked.splitlines() if (match := re.match(r"[a-z][\w-]*", line))}
