@@ -58,6 +58,7 @@ class SearchAsked:
     durable: str | None = None
     budget_s: float | None = None
     not_worse: tuple[NotWorse, ...] = ()
+    accepted: tuple[str, ...] = ()
 
 
 def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
@@ -106,6 +107,7 @@ def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
         if cuts is None
         else _cut_seconds(found, cuts, [planned for planned, _ in candidates]),
         at_once=len(fleet.nodes) if fleet is not None else 1,
+        accepted=asked.accepted,
     )
 
 
@@ -116,6 +118,7 @@ def asked_again(asked: SearchAsked, record: SearchRecord) -> SearchRecord:
         ("--run", asked.runs or None, record.runs),
         ("--durable", asked.durable, record.durable),
         ("--not-worse", asked.not_worse or None, record.not_worse),
+        ("--accept", asked.accepted or None, record.accepted),
     )
     changed = [
         f"{name}: the study was begun with {_words(had)}, not {_words(now)}"

@@ -12,6 +12,7 @@ import click
 
 from bedplate.cli.completion import OneOf
 from bedplate.cli.options import (
+    ACCEPT,
     ACROSS_DURABILITY,
     AS_JSON,
     CELLS,
@@ -49,13 +50,7 @@ if TYPE_CHECKING:
     type=OneOf(["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk", "dataset"]),
     help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk, dataset",
 )
-@click.option(
-    "--accept",
-    "accepted",
-    metavar="WORDS",
-    multiple=True,
-    help="count suspect runs whose every doubt has these words or this code: 'other programs used'; may be given again",
-)
+@ACCEPT
 @click.option(
     "--fail-if",
     metavar="CONDITION",

@@ -70,6 +70,13 @@ CELLS = click.option(
     multiple=True,
     help="only the cells that this selects: 'class=durable type=ext4,xfs', as in `compare`; may be given again for more",
 )
+ACCEPT = click.option(
+    "--accept",
+    "accepted",
+    metavar="WORDS",
+    multiple=True,
+    help="count suspect runs whose every doubt has these words or this code: 'other programs used'; may be given again",
+)
 ACROSS_DURABILITY = click.option(
     "--across-durability",
     is_flag=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.completion import METRIC_NAME, metric_names
-from bedplate.cli.options import ERASE, ERASE_FOREIGN, EXECUTOR, PATH, PLAN_FILE
+from bedplate.cli.options import ACCEPT, ERASE, ERASE_FOREIGN, EXECUTOR, PATH, PLAN_FILE
 from bedplate.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class TimeBudget(click.ParamType[float]):
     multiple=True,
     help="only cells that are at most so much worse than the plan's first cell in this figure: latency_ms_p99:10%; may be given again",
 )
+@ACCEPT
 @EXECUTOR
 @ERASE
 @ERASE_FOREIGN
@@ -77,6 +78,7 @@ def search(
     durable: str | None,
     budget: float | None,
     not_worse: tuple[str, ...],
+    accepted: tuple[str, ...],
     executor: str | None,
     erase: tuple[str, ...],
     erase_foreign: bool,
@@ -93,7 +95,9 @@ def search(
     from bedplate.campaign.search_question import SearchAsked  # noqa: PLC0415
     from bedplate.cli.running import consent  # noqa: PLC0415
 
-    asked = SearchAsked(best, tuple(dict.fromkeys(runs)), durable, budget, tuple(map(_not_worse, not_worse)))
+    asked = SearchAsked(
+        best, tuple(dict.fromkeys(runs)), durable, budget, tuple(map(_not_worse, not_worse)), accepted
+    )
     outcome = searching.search(
         plan,
         study,

@@ -107,6 +107,8 @@ class SearchRecord:
     """what a visit that cuts power was reckoned to take"""
     at_once: int = 1
     """blocks of the search that are decided together: one for each node of a fleet"""
+    accepted: tuple[str, ...] = ()
+    """words or codes of doubts that were accepted: a suspect run is believed where nothing else speaks against it"""
     blocks: tuple[SearchedBlock, ...] = ()
     """all blocks, in order"""
     extended: int | None = None

@@ -13,7 +13,7 @@ from bedplate.analysis.search.marks import search_marks
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.search.sentences import chance_words, name, progress_words
-from bedplate.analysis.search.words import left_out_words, predicted_words
+from bedplate.analysis.search.words import accepted_words, left_out_words, predicted_words
 from bedplate.analysis.wording import capital, figure, verdict_word
 from bedplate.statistics.heat_map import common_scale
 from bedplate.units import percent
@@ -175,7 +175,10 @@ def _section(found: Searched, number: int, study: str) -> SearchSection:
         factors=tuple(_factors(found)),
         leader="" if proof is None else name(found, proof.leader),
         proof=() if proof is None else tuple(_proof_rows(found)),
-        left_out=left_out_words(found),
+        left_out=(
+            *left_out_words(found),
+            *(f"{capital(words)}." for words in filter(None, (accepted_words(found),))),
+        ),
     )
 
 

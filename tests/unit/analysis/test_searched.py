@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_search import RUN, VISIT_S, SearchRecipe, write_search
 from tests.support.studies.synthetic_study import write_study
 from tests.support.studies.written import write
 
 from bedplate.analysis.overview import overview, overview_of
+from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.searched import searched
+from bedplate.analysis.search.words import accepted_words
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.search import SearchRecord
@@ -162,6 +165,41 @@ def test_a_run_in_doubt_takes_its_time_and_is_not_believed(tmp_path: Path) -> No
     assert sum(each.value is not None for each in before.tried) - 1 == sum(
         each.value is not None for each in found.tried
     )
+
+
+def test_a_doubt_that_was_accepted_costs_no_run_and_is_said(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study"))
+    assert study.search is not None
+    why = planted("other programs used 60 % of the processors' time", code="others-at-work")
+    doubted = tuple(
+        replace(each, runs=tuple(replace(run, validity=Validity.SUSPECT, reasons=why) for run in each.runs))
+        for each in study.visits
+    )
+    before = read_of(study)
+    refused = read_of(replace(study, visits=doubted))
+    accepted = read_of(
+        replace(study, visits=doubted, search=replace(study.search, accepted=("other programs",)))
+    )
+    assert before.end is not None
+    assert before.end == accepted.end
+    assert refused.lead is None
+    assert [each.measured for each in before.cells] == [each.measured for each in accepted.cells]
+    assert f"{sum(len(each.runs) for each in study.visits)} runs in doubt count here" in accepted_words(accepted)
+    assert any(accepted_words(accepted) in line for line in answer_lines(accepted))
+    assert ("", "") == (accepted_words(before), accepted_words(refused))
+
+
+def test_another_doubt_beside_the_accepted_one_still_counts(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=2)))
+    assert study.search is not None
+    why = (*planted("other programs used 60 %"), *planted("the wall clock was stepped"))
+    one = study.visits[0]
+    doubted = replace(
+        one, runs=tuple(replace(run, validity=Validity.SUSPECT, reasons=why) for run in one.runs)
+    )
+    asked = replace(study.search, accepted=("other programs",))
+    found = read_of(replace(study, visits=(doubted, *study.visits[1:]), search=asked))
+    assert len(study.visits) - 1 == sum(each.value is not None for each in found.tried)
 
 
 def test_more_time_of_own_visits_counts_and_the_others_are_reckoned_by_it(tmp_path: Path) -> None:

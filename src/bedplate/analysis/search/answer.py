@@ -13,6 +13,7 @@ from bedplate.analysis.search.front import front_lines
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import stages
 from bedplate.analysis.search.sentences import chance_words, end_words, name, progress_words, time_words
+from bedplate.analysis.search.words import accepted_words
 from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
 from bedplate.statistics.estimation import REPETITIONS_MIN
@@ -42,6 +43,7 @@ def answer_lines(found: Searched) -> tuple[str, ...]:
         *(line for each in every for line in _stage_lines(each)),
         *front_lines(every),
         *_left_out_lines(found),
+        *(f"  accepted     {words}" for words in filter(None, (accepted_words(found),))),
         f"  time         {time_words(found)}, {len(found.tried)} visits of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
         *(f"  more time    {line}" for line in more_time(found, end)),
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bedplate.analysis.comparison.accepted import accepting
 from bedplate.analysis.labels import label_cells
 from bedplate.analysis.search.entrants import Entrants, entrants
 from bedplate.model.figure import Status
@@ -120,6 +121,11 @@ class Searched:
     def run(self) -> tuple[str, str]:
         """Dataset and name of the run that it is a figure of."""
         return self.record.dataset, self.record.runs[self.stage]
+
+    @cached_property
+    def counted(self) -> Overview:
+        """The study with the runs believed whose doubts were accepted."""
+        return _counted(self.overview, self.record)
 
     @cached_property
     def spent_s(self) -> float:
@@ -239,7 +245,7 @@ class Searched:
         closed = self.entrants.closed.get(self.entrants.numbers[cell])
         own = [each for each in self.tried if each.cell == number]
         in_proof = {each.block for each in own if each.proof and each.proof == self._proofs}
-        runs = self.overview.of(cell, self.run)
+        runs = self.counted.of(cell, self.run)
         believed = sum(each.value is not None for each in own)
         return SearchedCell(
             id=cell,
@@ -327,9 +333,10 @@ def _stages(found: Overview) -> tuple[Searched, ...]:
     reserve = record.cut_seconds if record.cut_dataset is not None else 0.0
     whole = record.budget_s * record.at_once - of_cells.overhead_s - reserve
     share = whole / len(record.runs)
+    counted = _counted(found, record)
     made: list[Searched] = []
     for stage in range(len(record.runs)):
-        tried, pending, taken = _tried(found, record, of_cells, stage)
+        tried, pending, taken = _tried(counted, record, of_cells, stage)
         # What an earlier run did not need is a later one's.
         earlier = sum(taken.get(block.number, 0.0) for block in record.blocks if block.stage < stage)
         left = whole - earlier - share * (len(record.runs) - 1 - stage)
@@ -359,6 +366,11 @@ def question_of(
     baseline = None if record.baseline is None else numbers[record.baseline]
     others = tuple((METRICS[each.metric], each.share) for each in record.not_worse)
     return SearchQuestion(METRICS[record.best], budget_s, seed, baseline, record.margin, others, beside)
+
+
+def _counted(found: Overview, record: SearchRecord) -> Overview:
+    (counted,) = accepting((found,), record.accepted)
+    return counted
 
 
 def _tried(

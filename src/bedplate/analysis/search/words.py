@@ -26,6 +26,12 @@ def predicted_words(predicted: Predicted | None) -> tuple[str, str]:
     return value, f"{low}–{high}"
 
 
+def accepted_words(found: Searched) -> str:
+    """How many runs in doubt are believed, as their doubts were accepted; empty where none is."""
+    added = found.counted.marks[len(found.overview.marks) :]
+    return " ".join(added)
+
+
 def left_out_words(found: Searched) -> tuple[str, ...]:
     """Why cells are not visited, each reason once with how many cells it holds for."""
     reasons = Counter(cell.closed.sentence for cell in found.cells if cell.closed is not None)
