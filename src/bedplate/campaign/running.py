@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.claim import claimed, free_what_was_left
 from bedplate.campaign.consent import Consent
 from bedplate.campaign.display import LineDisplay
+from bedplate.campaign.doubts import tell_doubts
 from bedplate.campaign.planning import begun_study, kept_plan, read_plan, repeated, work_out
 from bedplate.campaign.refusals import (
     absolute,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from bedplate.campaign.display import Display
-    from bedplate.campaign.planning import PlannedStudy
+    from bedplate.campaign.planning import BegunStudy, PlannedStudy
     from bedplate.executors.protocol import StartOutcome
     from bedplate.model.plan import Plan
     from bedplate.model.search import SearchRecord
@@ -79,21 +80,21 @@ def run(
     consent: Consent | None = None,
     executor: str | None = None,
     retry_failed: bool = False,
+    doubts: bool = True,
     watch: Watch = LineDisplay,
 ) -> StudyOutcome:
-    """Run a plan into a study, or go on with it; `executor` takes the place of the plan's."""
+    """Run a plan into a study, or go on with it; `executor` takes the place of the plan's.
+
+    A new study begins with the doubts about its plan; without `doubts` the caller has told them.
+    """
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
-    begun = begun_study(study) if is_study(study) else None
-    if begun is not None:
-        refuse_unended_search(study, begun.search)
-    read = read_plan(plan, executor=executor, begun=begun)
-    found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
-    refuse_wrong_call(found, consent)
+    begun, found = called(plan, study, consent, executor=executor, refuse=refuse_unended_search)
     made = first_made(study)
     with ExitStack() as stack:
         stack.callback(give_to_caller, made)
         if begun is not None:
-            found, store = _go_on(found, study, stack)
+            store = reopened(found, study, stack)
+            found = found.as_recorded(store.schedule)
             lines.note(f"going on with {study}")
             if store.due(found.schedule, retry_failed=retry_failed):
                 hold_devices(found, study, consent, stack, plan)
@@ -103,10 +104,9 @@ def run(
         else:
             refuse_unless_new(study)
             refuse_without_root(found)
-            ensure_requirements(found, lines, consent)
-            hold_devices(found, study, consent, stack, plan)
-            found = known_better(found, study, consent)
-            refuse_nothing_to_run(found)
+            found = held(found, study, consent, stack, plan)
+            if doubts:
+                tell_doubts(found, lines)
             make_for_caller(study)
             store = stack.enter_context(begin(found, study))
         return _measure(found, store, consent, watch, retry_failed=retry_failed)
@@ -139,6 +139,8 @@ def extend(
         ensure_requirements(found, lines, consent)
         found = work_out(found, begun=found.circumstances.begun, tell_trials=tell_trials).with_searched()
         refuse_lost_visits(found, store)
+        if plan is not None:
+            tell_doubts(found, lines)
         before = store.search
         if found.plan.digest == store.facts.plan_digest and (before is None or before.extended is not None):
             lines.note(f"{study} has all of that already; going on with it")
@@ -183,16 +185,43 @@ def _extended(
     return found, what
 
 
-def _go_on(found: PlannedStudy, study: Path, stack: ExitStack) -> tuple[PlannedStudy, StudyStore]:
-    """The store of a study that was begun, held until the stack ends, and its own cells and order.
+def called(
+    plan: Path,
+    study: Path,
+    consent: Consent,
+    *,
+    executor: str | None,
+    refuse: Callable[[Path, SearchRecord | None], None],
+) -> tuple[BegunStudy | None, PlannedStudy]:
+    """The study as it was begun, None of a new one, and the plan worked out for it; nothing is touched.
 
-    StudyError if it was begun with another plan or elsewhere.
+    `refuse` is asked about what stands there before the plan is read. PlanError, StudyError where the call cannot be.
     """
+    begun = begun_study(study) if is_study(study) else None
+    if begun is not None:
+        refuse(study, begun.search)
+    read = read_plan(plan, executor=executor, begun=begun)
+    found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
+    refuse_wrong_call(found, consent)
+    return begun, found
+
+
+def reopened(found: PlannedStudy, study: Path, stack: ExitStack) -> StudyStore:
+    """The store of a study that was begun, held until the stack ends. StudyError if it was begun with another plan or elsewhere."""
     refuse_without_root(found)
     store = stack.enter_context(StudyStore.open(study))
     refuse_another_plan(found, study)
     refuse_another_machine(found, store)
-    return found.as_recorded(store.schedule), store
+    return store
+
+
+def held(found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, plan: Path) -> PlannedStudy:
+    """What a new study needs is there and its devices are held; the plan, now that more is known. PlanError if no cell is left."""
+    ensure_requirements(found, LineDisplay(), consent)
+    hold_devices(found, study, consent, stack, plan)
+    found = known_better(found, study, consent)
+    refuse_nothing_to_run(found)
+    return found
 
 
 def hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, *files: Path) -> None:

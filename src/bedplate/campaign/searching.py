@@ -13,25 +13,19 @@ from typing import TYPE_CHECKING, Protocol
 from bedplate.campaign.claim import free_what_was_left
 from bedplate.campaign.consent import Consent
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.planning import begun_study, read_plan, work_out
+from bedplate.campaign.doubts import tell_doubts
 from bedplate.campaign.refusals import (
     absolute,
-    refuse_another_machine,
-    refuse_another_plan,
-    refuse_nothing_to_run,
     refuse_without_root,
-    refuse_wrong_call,
 )
 from bedplate.campaign.requirements import ensure_requirements
-from bedplate.campaign.running import begin, hold_devices, known_better
+from bedplate.campaign.running import begin, called, held, hold_devices, reopened
 from bedplate.campaign.search_display import SearchDisplay
 from bedplate.campaign.search_question import asked_again, search_record
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model.plan import Schedule
 from bedplate.plan.order import block_visits, canary_visit
-from bedplate.study.layout import StudyLayout, is_study
-from bedplate.study.nodes import read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new
 from bedplate.units import format_duration
 
@@ -94,20 +88,12 @@ def search(
 ) -> SearchOutcome:
     """Search a plan's cells for the best one in a study, or go on with that; `executor` takes the place of the plan's."""
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
-    begun = begun_study(study) if is_study(study) else None
-    if begun is not None:
-        _refuse_no_search(study, begun.search)
-    read = read_plan(plan, executor=executor, begun=begun)
-    found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
-    refuse_wrong_call(found, consent)
+    begun, found = called(plan, study, consent, executor=executor, refuse=_refuse_no_search)
     made = first_made(study)
     with ExitStack() as stack:
         stack.callback(give_to_caller, made)
         if begun is not None:
-            refuse_without_root(found)
-            store = stack.enter_context(StudyStore.open(study))
-            refuse_another_plan(found, study)
-            refuse_another_machine(found, store)
+            store = reopened(found, study, stack)
             _go_on(store, asked, lines)
             found = found.as_recorded(store.schedule, store.search)
             if _is_over(store, course):
@@ -121,10 +107,8 @@ def search(
             record = search_record(asked, found)
             course.refuse(record, _cells(found), found.plan.seed)
             refuse_without_root(found)
-            ensure_requirements(found, lines, consent)
-            hold_devices(found, study, consent, stack, plan)
-            found = known_better(found, study, consent)
-            refuse_nothing_to_run(found)
+            found = held(found, study, consent, stack, plan)
+            tell_doubts(found, lines)
             # Once more, now that it is known which cells can be visited.
             record = search_record(asked, found)
             course.refuse(record, _cells(found), found.plan.seed)

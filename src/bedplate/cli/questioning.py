@@ -9,12 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.doubts import plan_doubts
 from bedplate.campaign.planning import own_plans, planned_study, planned_text
 from bedplate.cli.answering import say_answer
 from bedplate.cli.asking import agreed, can_ask
 from bedplate.cli.inspecting import say_inspected
 from bedplate.cli.printing import print_tables, say
-from bedplate.cli.what_a_plan_needs import setting_doubts
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
@@ -274,7 +274,7 @@ def _offer(
         say(f"  fetches   kernel {names}, some 100 MB each, from the distribution's packages")
     for kind, reasons in (left_out or {}).items():
         say(f"  left out  {kind}: {'; '.join(reasons)}")
-    for warning in (*found.expansion.warnings, *setting_doubts(found)):
+    for warning in plan_doubts(found):
         say(f"  warning   {warning}")
 
 
@@ -295,7 +295,9 @@ def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tabl
     made = (study, page) if place.is_dir() else (first_made(place),)
     try:
         make_for_caller(place)
-        status = run(plan, study, consent=consent(yes=yes), retry_failed=retry_failed, answers=False)
+        status = run(
+            plan, study, consent=consent(yes=yes), retry_failed=retry_failed, answers=False, doubts=False
+        )
         if tables:
             _show(study)
         build_report([study], page)

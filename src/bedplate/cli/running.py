@@ -32,10 +32,17 @@ def run(
     executor: str | None = None,
     retry_failed: bool = False,
     answers: bool = True,
+    doubts: bool = True,
 ) -> int:
-    """Run a plan into a study, or go on with it; without `answers` the caller says what the study answers."""
+    """Run a plan into a study, or go on with it; without `answers` the caller says what the study answers, without `doubts` it told them."""
     outcome = running.run(
-        plan, study, consent=consent, executor=executor, retry_failed=retry_failed, watch=display_for_terminal
+        plan,
+        study,
+        consent=consent,
+        executor=executor,
+        retry_failed=retry_failed,
+        doubts=doubts,
+        watch=display_for_terminal,
     )
     chosen = f" --executor {executor}" if executor else ""
     return tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}", answers=answers)

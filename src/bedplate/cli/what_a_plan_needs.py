@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bedplate import registry
+from bedplate.campaign.doubts import setting_doubts
 from bedplate.errors import BedplateError
 
 if TYPE_CHECKING:
@@ -53,12 +53,6 @@ def plan_needs(found: PlannedStudy) -> PlanNeeds:
         tuple(_missing(found)),
         setting_doubts(found),
     )
-
-
-def setting_doubts(found: PlannedStudy) -> tuple[str, ...]:
-    """What the servers that are built do not know of the plan's settings."""
-    checks = registry.engine_parts("settings_check").values()
-    return tuple(dict.fromkeys(words for check in checks for words in check(found.cells)))
 
 
 def _devices(found: PlannedStudy) -> Iterator[ErasedDevice]:

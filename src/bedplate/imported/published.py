@@ -70,10 +70,17 @@ class Publication:
 
 
 class Adapter(Protocol):
-    """A form of publication: `name` for the command line, `words` for people."""
+    """A form of publication."""
 
-    name: str
-    words: str
+    @property
+    def name(self) -> str:
+        """For the command line."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        ...
 
     def recognises(self, source: PublishedSource) -> bool:
         """Whether a source looks like this form, by the names of its files and the heads of a few."""

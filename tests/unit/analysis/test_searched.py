@@ -184,7 +184,9 @@ def test_a_doubt_that_was_accepted_costs_no_run_and_is_said(tmp_path: Path) -> N
     assert before.end == accepted.end
     assert refused.lead is None
     assert [each.measured for each in before.cells] == [each.measured for each in accepted.cells]
-    assert f"{sum(len(each.runs) for each in study.visits)} runs in doubt count here" in accepted_words(accepted)
+    assert f"{sum(len(each.runs) for each in study.visits)} runs in doubt count here" in accepted_words(
+        accepted
+    )
     assert any(accepted_words(accepted) in line for line in answer_lines(accepted))
     assert ("", "") == (accepted_words(before), accepted_words(refused))
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bedplate import registry
 from bedplate.campaign import planning
+from bedplate.campaign.doubts import plan_doubts
 from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
 from bedplate.host.requirement import Need
 from bedplate.model import codec
@@ -148,3 +150,41 @@ def test_a_plan_is_worked_out_once(tmp_path: Path, nowhere: Nowhere, monkeypatch
     assert (4, 0, 0) == (outcome.visits, outcome.failed, outcome.exit_code)
     assert outcome.start is not None
     assert 4 == nowhere.visits == outcome.start.completed
+
+
+def test_a_new_study_begins_with_the_doubts_that_its_plan_has_and_goes_on_without(
+    tmp_path: Path, nowhere: Nowhere, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bedplate.campaign.running import run  # noqa: PLC0415
+
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace('size = "64 MB"', 'size = "64 GB"'))
+    found = planning.planned_study(plan)
+    doubts = plan_doubts(found)
+    assert any("scratch_device.image_size: 512 MiB may not hold the largest visit" in each for each in doubts)
+    run(plan, tmp_path / "study")
+    run(plan, tmp_path / "study")
+    run(plan, tmp_path / "told", doubts=False)
+    said = capsys.readouterr().out
+    assert [f"warning: {each}" for each in doubts] == [
+        line for line in said.splitlines() if line.startswith("warning: ")
+    ]
+    assert 8 == nowhere.visits
+
+
+def test_a_setting_that_no_server_here_knows_is_among_the_doubts(
+    tmp_path: Path, nowhere: Nowhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del nowhere
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    asked: list[int] = []
+
+    def check(cells: Iterable[object]) -> tuple[str, ...]:
+        asked.append(len(tuple(cells)))
+        return ("this build lists no such setting",)
+
+    found = planning.planned_study(plan)
+    monkeypatch.setattr(registry, "engine_parts", lambda _: {"one": check, "other": check})
+    assert ["this build lists no such setting"] == [each for each in plan_doubts(found) if "setting" in each]
+    assert [2, 2] == asked

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from bedplate.workloads.pgbench.publications.kernel_bench import KernelBench
 from bedplate.workloads.pgbench.publications.pg_fs_benchmark import PgFsBenchmark
 from bedplate.workloads.pgbench.publications.pgbench_tools import PgbenchTools
-from bedplate.workloads.pgbench.publications.phoronix import Phoronix
-from bedplate.workloads.pgbench.publications.postgresbench import PostgresBench
+from bedplate.workloads.pgbench.publications.phoronix import PHORONIX
+from bedplate.workloads.pgbench.publications.postgresbench import POSTGRESBENCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,6 @@ PUBLICATIONS: Sequence[Adapter] = (
     PgFsBenchmark(),
     KernelBench(),
     PgbenchTools(),
-    Phoronix(),
-    PostgresBench(),
+    PHORONIX,
+    POSTGRESBENCH,
 )

@@ -11,12 +11,13 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from bedplate.imported.numbers import moment, number
-from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
+from bedplate.imported.published import UNKNOWN, PublishedMachine, PublishedRun, published_cell
 from bedplate.imported.source import SourceUnreadable, shown
 from bedplate.imported.xml_text import element_of
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
+from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
 from bedplate.workloads.pgbench.publications.report import run_spec, script_name
 
 if TYPE_CHECKING:
@@ -34,27 +35,6 @@ _KERNEL, _TYPE, _DISTRIBUTION = "Kernel", "File-System", "OS"
 _PROCESSOR, _DISK = "Processor", "Disk"
 
 
-class Phoronix:
-    """The adapter."""
-
-    name = "phoronix"
-    words = "Phoronix Test Suite: composite.xml"
-
-    def recognises(self, source: PublishedSource) -> bool:
-        """Some file is a result of the suite."""
-        return any(_document(source, file, []) is not None for file in _files(source))
-
-    def read(self, source: PublishedSource) -> Publication:
-        """Every entry of pgbench's results."""
-        problems: list[Reason] = []
-        runs = [run for file in _files(source) for run in _runs(source, file, problems)]
-        return Publication(tuple(runs), tuple(problems))
-
-
-def _files(source: PublishedSource) -> tuple[PurePosixPath, ...]:
-    return tuple(file for file in source.files if file.suffix == ".xml")
-
-
 def _document(source: PublishedSource, file: PurePosixPath, problems: list[Reason]) -> Element | None:
     try:
         root = element_of(source.read_bytes(file), shown(file))
@@ -67,10 +47,9 @@ def _document(source: PublishedSource, file: PurePosixPath, problems: list[Reaso
     return root
 
 
-def _runs(source: PublishedSource, file: PurePosixPath, problems: list[Reason]) -> Iterator[PublishedRun]:
-    root = _document(source, file, problems)
-    if root is None:
-        return
+def _runs(
+    root: Element, _source: PublishedSource, file: PurePosixPath, problems: list[Reason]
+) -> Iterator[PublishedRun]:
     systems = {_text(each, "Identifier"): each for each in root.findall("System")}
     others: Counter[str] = Counter()
     # The suite has a result for the tps and one for the latency of the same runs.
@@ -164,3 +143,6 @@ def _text(element: Element, name: str) -> str:
 
 def _whole(text: str) -> int | None:
     return int(text) if re.fullmatch(r"\d{1,9}", text) else None
+
+
+PHORONIX = DocumentAdapter("phoronix", "Phoronix Test Suite: composite.xml", ".xml", _document, _runs)

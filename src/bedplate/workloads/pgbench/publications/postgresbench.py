@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bedplate.imported.numbers import moment, number, whole
-from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
+from bedplate.imported.published import UNKNOWN, PublishedMachine, PublishedRun, published_cell
 from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
 from bedplate.units import GIB
+from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
 from bedplate.workloads.pgbench.publications.report import run_spec, script_name
 
 if TYPE_CHECKING:
@@ -34,27 +35,6 @@ _METRICS = {
     "transactions": "transactions",
     "failed_transactions": "transactions_failed",
 }
-
-
-class PostgresBench:
-    """The adapter."""
-
-    name = "postgresbench"
-    words = "ClickHouse/PostgresBench: SERVICE/results/*.json"
-
-    def recognises(self, source: PublishedSource) -> bool:
-        """Some document has its members."""
-        return any(_document(source, file, []) is not None for file in _files(source))
-
-    def read(self, source: PublishedSource) -> Publication:
-        """Every run of every document."""
-        problems: list[Reason] = []
-        runs = [run for file in _files(source) for run in _runs(source, file, problems)]
-        return Publication(tuple(runs), tuple(problems))
-
-
-def _files(source: PublishedSource) -> tuple[PurePosixPath, ...]:
-    return tuple(file for file in source.files if file.suffix == ".json")
 
 
 def _document(
@@ -82,10 +62,9 @@ def _document(
     return document
 
 
-def _runs(source: PublishedSource, file: PurePosixPath, problems: list[Reason]) -> Iterator[PublishedRun]:
-    document = _document(source, file, problems)
-    if document is None:
-        return
+def _runs(
+    document: Mapping[str, Any], source: PublishedSource, file: PurePosixPath, _problems: list[Reason]
+) -> Iterator[PublishedRun]:
     benchmark = document["benchmark"]
     machine = _machine(document)
     version = _text(document.get("postgres_version")) or UNKNOWN
@@ -149,3 +128,8 @@ def _size(document: Mapping[str, Any]) -> str:
 
 def _text(told: Any) -> str | None:
     return shown(told.strip()[:120]) if isinstance(told, str) and told.strip() else None
+
+
+POSTGRESBENCH = DocumentAdapter(
+    "postgresbench", "ClickHouse/PostgresBench: SERVICE/results/*.json", ".json", _document, _runs
+)
