@@ -342,3 +342,11 @@ def test_the_quick_lmdb_plan_takes_minutes(machine: MakeMachine) -> None:
     expansion = expand(plan, machine())
     assert {"ext4": 2, "xfs": 2, "btrfs": 2} == _types(expansion)
     assert estimate(plan, expansion, order(plan, expansion)).seconds < 10 * 60
+
+
+def test_both_ways_of_the_plan_that_is_searched_fit_an_hour(machine: MakeMachine) -> None:
+    plan = read("sqlite-commits")
+    expansion = expand(plan, machine())
+    assert (36, 0) == (len(expansion.cells), len(expansion.pruned))
+    assert {"ext4": 12, "xfs": 12, "btrfs": 12} == _types(expansion)
+    assert estimate(plan, expansion, order(plan, expansion)).seconds < 45 * 60
