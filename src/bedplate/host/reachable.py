@@ -36,26 +36,41 @@ def require_traversable(path: Path, *, own: Path) -> None:
     """
     if own.resolve() != path.resolve() and own.resolve() not in path.resolve().parents:
         raise ValueError(f"{path} does not lie under {own}")
-    # The way as written and the real one: through a symbolic link an account walks both.
     ours = {own.absolute(), own.resolve()}
-    walked = dict.fromkeys(
-        folder for way in (path.absolute(), path.resolve()) for folder in (*reversed(way.parents), way)
-    )
     closed = []
-    for folder in walked:
+    for folder in _walked(path):
         if folder in ours or ours & set(folder.parents):
             _add_mode(folder, _READ | _TRAVERSE)
-        elif not folder.stat().st_mode & stat.S_IXOTH:
+        elif _is_closed(folder):
             closed.append(folder)
     if closed:
         raise RequirementMissing(
-            *(
-                f"{folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o}) lets no other account through, "
-                f"and the server runs as an unprivileged account from {path}"
-                for folder in closed
-            ),
+            *(_closed(folder, path) for folder in closed),
             "set BEDPLATE_CACHE to a folder that every account can reach, or open the folders with chmod o+x",
         )
+
+
+def closed_folders(path: Path) -> tuple[str, ...]:
+    """A sentence for each folder from / to `path` that lets no other account through; of those that are there."""
+    return tuple(_closed(folder, path) for folder in _walked(path) if folder.is_dir() and _is_closed(folder))
+
+
+def _walked(path: Path) -> dict[Path, None]:
+    """The way as written and the real one: through a symbolic link an account walks both."""
+    return dict.fromkeys(
+        folder for way in (path.absolute(), path.resolve()) for folder in (*reversed(way.parents), way)
+    )
+
+
+def _is_closed(folder: Path) -> bool:
+    return not folder.stat().st_mode & stat.S_IXOTH
+
+
+def _closed(folder: Path, path: Path) -> str:
+    return (
+        f"{folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o}) lets no other account through, "
+        f"and the server runs as an unprivileged account from {path}"
+    )
 
 
 def _add_mode(path: Path, bits: int) -> None:

@@ -213,8 +213,15 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
     if reason.code in PAGES_UNMENDED:
         # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.
         in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
-        return in_pages or (evidence.bad_without_loss and evidence.found is not PointOutcome.LOST)
+        in_order = evidence.bad_without_loss and evidence.found is not PointOutcome.LOST
+        return in_pages or (in_order and not _waited_for_journal(evidence))
     return True
+
+
+def _waited_for_journal(evidence: BlameEvidence) -> bool:
+    """Whether a cut that lost nothing is mended by the journal's next write: a file's map, size or name had not been committed."""
+    late = evidence.mended_by
+    return evidence.bad_without_loss and late is not None and late.place is WrittenPlace.JOURNAL
 
 
 def _of_broken_filesystem(evidence: BlameEvidence) -> Reason:
@@ -241,6 +248,12 @@ def _of_engine(evidence: BlameEvidence) -> Reason:
         if evidence.mended_by is not None and evidence.mended_by.place in _FILE_SYSTEMS_OWN:
             return _METADATA_NOT_SYNCED
         return because("promised-before-written", "it acknowledged before it had written")
+    if _waited_for_journal(evidence):
+        words = (
+            "it relied on a write that no fsync had waited for: the bytes were on the medium, and the journal did not have "
+            "them yet as a part of the file"
+        )
+        return because("relied-on-unsynced", words)
     if evidence.bad_without_loss:
         words = "it relied on writes being whole or in an order that nothing asked for"
         return because("relied-on-order", words)

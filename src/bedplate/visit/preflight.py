@@ -12,6 +12,7 @@ from bedplate.host.account import server_account
 from bedplate.host.cgroups.group import memory_limit_reasons
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.devices.scratch_device import refusal_reasons
+from bedplate.host.reachable import closed_folders
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
@@ -45,6 +46,7 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
     needs = (*filesystem.needs, *workload_for(request.dataset.workload).needs)
     reasons += [found.sentence for found in look(needs) if not found.found]
     reasons += _missing_files(request)
+    reasons += closed_state(request)
     if RECORDER in request.native_drivers:
         reasons += recorder_reasons()
     reasons += refusal_reasons(
@@ -61,6 +63,15 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
 def has_memory_of_a_guest(request: VisitRequest) -> bool:
     """Whether this machine is a guest made as large as the cell's memory, which no limit adds to."""
     return request.provenance.get("memory") == "guest"
+
+
+def closed_state(request: VisitRequest) -> list[str]:
+    """What keeps a server from its own data, which is mounted below the state directory."""
+    if server_of(request.cell.build.engine) is None:
+        return []
+    closed = closed_folders(Path(request.state_directory))
+    out = "set BEDPLATE_STATE to a folder that every account can reach, or open the folders with chmod o+x"
+    return [*closed, out] if closed else []
 
 
 def _missing_files(request: VisitRequest) -> list[str]:

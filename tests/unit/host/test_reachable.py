@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.host.reachable import open_to_all, require_traversable
+from bedplate.host.reachable import closed_folders, open_to_all, require_traversable
 
 
 def mode(path: Path) -> int:
@@ -49,6 +49,15 @@ def test_closed_parent_behind_a_symbolic_link_is_found(opened: Path) -> None:
     (opened / "link").symlink_to(closed / "cache")
     with pytest.raises(RequirementMissing, match="mode 0700"):
         require_traversable(opened / "link", own=opened / "link")
+
+
+def test_folders_that_let_nobody_through_are_told(opened: Path) -> None:
+    inner = opened / "home" / "state"
+    inner.mkdir(parents=True)
+    assert () == closed_folders(inner)
+    inner.parent.chmod(0o700)
+    (said,) = closed_folders(inner / "not made yet")
+    assert said.startswith(f"{inner.parent} (mode 0700) lets no other account through")
 
 
 def test_path_outside_of_what_is_ours_is_a_mistake(opened: Path) -> None:

@@ -46,6 +46,12 @@ CORRUPT = replace(
     LOST, outcome=PointOutcome.DETECTED, found=PointOutcome.DETECTED, lost_ms=None, problem="invalid page"
 )
 IN_ORDER = replace(LOST, profile=Profile.ORDERED, smallest=(), bad_without_loss=True, lost_writes=0)
+UNSYNCED = replace(
+    IN_ORDER,
+    outcome=PointOutcome.DETECTED,
+    found=PointOutcome.DETECTED,
+    mended_by=replace(WRITE, place=WrittenPlace.JOURNAL, ms_before_cut=-1.4),
+)
 BROKEN = replace(CORRUPT, repaired=True, smallest=(replace(TORN, place=WrittenPlace.METADATA),))
 
 
@@ -68,6 +74,12 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
         (IN_ORDER, None, Party.ENGINE, "promised-before-written"),
         (replace(IN_ORDER, mended_by=replace(WRITE, place=WrittenPlace.JOURNAL)), None, Party.ENGINE, "metadata-not-synced"),
         (replace(IN_ORDER, found=PointOutcome.SILENT), None, Party.ENGINE, "relied-on-order"),
+        # Nothing is lost, and the journal's next write mends it: no page was torn, whatever its copies would have done.
+        (UNSYNCED, None, Party.ENGINE, "relied-on-unsynced"),
+        (UNSYNCED, durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "relied-on-unsynced"),
+        (UNSYNCED, durability(UNSAFE, UNSAFE, "innodb-never-syncs"), Party.ENGINE, "innodb-never-syncs"),
+        (replace(UNSYNCED, mended_by=WRITE), durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "innodb-doublewrite-off"),
+        (replace(UNSYNCED, mended_by=None), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (BROKEN, None, Party.FILE_SYSTEM, "metadata-torn"),
         (replace(BROKEN, smallest=(WRITE,)), None, Party.FILE_SYSTEM, "metadata-missing"),
         (replace(BROKEN, smallest=(), bad_without_loss=True), None, Party.FILE_SYSTEM, "not-whole-in-order"),
