@@ -6,7 +6,7 @@ systems were tried, nodes were looked at) than when it was worked out before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from bedplate.host.cache import cache_directory
 from bedplate.installation import shipped
 from bedplate.model import codec
 from bedplate.model.plan import DEFAULTS_VERSION, Schedule
+from bedplate.model.source_commit import SOURCES
 from bedplate.near_names import near_names, near_paths, quoted
 from bedplate.study.layout import StudyLayout
 from bedplate.study.nodes import read_nodes
@@ -60,7 +61,8 @@ class ReadPlan:
 class BegunStudy:
     """What a study was begun with, and stays with: its executor, its cells, its order, its table of defaults.
 
-    `nodes` are the facts of its fleet, empty without one. `search` is None of a study of all cells.
+    `nodes` are the facts of its fleet, empty without one. `search` is None of a study of all cells. `sources` are its notes of
+    trees and patches, by their paths beside its plan: it stays with these commits, wherever their branches are by now.
     """
 
     executor: str
@@ -69,6 +71,7 @@ class BegunStudy:
     nodes: Mapping[str, NodeFacts]
     defaults: int = 1
     search: SearchRecord | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,14 @@ def begun_study(study: Path) -> BegunStudy:
         read_nodes(layout),
         facts.defaults,
         search,
+        _kept_sources(layout),
     )
+
+
+def _kept_sources(layout: StudyLayout) -> Mapping[str, str]:
+    folder = layout.plan_files / SOURCES
+    files = sorted(folder.iterdir()) if folder.is_dir() else ()
+    return {f"{SOURCES}/{path.name}": codec.read_text(path) for path in files}
 
 
 def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | None = None) -> ReadPlan:
@@ -176,7 +186,12 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
             f"{quoted(str(path))} cannot be read: {_why(error)}", _what_may_be_meant(path)
         ) from error
     return _read(
-        text, source=str(path), directory=path.resolve().parent, executor=executor, defaults=_defaults(begun)
+        text,
+        source=str(path),
+        directory=path.resolve().parent,
+        executor=executor,
+        defaults=_defaults(begun),
+        kept=None if begun is None else begun.sources,
     )
 
 
@@ -230,6 +245,7 @@ def repeated(before: ReadPlan, repetitions: int, *, executor: str | None, begun:
         directory=before.directory,
         executor=executor,
         defaults=_defaults(begun),
+        kept=begun.sources,
     )
 
 
@@ -289,10 +305,21 @@ def _defaults(begun: BegunStudy | None) -> int:
     return DEFAULTS_VERSION if begun is None else begun.defaults
 
 
-def _read(text: str, *, source: str, directory: Path, defaults: int, executor: str | None = None) -> ReadPlan:
+def _read(
+    text: str,
+    *,
+    source: str,
+    directory: Path,
+    defaults: int,
+    executor: str | None = None,
+    kept: Mapping[str, str] | None = None,
+) -> ReadPlan:
+    from bedplate.host.git.revisions import GitRevisions  # noqa: PLC0415 -- likewise
     from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
 
-    plan = load_plan(text, source=source, directory=directory, defaults=defaults)
+    plan = load_plan(
+        text, source=source, directory=directory, defaults=defaults, revisions=GitRevisions(), kept=kept
+    )
     if executor is not None and executor != plan.executor:
         plan, text = replace(plan, executor=executor), with_executor(text, executor)
     return ReadPlan(text, directory, plan)

@@ -129,11 +129,24 @@ class BuildLevels:
     """database block"""
     wal_block_size_bytes: int = 8192
     """WAL block"""
+    source_commit: str | None = None
+    """the commit that is built, by its first digits and its subject; null where a release is. `plan/sources/` has all of it. Its
+    version follows from it, and is no level then"""
+    patches: tuple[str, ...] = ()
+    """patches that are applied first, in order, each by its file's name and its first digits"""
 
     @classmethod
     def unbuilt(cls, engine: str) -> BuildLevels:
         """The levels of an engine that nothing is built of, or of none."""
         return cls(engine, version="", block_size_bytes=0, wal_block_size_bytes=0)
+
+    @property
+    def own_levels(self) -> frozenset[str]:
+        """Its fields that are levels: of an engine that is not built none but the engine, of a commit all but its version."""
+        if not self.is_built:
+            return frozenset({"engine"})
+        names = frozenset(entry.name for entry in fields(self))
+        return names if self.source_commit is None else names - {"version"}
 
     @property
     def is_built(self) -> bool:
@@ -319,7 +332,7 @@ def _asked(cell: Cell) -> dict[str, Scalar]:
             value = getattr(record, entry.name)
             if entry.name != "type" and value == _default(entry):
                 continue
-            if record is cell.build and not cell.build.is_built and entry.name != "engine":
+            if record is cell.build and entry.name not in cell.build.own_levels:
                 continue
             found.update(_named(f"{layer.name}.{entry.name}", value))
     return found

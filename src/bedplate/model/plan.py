@@ -24,10 +24,11 @@ from bedplate.model.cell import (
     RunSpec,
     digest,
 )
-from bedplate.model.codec import dumps
+from bedplate.model.codec import dumps, to_json
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import Reason
+from bedplate.model.source_commit import PlanSources
 from bedplate.model.visit import LOADED, ScratchDevice
 from bedplate.model.workload import model_of
 from bedplate.units import GIB
@@ -38,6 +39,7 @@ CANARY_IMAGE_BYTES = GIB
 # The table of defaults that a plan is read with. One that changes a run gets a new version, and a study that was begun
 # with an earlier one goes on with it (`StudyFacts.defaults`). 2: a client program has a thread for each client.
 DEFAULTS_VERSION = 2
+_BUILDS_LATER = frozenset({"source_commit", "patches"})
 _NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
 VISITS_PER_BOOT = 8
@@ -133,7 +135,8 @@ class Plan:
     allowed but will not give what it seems to. `journal_device` is what external journals stand on:
     `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM. `archives` are the paths of what is
     too large to be kept, by its checksum in datasets and cells: where it lies decides nothing. `dataset_by` says whether each visit
-    loads its dataset, or restores it from the image of one that was loaded once.
+    loads its dataset, or restores it from the image of one that was loaded once. `sources` are the trees and patches that its builds
+    are made of: their levels decide, where they lie does not.
     """
 
     title: str
@@ -154,6 +157,7 @@ class Plan:
     fleet: Fleet | None = None
     archives: Mapping[str, str] = field(default_factory=dict)
     dataset_by: str = LOADED
+    sources: PlanSources = field(default_factory=PlanSources)
 
     @property
     def builds(self) -> tuple[BuildLevels, ...]:
@@ -233,7 +237,7 @@ class Plan:
         return digest(
             {
                 **later,
-                "layers": [sorted(dumps(levels) for levels in layer) for layer in layers],
+                "layers": [sorted(dumps(_deciding(levels)) for levels in layer) for layer in layers],
                 "loads": sorted(dumps(load) for load in loads),
                 "repetitions": self.repetitions,
                 "seed": self.seed,
@@ -365,3 +369,10 @@ class Schedule:
     seed: int
     repetitions: int
     visits: tuple[ScheduledVisit, ...]
+
+
+def _deciding(levels: DeviceLevels | KernelLevels | FilesystemLevels | BuildLevels | ClusterLevels) -> object:
+    """What a digest of levels is made of: what came later stands there only where it was asked for."""
+    if not isinstance(levels, BuildLevels) or levels.source_commit is not None or levels.patches:
+        return levels
+    return {name: value for name, value in to_json(levels).items() if name not in _BUILDS_LATER}

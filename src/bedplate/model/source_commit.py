@@ -1,9 +1,17 @@
-"""A commit of somebody's source tree: what it is called, and where it was found."""
+"""A commit of somebody's source tree, and patches: what they are called in cells, and what a plan knows of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+# What a plan writes for the changes that are not committed.
+WORKING_TREE = "working tree"
+# Where a study notes them, beside its plan.
+SOURCES = "sources"
+# The fact of how many files of a work tree git does not know: they are left out.
+UNTRACKED = "untracked"
 # Enough to tell the commits of any one history apart; Linux needs 12 today.
 _DIGITS = 12
 _SUBJECT_CHARACTERS = 60
@@ -23,12 +31,64 @@ class SourceCommit:
     @property
     def level(self) -> str:
         """`0123456789ab Speed up the checkpointer`: what it is called in cells."""
-        subject = self.subject
-        if len(subject) > _SUBJECT_CHARACTERS:
-            subject = f"{subject[: _SUBJECT_CHARACTERS - 1].rstrip()}…"
-        return f"{self.hash[:_DIGITS]} {subject}".rstrip()
+        return f"{self.hash[:_DIGITS]} {_short(self.subject)}".rstrip()
 
 
-def digits_of(level: str) -> str:
-    """The first digits of the hash in a `SourceCommit.level`."""
+@dataclass(frozen=True)
+class SourceTree:
+    """What a plan's tree and commit stood for when it was read: a study keeps it, and stays with it.
+
+    `facts` are what the engine reads from the commit, as its version. `changes` is a patch: what the work tree had beside the
+    commit; None where a commit was asked for.
+    """
+
+    tree: str
+    """the tree as the plan has it"""
+    path: str
+    """where it lay, absolute"""
+    revision: str
+    """the commit as the plan has it"""
+    commit: SourceCommit
+    facts: Mapping[str, str] = field(default_factory=dict)
+    changes: str | None = None
+
+    @property
+    def level(self) -> str:
+        """What it is called in cells: the commit, or `0123456789ab+89abcdef working tree on …`."""
+        if self.changes is None:
+            return self.commit.level
+        digits = f"{self.commit.hash[:_DIGITS]}+{_sha256(self.changes)[:8]}"
+        return f"{digits} {WORKING_TREE} on {_short(self.commit.subject)}".rstrip()
+
+
+@dataclass(frozen=True)
+class PlanSources:
+    """Trees and patches that a plan names, each by its level: `trees` where they lie, `patches` their texts."""
+
+    trees: Mapping[str, SourceTree] = field(default_factory=dict)
+    patches: Mapping[str, str] = field(default_factory=dict)
+
+
+def patch_level(name: str, text: str) -> str:
+    """`v3-0001-faster.patch 0123456789ab`: the file's name, and the first digits of what it holds."""
+    return f"{name} {_sha256(text)[:_DIGITS]}"
+
+
+def commit_digits(level: str) -> str:
+    """What tells a commit from all others in its level: the first digits of the hash, with those of changes beside it."""
     return level.partition(" ")[0]
+
+
+def patch_digits(level: str) -> str:
+    """The same of a patch: the first digits of its SHA-256."""
+    return level.rpartition(" ")[2]
+
+
+def _short(subject: str) -> str:
+    if len(subject) <= _SUBJECT_CHARACTERS:
+        return subject
+    return f"{subject[: _SUBJECT_CHARACTERS - 1].rstrip()}…"
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

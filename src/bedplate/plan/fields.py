@@ -50,6 +50,11 @@ ListFactor: TypeAlias = Annotated[
 ]
 
 
+def one_or_varied(value: Any) -> tuple[Any, ...]:
+    """The levels of a key within a table that is read as a whole; ValueError where one is there twice."""
+    return _distinct(_levels(value))
+
+
 def varies(metadata: Sequence[Any]) -> bool:
     """Whether what pydantic knows of a field makes it a factor."""
     before = (each.func for each in metadata if isinstance(each, BeforeValidator))

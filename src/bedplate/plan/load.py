@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from math import ceil, prod
@@ -22,6 +23,7 @@ from bedplate.model.filesystem import unsafe_options
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels
 from bedplate.model.plan import DEFAULTS_VERSION, Canary, EngineSetup, GuestPlan, Plan
+from bedplate.model.source_commit import PlanSources, SourceTree
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.chosen_cells import chosen
 from bedplate.plan.document import WHOLE, Document, FilesystemTable
@@ -30,6 +32,7 @@ from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import bounded, sentences
+from bedplate.plan.source_trees import Revisions, left_out
 from bedplate.plan.toml_text import parse_toml
 from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES
 from bedplate.plan.warnings import warnings
@@ -50,33 +53,50 @@ _UNUSED_JOURNAL_DEVICE = (
 )
 
 
-def load_plan(text: str, *, source: str, directory: Path, defaults: int = DEFAULTS_VERSION) -> Plan:
+def load_plan(
+    text: str,
+    *,
+    source: str,
+    directory: Path,
+    defaults: int = DEFAULTS_VERSION,
+    revisions: Revisions | None = None,
+    kept: Mapping[str, str] | None = None,
+) -> Plan:
     """The plan in a TOML text.
 
     `source` is the file's name in errors; files that the plan names (an own script, an own
     postgresql.conf) are read from `directory`. `defaults` is the version of the table of defaults: a study stays with
-    the one that it was begun with. PlanError has all reasons, each with the file, the
+    the one that it was begun with. `revisions` looks commits up; without it they are read from a study's notes alone. `kept` are
+    those notes of a study that the plan goes on with, by their paths. PlanError has all reasons, each with the file, the
     key, what was found and what is allowed.
     """
     name = source if source.isprintable() and len(source) <= 300 else shown(source)
     try:
         files: dict[str, str] = {}
         archives: dict[str, str] = {}
-        document = _document(parse_toml(text), directory, files, archives)
+        trees: dict[str, SourceTree] = {}
+        patches: dict[str, str] = {}
+        context = {"files": files, "archives": archives, "trees": trees, "patches": patches}
+        document = _document(
+            parse_toml(text), {**context, "directory": directory, "revisions": revisions, "kept": kept}
+        )
         _refuse_too_many(document)
-        return replace(_plan(document, files, defaults), archives=archives)
+        plan = _plan(document, files, defaults)
+        unknown = tuple(filter(None, map(left_out, trees.values())))
+        return replace(
+            plan,
+            archives=archives,
+            sources=PlanSources(trees, patches),
+            warnings=(*plan.warnings, *unknown),
+        )
     except PlanError as error:
         raise PlanError(*(f"{name}: {bounded(reason)}" for reason in error.reasons)) from None
 
 
-def _document(
-    values: dict[str, Any], directory: Path, files: dict[str, str], archives: dict[str, str]
-) -> Document:
-    """`files` receives the texts of the files that the plan names, `archives` the paths of those that are not copied."""
+def _document(values: dict[str, Any], context: dict[str, Any]) -> Document:
+    """`context` receives texts of files that the plan names, places of those that are not copied, trees, patches."""
     try:
-        return WHOLE.model_validate(
-            values, context={"directory": directory, "files": files, "archives": archives}
-        )
+        return WHOLE.model_validate(values, context=context)
     except ValidationError as error:
         raise PlanError(*sentences(error, values)) from None
     except RecursionError:

@@ -18,6 +18,7 @@ from bedplate.model.durability import UNKNOWN, UNSAFE
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.proportions import proportion, trials_for
+from bedplate.study.layout import StudyLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -168,7 +169,8 @@ def _devices_erased(found: Overview) -> tuple[str, ...]:
 
     study = found.study
     with suppress(PlanError):
-        return load_plan(study.plan_text, source="plan.toml", directory=study.directory).devices_erased
+        files = StudyLayout(study.directory).plan_files
+        return load_plan(study.plan_text, source="plan.toml", directory=files).devices_erased
     return ()
 
 

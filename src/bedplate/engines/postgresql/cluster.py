@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.configuring import configuration
 from bedplate.engines.postgresql.configuring.read_back import effective_settings, read_back
 from bedplate.engines.postgresql.own_data.adopted import adopt, before_any_session
@@ -124,7 +125,7 @@ class Cluster:
         self._note_shared_memory()
         checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
         # Before 18 there is no --no-data-checksums, and none is the default.
-        has_no_option = int(self.build.version.split(".", maxsplit=1)[0]) < 18
+        has_no_option = major_of(self.build.version) < 18
         wanted = () if levels.data_checksums is False and has_no_option else checksums[levels.data_checksums]
         self._commands.run(
             [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.builds.version import major_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -66,7 +68,7 @@ _NAME = "bedplate_probe"
 
 def statement_for(version: str) -> str:
     """The statement that reads every counter which this version has."""
-    major = int(version.split(".", maxsplit=1)[0].split("beta", maxsplit=1)[0].split("rc", maxsplit=1)[0])
+    major = major_of(version)
     if major >= 18:
         return _DATABASE + _WRITERS_SINCE_17 + _IO_SINCE_18 + _WAL_SYNCS_SINCE_18
     if major == 17:

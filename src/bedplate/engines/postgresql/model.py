@@ -32,7 +32,7 @@ class PostgresqlModel(EngineModel):
 
 MODEL = PostgresqlModel(
     "PostgreSQL",
-    {"build.": "postgresql.", "cluster.": "postgresql."},
+    {"build.source_commit": "postgresql.source.commit", "build.": "postgresql.", "cluster.": "postgresql."},
     is_built=True,
     block_level="build.block_size_bytes",
     before_block="pg",

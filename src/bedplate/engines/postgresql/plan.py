@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
 
+from bedplate.engines.postgresql.builds.version import VERSION, version_of_tree
 from bedplate.engines.postgresql.configuring import settings as known_settings
 from bedplate.engines.postgresql.configuring.settings import PAGE_COSTS, refused_settings
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
@@ -16,9 +17,11 @@ from bedplate.model.cell import UNTORN_COUNT, UNTORN_OFF, UNTORN_ON, BuildLevels
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
+from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
-from bedplate.plan.fields import Factor, Flag, UntornWrites, within
+from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
+from bedplate.plan.source_trees import patch_levels, source_trees
 from bedplate.plan.words import joined, shown
 from bedplate.units import KIB
 
@@ -34,6 +37,14 @@ def _configuration(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str):
         raise ValueError("allowed is the path of a postgresql.conf, relative to the plan")
     return known_settings.configuration_text(values.file_beside_the_plan(value, info))
+
+
+def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
+    return source_trees(value, info.context or {}, version_of_tree)
+
+
+def _patches(value: Any, info: ValidationInfo) -> tuple[str, ...]:
+    return patch_levels(value, info.context or {})
 
 
 def _dotted(value: Any) -> Any:
@@ -52,6 +63,8 @@ def _dotted(value: Any) -> Any:
     return flat
 
 
+Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
+Patches: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_patches)]
 Configuration: TypeAlias = Annotated[str, PlainValidator(_configuration)]
 
 
@@ -60,6 +73,17 @@ class PostgresqlTable(EngineTable):
 
     version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
     """build | `15`, `17`, `18`, or an exact version | `"18"` | `"18.6"`"""
+    source: Source = Field(
+        default=(), description='a table such as { tree = "~/src/postgres", commit = "master" }'
+    )
+    """build | a tree of your own: `tree` is a work tree or a bare repository, `commit` a branch, a tag, `master~1`, a hash or
+    `"working tree"`, and may vary ([source trees](#source-trees-and-patches)); in place of `version` | the release | `{ tree = "~/src/postgres",
+    commit = { vary = ["master~1", "master"] } }`"""
+    patches: ListFactor[Patches] = Field(
+        default=((),), description='a list of patches, such as ["v3-0001-x.patch"]'
+    )
+    """build | patches of `git format-patch`, `git diff` or `diff -u`, applied in order to the commit or the release | none | `{ vary = [[],
+    ["v3-0001-x.patch"]] }`"""
     block_size: Factor[DatabaseBlock] = Field(default=(8192,), description="database block size")
     """build | `1 kB`, `2 kB`, `4 kB`, `8 kB`, `16 kB`, `32 kB`; each is built once and kept | `"8 kB"` | `{ vary = ["1 kB", "8 kB"]
     }`"""
@@ -95,6 +119,11 @@ class PostgresqlTable(EngineTable):
     @model_validator(mode="after")
     def _fits_together(self) -> PostgresqlTable:
         reasons = [
+            *(
+                ["version is the commit's where there is a source; take one of them out"]
+                if self.source and "version" in self.model_fields_set
+                else []
+            ),
             *refused_settings(self.settings),
             *(
                 f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
@@ -130,7 +159,7 @@ class PostgresqlTable(EngineTable):
 
     def build_factors(self) -> tuple[tuple[Any, ...], ...]:
         """In the order of BuildLevels' fields."""
-        return (self.version, self.block_size, self.wal_block_size)
+        return (self.source or self.version, self.block_size, self.wal_block_size, self.patches)
 
     def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
         """What initdb and bedplate decide, then the settings."""
@@ -145,7 +174,7 @@ class PostgresqlTable(EngineTable):
 
     def setup(self) -> EngineSetup:
         """Every build with every cluster."""
-        builds = tuple(BuildLevels(POSTGRESQL, *levels) for levels in product(*self.build_factors()))
+        builds = tuple(map(_build, product(*self.build_factors())))
         return EngineSetup(POSTGRESQL, builds, tuple(map(self._cluster, product(*self.cluster_factors()))))
 
     def _cluster(self, levels: tuple[Any, ...]) -> ClusterLevels:
@@ -158,6 +187,14 @@ class PostgresqlTable(EngineTable):
             scaled_page_costs=scaled_costs,
             untorn_writes=untorn,
         )
+
+
+def _build(levels: tuple[Any, ...]) -> BuildLevels:
+    source, block_size, wal_block_size, patches = levels
+    if not isinstance(source, SourceTree):
+        return BuildLevels(POSTGRESQL, source, block_size, wal_block_size, patches=patches)
+    version = source.facts[VERSION]
+    return BuildLevels(POSTGRESQL, version, block_size, wal_block_size, source.level, patches)
 
 
 def _is_positive(text: str) -> bool:

@@ -14,6 +14,7 @@ from bedplate.engines.postgresql.builds.build import (
 )
 from bedplate.engines.postgresql.builds.build_record import STAMP, BuildSpec
 from bedplate.engines.postgresql.builds.requirements import build_requirements
+from bedplate.errors import PlanError
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.whole_folder import is_work_folder, lock_of
@@ -79,6 +80,8 @@ def _why_unused(path: Path, commands: Commands) -> str | None:
 
 
 def _spec(levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
+    if levels.source_commit is not None or levels.patches:
+        raise PlanError("this bedplate reads source trees and patches in a plan, and does not build them yet")
     return BuildSpec(
         version=levels.version,
         block_size_bytes=levels.block_size_bytes,

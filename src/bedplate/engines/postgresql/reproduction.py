@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.oracle import by_hand_checks
 from bedplate.engines.postgresql.recorded import START_OPTIONS, filler
 
@@ -55,7 +56,7 @@ def _fitting(subject: Subject) -> Sequence[str]:
     ]
     build = subject.build
     if build is not None:
-        major = shlex.quote(build.version.partition(".")[0])
+        major = shlex.quote(str(major_of(build.version)))
         block = shlex.quote(str(build.block_size_bytes))
         lines += [
             "here=$(postgres -V | sed 's/^[^0-9]*\\([0-9]*\\).*/\\1/')",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.configuring.settings import in_force
 from bedplate.model.cell import UNTORN_OFF
 from bedplate.plan.untorn_writes import filesystem_refusals
@@ -24,7 +25,7 @@ def io_method(cell: Cell, around: CellContext) -> Iterator[str]:
     method = in_force(cell.cluster, "io_method")
     if method is None:
         return
-    major = int(cell.build.version.split(".")[0])
+    major = major_of(cell.build.version)
     if major < 18:
         yield f"PostgreSQL {cell.build.version} has no io_method; it came with 18"
     if method != "io_uring" or around.machine is None:
@@ -40,7 +41,7 @@ def untorn_writes(cell: Cell, around: CellContext) -> Iterator[str]:
     if level == UNTORN_OFF:
         return
     asked = f"untorn_writes = {level}"
-    if int(cell.build.version.split(".")[0]) < _DIRECT_SINCE:
+    if major_of(cell.build.version) < _DIRECT_SINCE:
         yield f"{asked}: PostgreSQL {cell.build.version} has no debug_io_direct; it came with {_DIRECT_SINCE}"
         return
     direct = {word.strip() for word in (in_force(cell.cluster, "debug_io_direct") or "").split(",")}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.configuring.settings import in_force
 from bedplate.engines.postgresql.own_data.base_backup import demand_listed
 from bedplate.engines.postgresql.own_data.control_file import CATALOGUES, read_control_file
@@ -135,7 +136,7 @@ def against_the_files(cell: Cell, dataset: Levels) -> Iterator[str]:
 
 
 def _of_build(what: str, build: BuildLevels, dataset: Levels) -> Iterator[str]:
-    major = int(build.version.partition(".")[0])
+    major = major_of(build.version)
     if major != dataset[_VERSION]:
         yield f'{what} is of PostgreSQL {dataset[_VERSION]}, not {major}; version = "{dataset[_VERSION]}" in [postgresql] fits it'
     asked = {

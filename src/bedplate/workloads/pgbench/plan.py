@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.engines.postgresql.own_data.adopted import database_name
 from bedplate.errors import PlanError
@@ -222,7 +223,7 @@ class PgbenchTable(WorkloadTable):
             f'"{build.version}" restores none of a later version than its own'
             for each in self.dump
             for build in setup.builds
-            if int(build.version.split(".")[0]) < each.major
+            if major_of(build.version) < each.major
         ]
         if too_old:
             raise PlanError(*dict.fromkeys(too_old))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds.configure_cache import CACHE_FILE, ConfigureCache
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.errors import VerifyFailed
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
 from bedplate.host.reachable import open_to_all
@@ -125,7 +126,7 @@ def _verify_configured(objects: Path, identity: BuildIdentity) -> None:
 
 
 def _compile(work: RecipeWork, objects: Path) -> None:
-    total = _OBJECTS.get(int(work.identity.version.split(".", 1)[0]))
+    total = _OBJECTS.get(major_of(work.identity.version))
 
     def report(done: int) -> None:
         work.progress(BuildProgress("compile", min(done, total) if total else done, total))

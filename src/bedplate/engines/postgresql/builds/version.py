@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 # Those whose build and run are proved by this repository's own host tests and decisions.
 SUPPORTED_MAJORS = (15, 17, 18)
 DEFAULT_VERSION = "18"
+
+# Older ones have another catalogue of counters than bedplate knows.
+_OLDEST_MAJOR = min(SUPPORTED_MAJORS)
+# The fact of a tree that says which version it is: `19devel`, `18.6`, `19beta1`.
+VERSION = "version"
+_OF_TREE = re.compile(r"^AC_INIT\(\[PostgreSQL\], \[(\d{1,3}[a-z0-9.]{0,12})\]", re.MULTILINE | re.ASCII)
 
 _ASKED = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 
@@ -40,6 +50,24 @@ def parse_version(text: str) -> AskedVersion:
             f"ask for one of {known}, or for an exact release such as 18.6"
         )
     return AskedVersion(int(found[1]), None if found[2] is None else int(found[2]))
+
+
+def major_of(version: str) -> int:
+    """The major version of a release, or of what a tree says: 19 of `19devel`."""
+    found = re.match(r"\d+", version, re.ASCII)
+    if found is None:
+        raise PlanError(f"{version!r} is no version of PostgreSQL")
+    return int(found[0])
+
+
+def version_of_tree(read: Callable[[str], str | None]) -> Mapping[str, str]:
+    """The version in a tree's configure.ac; PlanError where it has none, or one that bedplate cannot run."""
+    found = _OF_TREE.search(read("configure.ac") or "")
+    if found is None:
+        raise PlanError("it is no PostgreSQL: its configure.ac does not say AC_INIT([PostgreSQL], [...])")
+    if major_of(found[1]) < _OLDEST_MAJOR:
+        raise PlanError(f"it is PostgreSQL {found[1]}; bedplate runs {_OLDEST_MAJOR} and later")
+    return {VERSION: found[1]}
 
 
 def release_key(exact: str) -> tuple[int, int] | None:
