@@ -226,5 +226,5 @@ _VALUES = st.recursive(
 )
 def test_any_value_under_any_key_is_refused_in_words(key: str, value: object) -> None:
     with pytest.raises(PlanError) as caught:
-        _document({key: value}, Path("/nonexistent"), {}, {})
+        _document({key: value}, {"directory": Path("/nonexistent"), "files": {}, "archives": {}})
     assert all(reason.isprintable() for reason in caught.value.reasons)
