@@ -59,7 +59,7 @@ def test_each_commit_is_a_cell_by_its_digits_and_subject(tree: Path, tmp_path: P
     # Its version follows from the commit, so that it is no factor beside it.
     assert "19devel" == old.build.version
     assert "build.version" not in old.levels
-    kept = plan.sources.trees[old.levels["build.source_commit"]]
+    kept = plan.sources.trees[str(old.levels["build.source_commit"])]
     assert git(tree, "rev-parse", "master~1").strip() == kept.commit.hash
     assert ("src/post <gres>", str(tree), "master~1") == (kept.tree, kept.path, kept.revision)
     assert f"REL_18_6-1-g{digits[0]}" == kept.commit.describe
