@@ -32,8 +32,8 @@ from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import bounded, sentences
-from bedplate.plan.source_trees import Revisions, left_out
 from bedplate.plan.toml_text import parse_toml
+from bedplate.plan.trees.commits import Revisions, left_out
 from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import at_most, shown

@@ -21,7 +21,8 @@ from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
-from bedplate.plan.source_trees import patch_levels, source_trees
+from bedplate.plan.trees.commits import source_trees
+from bedplate.plan.trees.patches import patch_levels
 from bedplate.plan.words import joined, shown
 from bedplate.units import KIB
 
