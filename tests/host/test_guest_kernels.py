@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.guests.guest_lab import guest_lab
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import RequirementMissing
+from bedplate.executors.qemu.guest import GuestFailed
 from bedplate.executors.qemu.guest_tools import find_busybox, is_static
 from bedplate.executors.qemu.initramfs import make_initramfs
 from bedplate.executors.qemu.kernel_modules import ModuleTree
-from bedplate.executors.qemu.kernel_release import release_in_image
 from bedplate.executors.qemu.kernels import GuestKernel, find_kernel, guest_machine, known_kernels
+from bedplate.executors.qemu.own_kernel.image import release_in_image
 from bedplate.host.apt.package_tree import PackageTree, ensure_package_tree
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -98,3 +101,36 @@ def test_a_kernel_boots_to_init_with_all_its_modules(kernel: GuestKernel, tmp_pa
     words_said = done.stdout.partition(f"reached {kernel.release} with ")[2].split()
     assert words_said[0] == words_said[2] != "0"
     assert words_said[4] == "2"
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """The image of a stock kernel that a user names: a file, and nothing beside it."""
+    if not KERNELS:
+        pytest.skip("no kernel is in the cache")
+    return Path(shutil.copy(KERNELS[-1].image, tmp_path / "bzImage"))
+
+
+def test_a_stock_kernel_without_its_modules_is_refused_by_its_configuration(alone: Path) -> None:
+    kernel = KERNELS[-1]
+    assert kernel.configuration is not None
+    (alone.parent / f"config-{kernel.release}").write_text(kernel.configuration.text)
+    with pytest.raises(RequirementMissing) as refused:
+        find_kernel(str(alone), cache_directory=cache_directory())
+    reasons = "; ".join(refused.value.reasons)
+    assert "CONFIG_9P_FS is a module (=m), and no modules are beside the image" in reasons
+    assert "CONFIG_VIRTIO_BLK is a module (=m)" in reasons
+    assert "CONFIG_DEVTMPFS" not in reasons
+
+
+def test_a_stock_kernel_whose_configuration_nobody_knows_says_in_its_guest_what_it_lacks(alone: Path) -> None:
+    kernel = find_kernel(str(alone), cache_directory=cache_directory())
+    assert kernel is not None
+    assert (kernel.release, kernel.modules, kernel.configuration) == (KERNELS[-1].release, None, None)
+    with guest_lab() as lab:
+        executor = lab.executor(find=lambda *_, **__: kernel)
+        with pytest.raises(GuestFailed) as failed:
+            lab.live(executor, lab.deed("nothing"))
+    said = failed.value.reasons[0]
+    assert f"its kernel {kernel.release} lacks" in said
+    assert {"CONFIG_9P_FS", "CONFIG_VIRTIO_BLK", "CONFIG_OVERLAY_FS"} <= set(said.split())

@@ -62,7 +62,7 @@ prepare_machine() {
         chmod +x /run/guest/bin/modprobe
     fi
     # The kernel calls it too, when a file system asks for a character set or a checksum.
-    echo /run/guest/bin/modprobe >/proc/sys/kernel/modprobe
+    [ ! -e /proc/sys/kernel/modprobe ] || echo /run/guest/bin/modprobe >/proc/sys/kernel/modprobe
 }
 
 # There is no udev here: stable names are made of the serials that the host gave.

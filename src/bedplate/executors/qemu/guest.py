@@ -16,6 +16,7 @@ from bedplate.errors import BedplateError
 from bedplate.executors.qemu.channel import Channel, GuestGone, line_pair
 from bedplate.executors.qemu.command_line import guest_command
 from bedplate.executors.qemu.control import Control, ControlFailed
+from bedplate.executors.qemu.own_kernel.console import lacking_by_console
 from bedplate.executors.qemu.qemu_process import QemuProcess
 from bedplate.units import format_duration
 
@@ -204,7 +205,7 @@ class Guest:
         while True:
             message = self._receive(give_up, during=_BOOTING)
             if message is None:
-                raise self._failure(f"was not ready after {format_duration(boot_s)}")
+                raise self._failure(f"was not ready after {format_duration(boot_s)}", booting=True)
             if isinstance(message, dict) and message.get("agent") == "ready":
                 self._taint = _integer(message, "tainted")
                 self.boot_seconds = self._clock() - started
@@ -252,17 +253,22 @@ class Guest:
     def _death(self, during: str) -> GuestFailed:
         status = self._process.wait()
         how = f"killed by signal {-status}" if status < 0 else f"QEMU ended with status {status}"
-        failure = self._failure(f"died {during} ({how})")
+        failure = self._failure(f"died {during} ({how})", booting=during == _BOOTING and status >= 0)
         if during == _BOOTING and (-status in _CRASHES or _PANIC.search(read_console(self.console))):
             return BootCrashed(*failure.reasons)
         return failure
 
-    def _failure(self, what: str) -> GuestFailed:
-        """The error that says it; the guest is ended first, so that its console is complete."""
+    def _failure(self, what: str, *, booting: bool = False) -> GuestFailed:
+        """The error that says it; the guest is ended first, so that its console is complete.
+
+        Of one that ended by itself while `booting`, with the option that its kernel lacks.
+        """
         self._process.end(gently=False)
         text = read_console(self.console)
         fatal = _FATAL.search(text)
         reasons = [f"the guest {what}{f': {fatal[0].strip()}' if fatal else ''}"]
+        if booting:
+            reasons += lacking_by_console(text)
         if self._process.said:
             reasons.append(f"QEMU said: {self._process.said[-2000:]}")
         lines = [line for line in text.splitlines() if line.strip()][-_SHOWN_CONSOLE_LINES:]

@@ -31,6 +31,32 @@ while read -r module; do
     insmod "/m/$module" || give_up "module $module cannot be loaded"
 done </m/order
 
+# What is missing in a kernel whose configuration nobody could read beforehand: all of it at once.
+lacking=
+# needs OPTION PATH: the path is there where the kernel has the option.
+needs() {
+    [ -e "$2" ] || lacking="$lacking CONFIG_$1"
+}
+# needs_type OPTION NAME: a file system.
+needs_type() {
+    grep -q -w "$2" /proc/filesystems 2>/dev/null || lacking="$lacking CONFIG_$1"
+}
+needs DEVTMPFS /dev/null
+needs PROC_FS /proc/filesystems
+needs PROC_SYSCTL /proc/sys/kernel
+needs SYSFS /sys/bus
+if [ -z "$lacking" ]; then
+    needs PCI /sys/bus/pci
+    needs VIRTIO_PCI /sys/bus/pci/drivers/virtio-pci
+    needs VIRTIO_BLK /sys/bus/virtio/drivers/virtio_blk
+    needs VIRTIO_CONSOLE /sys/bus/virtio/drivers/virtio_console
+    needs NET_9P_VIRTIO /sys/bus/virtio/drivers/9pnet_virtio
+    needs_type TMPFS tmpfs
+    needs_type OVERLAY_FS overlay
+    needs_type 9P_FS 9p
+fi
+[ -z "$lacking" ] || give_up "its kernel $(uname -r) lacks, built in or as a module that was loaded:$lacking"
+
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/guest/bin /run/guest/share /run/guest/modules
 cp /bin/busybox /run/guest/bin/busybox
@@ -43,9 +69,10 @@ mount -t tmpfs -o mode=755 tmpfs /rw
 mkdir /rw/upper /rw/work
 mount -t overlay -o lowerdir=/h,upperdir=/rw/upper,workdir=/rw/work overlay /n ||
     give_up "no layer over the host's root"
-# The modules stand in bedplate's cache, under a path of the host's.
+# The modules stand in bedplate's cache, under a path of the host's. None are there where all is built in.
 read -r modules </run/guest/share/modules
-mount --bind "/h$modules" /run/guest/modules || give_up "the kernel's modules are not at $modules"
+[ -z "$modules" ] || mount --bind "/h$modules" /run/guest/modules ||
+    give_up "the kernel's modules are not at $modules"
 
 mkdir -p /n/dev /n/proc /n/sys /n/run /n/tmp
 for folder in dev proc sys run; do

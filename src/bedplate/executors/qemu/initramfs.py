@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.guest_tools import find_busybox, find_zstd, is_static
-from bedplate.executors.qemu.kernel_modules import ModuleTree, module_name, read_module
+from bedplate.executors.qemu.kernel_modules import module_name, read_module
+from bedplate.executors.qemu.kernel_parts import modules_of
 from bedplate.executors.qemu.newc import archive, character_device, directory, regular_file
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -73,7 +74,7 @@ def _module_files(kernel: GuestKernel, names: Sequence[str], cache: Path) -> Ite
     zstd = find_zstd(cache)
     commands = Commands()
     loaded = []
-    for path in ModuleTree(kernel.module_directory).load_order(names):
+    for path in modules_of(kernel).load_order(names):
         data = read_module(path, commands=commands, zstd=zstd)
         loaded.append(f"{module_name(path.name)}.ko")
         yield regular_file(f"m/{loaded[-1]}", data)

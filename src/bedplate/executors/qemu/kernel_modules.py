@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing
+from bedplate.host.facts import SCHEDULER_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,6 +66,11 @@ class ModuleTree:
             found = _BUILT_IN_TYPE_ALIAS.findall(information.read_bytes())
             aliases |= {name.decode("ascii", "replace") for name in found}
         return tuple(sorted(modules | aliases))
+
+    def schedulers(self) -> tuple[str, ...]:
+        """Schedulers of I/O that the kernel has or can load, `none` apart."""
+        names = {module_name(path) for path in (*self.dependencies, *self.built_in)}
+        return tuple(sorted(word for name, word in SCHEDULER_MODULES.items() if module_name(name) in names))
 
     def load_order(self, names: Iterable[str]) -> tuple[Path, ...]:
         """The files of these modules and all that they need, each after what it needs.

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-import struct
-from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
 from bedplate.model.cell import KernelLevels
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 # `6.12`, `6.1.0-56`, `6.12.95+deb12-amd64`
 _RELEASE = re.compile(r"\d+\.\d+[\w.+~-]*", re.ASCII)
-# The setup header of a bzImage (Documentation/arch/x86/boot.rst): its magic, and where the release is named.
-_MAGIC_AT, _MAGIC = 0x202, b"HdrS"
-_VERSION_POINTER_AT, _VERSION_BASE = 0x20E, 0x200
 
 
 def is_path(asked: str) -> bool:
@@ -46,15 +38,3 @@ def release_key(release: str) -> tuple[int, ...]:
     """
     numbers = re.match(r"[\d.]+(?:[+~][a-z]*[\d.]+)*(?:-\d+)?", release)
     return tuple(int(number) for number in re.findall(r"\d+", numbers[0])) if numbers else ()
-
-
-def release_in_image(image: Path) -> str | None:
-    """The release that an x86 kernel image says it is; None for an image of another kind."""
-    with image.open("rb") as file:
-        head = file.read(_VERSION_POINTER_AT + 2)
-        if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or len(head) < _VERSION_POINTER_AT + 2:
-            return None
-        (pointer,) = struct.unpack_from("<H", head, _VERSION_POINTER_AT)
-        file.seek(_VERSION_BASE + pointer)
-        words = file.read(256).partition(b"\0")[0].split()
-    return words[0].decode("ascii", "replace") if words else None

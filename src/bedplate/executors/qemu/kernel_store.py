@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, VerifyFailed
 from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.kernel_release import release_in_image
+from bedplate.executors.qemu.own_kernel.configuration import read_configuration
+from bedplate.executors.qemu.own_kernel.image import release_in_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +100,7 @@ def read_kernel(folder: Path) -> GuestKernel:
             modules=folder / "root",
             origin=fields["origin"],
             digest=fields["digest"],
-            config=None if fields["config"] is None else folder / fields["config"],
+            configuration=None if fields["config"] is None else read_configuration(folder / fields["config"]),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise OutputNotUnderstood(

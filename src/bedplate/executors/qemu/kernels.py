@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.guest_tools import ensure_busybox, ensure_depmod, ensure_zstd
-from bedplate.executors.qemu.kernel_modules import ModuleTree, module_name
+from bedplate.executors.qemu.guest_tools import ensure_busybox, ensure_depmod, ensure_zstd, find_zstd
 from bedplate.executors.qemu.kernel_packages import default_series, fetch_kernel
+from bedplate.executors.qemu.kernel_parts import modules_of
 from bedplate.executors.qemu.kernel_release import accepts, check_asked, is_path, release_key
 from bedplate.executors.qemu.kernel_store import arrange, kernels_directory, read_kernel, write_record
 from bedplate.executors.qemu.self_built import read_self_built
 from bedplate.host.apt.archives import parse_os_release
 from bedplate.host.apt.private_root import read_apt_system
-from bedplate.host.facts import SCHEDULER_MODULES, build_options
+from bedplate.host.facts import build_options
 from bedplate.host.file_lock import file_lock
 from bedplate.host.requirement import read_os_release
 from bedplate.host.whole_folder import put_in_place
@@ -52,7 +52,7 @@ def find_kernel(asked: str | None, *, cache_directory: Path) -> GuestKernel | No
     kernel, and for what is neither.
     """
     if asked is not None and is_path(asked):
-        return read_self_built(asked)
+        return read_self_built(asked, zstd=find_zstd(cache_directory))
     wanted = _series(asked)
     fitting = [kernel for kernel in known_kernels(cache_directory) if accepts(wanted, kernel.release)]
     exact = [kernel for kernel in fitting if kernel.release == wanted]
@@ -78,7 +78,7 @@ def ensure_kernel(
             with tempfile.TemporaryDirectory(prefix=_FETCH, dir=directory) as temporary:
                 release = _fetch(asked, cache_directory, Path(temporary), commands, progress)
             kept = replace(read_kernel(directory / release), asked=asked)
-    if next(kept.module_directory.rglob("*.ko.zst"), None) is not None:
+    if kept.modules is not None and next(kept.module_directory.rglob("*.ko.zst"), None) is not None:
         ensure_zstd(cache_directory, commands=commands, progress=progress)
     return kept
 
@@ -97,13 +97,9 @@ def guest_machine(kernel: GuestKernel, *, memory_bytes: int, host: Machine) -> M
 
     Processor and tools are the host's; the host's tunables are not the guest's, and are left out.
     """
-    config = ""
-    if kernel.config is not None:
-        config = kernel.config.read_text(encoding="utf-8", errors="replace")
+    config = "" if kernel.configuration is None else kernel.configuration.text
     lines = frozenset(config.splitlines())
-    modules = ModuleTree(kernel.module_directory)
-    names = {module_name(path) for path in (*modules.dependencies, *modules.built_in)}
-    schedulers = {word for name, word in SCHEDULER_MODULES.items() if module_name(name) in names}
+    modules = modules_of(kernel)
     return replace(
         host,
         kernel_release=kernel.release,
@@ -114,7 +110,10 @@ def guest_machine(kernel: GuestKernel, *, memory_bytes: int, host: Machine) -> M
         virtualisation="QEMU",
         boot_id="",
         is_root=True,
-        tunables={"block.schedulers": " ".join(sorted({"none", *schedulers})), **build_options(config)},
+        tunables={
+            "block.schedulers": " ".join(sorted({"none", *modules.schedulers()})),
+            **build_options(config),
+        },
     )
 
 

@@ -47,7 +47,9 @@ class ResultShare:
         _write_line(directory / "python", str(interpreter.resolve()))
         _write_line(directory / "sources", str(sources()))
         # Bound before the root is in force, when a link to an absolute path leads nowhere.
-        _write_line(directory / "modules", str(kernel.module_directory.resolve().parent))
+        # Empty where all is built in.
+        modules = "" if kernel.modules is None else str(kernel.module_directory.resolve().parent)
+        _write_line(directory / "modules", modules)
 
         if modprobe is not None:
             (directory / "modprobe").write_text(_modprobe_script(modprobe), encoding="utf-8")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu import zfs_modules
+from bedplate.executors.qemu.own_kernel import options
+from bedplate.executors.qemu.own_kernel.options import lacking
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.model.filesystem import TRAITS
 
@@ -44,15 +46,20 @@ def surroundings_of(
     drivers: Collection[str] = (),
 ) -> GuestTools:
     """The surroundings of a visit on this type with these drivers; RequirementMissing where ZFS was not built."""
+    loads = kernel.modules is not None
+    if RECORDER in drivers and not loads and kernel.configuration is not None:
+        reasons = tuple(lacking(kernel.configuration, options.RECORDER, with_modules=False))
+        if reasons:
+            raise RequirementMissing(*(f"kernel {kernel.release}: {reason}" for reason in reasons))
     found = GuestTools(
-        load=_FOR_THE_RECORDER if RECORDER in drivers else (),
+        load=_FOR_THE_RECORDER if RECORDER in drivers and loads else (),
         path=tuple(entry for tree in trees for entry in tree.path),
         library_path=tuple(entry for tree in trees for entry in tree.library_path),
     )
     if filesystem == zfs_modules.TYPE:
         return _with_zfs(found, kernel, cache_directory)
     # By the alias that mount(2) itself would ask for; what is built in, or lacking, does no harm here.
-    types = TRAITS[filesystem].kernel_types if filesystem in TRAITS else ()
+    types = TRAITS[filesystem].kernel_types if filesystem in TRAITS and loads else ()
     return replace(found, load=(*found.load, *(("modprobe", f"fs-{name}") for name in types)))
 
 

@@ -130,6 +130,11 @@ def fetch_headers(kernel: GuestKernel, archive: SourceArchive) -> KernelHeaders:
 
 def own_headers(kernel: GuestKernel) -> KernelHeaders:
     """The build folder that a self-built kernel's modules point to; RequirementMissing without one."""
+    if kernel.modules is None:
+        raise RequirementMissing(
+            f"kernel {kernel.release} has no modules beside its image, so that ZFS's cannot be built for it; "
+            "install its modules (`make modules_install`)"
+        )
     objects = kernel.module_directory / "build"
     if not (objects / "Module.symvers").is_file():
         raise RequirementMissing(

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.guests.fake_distribution import bz_image
 
 from bedplate.errors import PlanError
 from bedplate.executors.qemu.kernel_release import (
     accepts,
     check_asked,
     is_path,
-    release_in_image,
     release_key,
 )
 
@@ -82,16 +78,3 @@ def test_a_path_is_told_from_a_release() -> None:
     assert is_path("/usr/src/linux")
     assert is_path("./linux")
     assert not is_path("6.12")
-
-
-def test_an_image_says_its_release(tmp_path: Path) -> None:
-    image = tmp_path / "vmlinuz"
-    image.write_bytes(bz_image("6.12.95+deb12-amd64").encode("latin-1"))
-    assert release_in_image(image) == "6.12.95+deb12-amd64"
-
-
-@pytest.mark.parametrize("content", [b"", b"MZ", b"\x7fELF" + bytes(2000), bytes(0x202) + b"HdrS"])
-def test_an_image_of_another_kind_says_nothing(tmp_path: Path, content: bytes) -> None:
-    image = tmp_path / "vmlinuz"
-    image.write_bytes(content)
-    assert release_in_image(image) is None

@@ -120,7 +120,8 @@ def test_the_newest_release_of_a_series_comes_from_security(ensure: Ensure) -> N
     assert kernel.origin == "linux-image-6.1.0-56-amd64 6.1.192-2 (bookworm-security)"
     assert kernel.image.name == "vmlinuz-6.1.0-56-amd64"
     assert kernel.image.stat().st_mode & 0o777 == 0o644
-    assert kernel.config is not None
+    assert kernel.configuration is not None
+    assert kernel.modules is not None
     assert (kernel.module_directory / "modules.dep").is_file()
     assert sorted(path.name for path in kernel.modules.iterdir()) == ["boot", "lib", "usr"]
     assert list((kernel.modules / "usr").iterdir()) == [kernel.modules / "usr/lib"]
@@ -139,8 +140,10 @@ def test_packages_that_divide_a_kernel_are_put_together(
 ) -> None:
     distribution.suites = {**SUITES, "unstable": divided("7.2.13+deb14-amd64", "7.2.13-1", signed)}
     kernel = ensure("7.2")
+    assert kernel.modules is not None
     assert kernel.image == kernel.module_directory / "vmlinuz"
-    assert kernel.config == kernel.module_directory / "config"
+    assert kernel.configuration is not None
+    assert kernel.configuration.place == str(kernel.module_directory / "config")
     assert (kernel.module_directory / "kernel/fs/ext4/ext4.ko.xz").is_file()
     record = json.loads((kernel.modules.parent / "kernel.json").read_text())
     expected = [
@@ -293,7 +296,9 @@ def ensure_on_s390x(ensure: Ensure) -> None:
 
 
 def test_a_damaged_record_names_the_way_out(ensure: Ensure, cache: Path) -> None:
-    record = ensure("6.12").modules.parent / "kernel.json"
+    modules = ensure("6.12").modules
+    assert modules is not None
+    record = modules.parent / "kernel.json"
     for text in ("", "[]", "{}"):
         record.write_text(text)
         with pytest.raises(OutputNotUnderstood, match="remove its folder"):

@@ -42,6 +42,7 @@ def test_the_agent_finds_what_it_reads(share: ResultShare, request_of: Any, kern
 
 def test_modules_behind_a_link_are_named_by_their_real_place(tmp_path: Path, kernel: GuestKernel) -> None:
     link = tmp_path / "link"
+    assert kernel.modules is not None
     link.symlink_to(kernel.modules)
     linked = GuestKernel("x", kernel.release, kernel.image, link, "", "d", None)
     made = ResultShare(tmp_path / "other", linked, Path(sys.executable))

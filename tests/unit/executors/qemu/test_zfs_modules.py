@@ -84,7 +84,7 @@ def kernel(tmp_path: Path) -> GuestKernel:
         modules=tmp_path / "root",
         origin=f"linux-image-{RELEASE} 6.12.117-1~deb12u1 (bookworm-security)",
         digest="d1",
-        config=None,
+        configuration=None,
     )
 
 

@@ -1,0 +1,18 @@
+"""What a kernel consists of beside its image: modules, or nothing, as all is built in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.executors.qemu.kernel_modules import ModuleTree
+from bedplate.executors.qemu.own_kernel.built_in import BuiltIn
+
+if TYPE_CHECKING:
+    from bedplate.executors.qemu.guest_kernel import GuestKernel
+
+
+def modules_of(kernel: GuestKernel) -> ModuleTree | BuiltIn:
+    """Its modules and what is built in; both answer the same questions."""
+    if kernel.modules is None:
+        return BuiltIn(kernel.configuration)
+    return ModuleTree(kernel.module_directory)
