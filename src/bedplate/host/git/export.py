@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import threading
 from pathlib import Path, PurePosixPath
@@ -15,11 +16,13 @@ from bedplate.host.git.repository import git_argv, owner_of
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 _FILE, _PROGRAM, _LINK, _MODULE = "100644", "100755", "120000", "160000"
 # What old trees have besides, which git reads as a plain file.
 _FILES = (_FILE, _PROGRAM, "100664")
+# In a manifest, the object of a file that may hold anything.
+_UNKNOWN = "-"
 _PIECE_BYTES = 1 << 20
 _SAID_BYTES = 4000
 
@@ -37,10 +40,47 @@ def export(tree: Path, commit: str, into: Path) -> None:
     words where objects are missing; OSError where it cannot be written.
     """
     entries = _entries(tree, commit)
+    _require_placed(tree, commit, entries)
+    into.mkdir()
+    _write_entries(tree, commit, entries, into)
+
+
+def refresh(tree: Path, commit: str, into: Path, manifest: Path) -> tuple[str, ...]:
+    """Make the folder `into` the files of a commit, and write only what differs from what it holds: the paths that changed.
+
+    What it holds stands in `manifest`, a file beside it that only this function writes; without one all is written. So what is made of the
+    files by their times, as make(1) does, is made anew only where a file changed. Errors are those of `export`; after any of them, and after
+    a kill, the next call mends the folder. `forget` says which files somebody else changed.
+    """
+    entries = _entries(tree, commit)
+    _require_placed(tree, commit, entries)
+    known = _read_manifest(manifest) if into.is_dir() else {}
+    gone = sorted(known.keys() - {entry.path for entry in entries})
+    changed = [entry for entry in entries if known.get(entry.path) != (entry.mode, entry.name)]
+    # First: what is killed from here on is written again, or taken away, by the next call.
+    under_way = dict.fromkeys((*gone, *(entry.path for entry in changed)), (_FILE, _UNKNOWN))
+    _write_manifest(manifest, {**known, **under_way})
+    into.mkdir(exist_ok=True)
+    for path in (*gone, *(entry.path for entry in changed)):
+        _clear(into, path)
+    _write_entries(tree, commit, changed, into)
+    _write_manifest(manifest, {entry.path: (entry.mode, entry.name) for entry in entries})
+    return tuple(sorted((*gone, *(entry.path for entry in changed))))
+
+
+def forget(manifest: Path, paths: Iterable[str]) -> None:
+    """Files below a refreshed folder that somebody else writes from now on: the next `refresh` writes them again, or takes them away."""
+    _write_manifest(manifest, {**_read_manifest(manifest), **dict.fromkeys(paths, (_FILE, _UNKNOWN))})
+
+
+def _require_placed(tree: Path, commit: str, entries: Iterable[_Entry]) -> None:
     reasons = [reason for entry in entries if (reason := _misplaced(entry))]
     if reasons:
         raise PlanError(*(f"{tree} at {commit[:12]}: {reason}" for reason in reasons[:10]))
-    into.mkdir()
+
+
+def _write_entries(tree: Path, commit: str, entries: Iterable[_Entry], into: Path) -> None:
+    entries = tuple(entries)
     for folder in dict.fromkeys(PurePosixPath(entry.path).parent for entry in entries):
         (into / folder).mkdir(parents=True, exist_ok=True)
     for entry in entries:
@@ -59,6 +99,41 @@ def export(tree: Path, commit: str, into: Path) -> None:
                     f"{tree} at {commit[:12]}: the symbolic link {entry.path!r} leads out of the tree, to {target[:200]!r}"
                 )
             (into / entry.path).symlink_to(target)
+
+
+def _read_manifest(manifest: Path) -> dict[str, tuple[str, str]]:
+    try:
+        lines = manifest.read_text(encoding="utf-8").split("\0")
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for line in lines[:-1]:
+        mode, name, path = line.split(" ", 2)
+        found[path] = (mode, name)
+    return found
+
+
+def _write_manifest(manifest: Path, held_by_path: Mapping[str, tuple[str, str]]) -> None:
+    fresh = manifest.with_name(f".{manifest.name}")
+    text = "".join(f"{mode} {name} {path}\0" for path, (mode, name) in held_by_path.items())
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(manifest)
+
+
+def _clear(into: Path, path: str) -> None:
+    """Take away what stands in the place of a file, and folders that are empty then; a link among its folders is none of ours."""
+    place = into / path
+    parents = [into / parent for parent in PurePosixPath(path).parents][:-1]
+    for parent in reversed(parents):
+        if parent.is_symlink() or (parent.exists() and not parent.is_dir()):
+            parent.unlink()
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+    for parent in parents:
+        with contextlib.suppress(OSError):
+            parent.rmdir()
 
 
 def _entries(tree: Path, commit: str) -> Sequence[_Entry]:

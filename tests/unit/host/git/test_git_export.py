@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.sources.histories import commit, git, repository
 
 from bedplate.errors import BedplateError, PlanError
-from bedplate.host.git.export import export
+from bedplate.host.git import export as export_module
+from bedplate.host.git.export import export, forget, refresh
 from bedplate.host.git.repository import resolve
 
 
@@ -102,3 +106,106 @@ def test_a_submodule_is_an_empty_folder(tree: Path, tmp_path: Path) -> None:
     planted = _tree_object(tree, f"160000 commit {head}\tmodule")
     export(tree, planted, tmp_path / "out")
     assert [] == list((tmp_path / "out/module").iterdir())
+
+
+def _times(folder: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(folder)): path.lstat().st_mtime_ns
+        for path in folder.rglob("*")
+        if not path.is_dir()
+    }
+
+
+def _same(folder: Path, tree: Path, revision: str, tmp_path: Path) -> bool:
+    """Whether a folder is what an export of the commit would be."""
+    fresh = tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}"
+    export(tree, resolve(tree, revision).hash, fresh)
+    found, expected = (
+        {
+            str(path.relative_to(top)): (
+                path.lstat().st_mode,
+                path.readlink() if path.is_symlink() else path.read_bytes(),
+            )
+            for path in top.rglob("*")
+            if path.is_symlink() or not path.is_dir()
+        }
+        for top in (folder, fresh)
+    )
+    return found == expected
+
+
+def test_a_refresh_writes_what_differs_and_nothing_else(tree: Path, tmp_path: Path) -> None:
+    out, manifest = tmp_path / "out", tmp_path / "manifest"
+    first = resolve(tree, "master").hash
+    refresh(tree, first, out, manifest)
+    assert _same(out, tree, first, tmp_path)
+    for path in out.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            os.utime(path, ns=(1, 1))
+    before = _times(out)
+    (tree / "configure").chmod(0o755)
+    (tree / "empty").unlink()
+    (tree / "sub/b.txt").unlink()
+    (tree / "sub").rmdir()
+    second = commit(
+        tree, "Change", {"a b.txt": "two\n", "sub": "a file in place of a folder\n", "new/c": "see\n"}
+    )
+    assert refresh(tree, second, out, manifest) == ("a b.txt", "empty", "new/c", "sub", "sub/b.txt")
+    assert _same(out, tree, second, tmp_path)
+    assert {"configure", "link"} == {path for path, time in _times(out).items() if before.get(path) == time}
+    assert refresh(tree, second, out, manifest) == ()
+    refresh(tree, first, out, manifest)
+    assert _same(out, tree, first, tmp_path)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_refresh_that_was_interrupted_is_mended_by_the_next(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    out, manifest = tmp_path / "out", tmp_path / "manifest"
+    first = resolve(tree, "master").hash
+    second = commit(tree, "Change", {"a b.txt": "two\n", "new/c": "see\n", "new/d": "dee\n"})
+    refresh(tree, first, out, manifest)
+    real, left = export_module._write, [written]
+
+    def interrupted(path: Path, contents: Any, *, mode: int) -> None:
+        if not left[0]:
+            raise OSError("the disk is full")
+        left[0] -= 1
+        real(path, contents, mode=mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(export_module, "_write", interrupted)
+        with pytest.raises(OSError, match="full"):
+            refresh(tree, second, out, manifest)
+    refresh(tree, first, out, manifest)
+    assert _same(out, tree, first, tmp_path)
+    refresh(tree, second, out, manifest)
+    assert _same(out, tree, second, tmp_path)
+
+
+def _names(paths: Iterable[Path]) -> set[str]:
+    return {path.name for path in paths}
+
+
+def test_what_somebody_else_changed_is_written_again_and_what_they_added_is_taken_away(
+    tree: Path, tmp_path: Path
+) -> None:
+    out, manifest = tmp_path / "out", tmp_path / "manifest"
+    head = resolve(tree, "master").hash
+    refresh(tree, head, out, manifest)
+    (out / "empty").write_text("patched")
+    (out / "added").write_text("patched")
+    forget(manifest, ["empty", "added"])
+    refresh(tree, head, out, manifest)
+    assert _same(out, tree, head, tmp_path)
+    assert "added" not in _names(out.iterdir())
+
+
+def test_a_folder_that_was_lost_is_written_whole(tree: Path, tmp_path: Path) -> None:
+    out, manifest = tmp_path / "out", tmp_path / "manifest"
+    head = resolve(tree, "master").hash
+    refresh(tree, head, out, manifest)
+    out.rename(tmp_path / "elsewhere")
+    refresh(tree, head, out, manifest)
+    assert _same(out, tree, head, tmp_path)
