@@ -26,6 +26,7 @@ from bedplate import registry
 from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import program
 from bedplate.cli.documents.manual import NAME, manual_page
+from bedplate.executors.qemu.own_kernel.options import EVERY_GUEST, FILESYSTEMS, RECORDER, SCHEDULERS
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
 from bedplate.export.search_table import SEARCH_COLUMNS
 from bedplate.export.tables import workload_exports
@@ -98,6 +99,7 @@ def parts() -> Mapping[str, str]:
         f"columns of {COURSE_FILE}": _course(COURSE),
         f"columns of {LATENCY_FILE}": _course(LATENCY),
         **{f"columns of {name}": _exported(name, columns) for name, columns in _TABLES.items()},
+        "options of a guest's kernel": _kernel_options(),
         **{f"keys of {_heading(place)}": _keys(table) for place, table in TABLES.items()},
         **{f"keys of {name}": _claim_keys(table, less) for name, (table, less) in _CLAIMS.items()},
     }
@@ -130,6 +132,20 @@ def write(folder: Path) -> None:
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = tuple(heads)
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def _kernel_options() -> str:
+    """Options with what they are for: first what every guest needs, in the order of the check."""
+    rows = [
+        (f"`{option.words}`", option.purpose, "yes" if option.as_module else "no")
+        for option in (
+            *EVERY_GUEST,
+            *RECORDER,
+            *dict.fromkeys(FILESYSTEMS.values()),
+            *SCHEDULERS.values(),
+        )
+    ]
+    return _table(("option", "what for", "may be a module, if the modules are there"), rows)
 
 
 def _commands() -> str:
