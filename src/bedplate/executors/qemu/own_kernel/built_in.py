@@ -20,7 +20,7 @@ _ANSWERS_TO = {"ext4": ("ext3",)}
 
 
 @dataclass(frozen=True)
-class BuiltIn:
+class AllBuiltIn:
     """The same questions as to a `ModuleTree`; there is nothing to load. `configuration` is None where it is not known."""
 
     configuration: Configuration | None

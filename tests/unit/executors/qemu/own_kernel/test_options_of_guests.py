@@ -6,7 +6,7 @@ import pytest
 from tests.support.guests.own_kernels import guest_configuration
 
 from bedplate.executors.qemu.initramfs import BOOT_MODULES, INIT
-from bedplate.executors.qemu.own_kernel.built_in import BuiltIn
+from bedplate.executors.qemu.own_kernel.built_in import AllBuiltIn
 from bedplate.executors.qemu.own_kernel.configuration import Configuration
 from bedplate.executors.qemu.own_kernel.console import lacking_by_console
 from bedplate.executors.qemu.own_kernel.options import (
@@ -74,18 +74,18 @@ def test_a_recorder_is_named_by_both_its_options() -> None:
 
 
 def test_a_kernel_without_modules_has_the_file_systems_that_are_built_in() -> None:
-    found = BuiltIn(configuration(EXT4_FS="y", XFS_FS="m", FUSE_FS="y", IOSCHED_BFQ="y")).filesystems()
+    found = AllBuiltIn(configuration(EXT4_FS="y", XFS_FS="m", FUSE_FS="y", IOSCHED_BFQ="y")).filesystems()
     assert {"ext3", "ext4", "fuse", "fuseblk", "9p"} <= set(found)
     assert not {"xfs", "ext2", "btrfs", "zfs"} & set(found)
-    assert BuiltIn(configuration(IOSCHED_BFQ="y")).schedulers() == ("bfq",)
-    assert BuiltIn(configuration()).load_order(["virtio_blk"]) == ()
+    assert AllBuiltIn(configuration(IOSCHED_BFQ="y")).schedulers() == ("bfq",)
+    assert AllBuiltIn(configuration()).load_order(["virtio_blk"]) == ()
 
 
 def test_where_nothing_is_known_of_a_kernel_nothing_is_ruled_out_but_modules_apart() -> None:
-    found = set(BuiltIn(None).filesystems())
+    found = set(AllBuiltIn(None).filesystems())
     assert {"ext4", "xfs", "btrfs", "f2fs", "jfs"} <= found
     assert "zfs" not in found
-    assert set(BuiltIn(None).schedulers()) == set(SCHEDULERS)
+    assert set(AllBuiltIn(None).schedulers()) == set(SCHEDULERS)
 
 
 @pytest.mark.parametrize(
