@@ -8,8 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from bedplate.units import KIB, MIB
-from bedplate.workloads.power_cut.run.cut_room import RECOVERY_BYTES, NoRoomForImages, Room, allocated_bytes
+from bedplate.units import GIB, KIB, MIB
+from bedplate.workloads.power_cut.run.cut_room import (
+    RECOVERY_BYTES,
+    NoRoomForImages,
+    Room,
+    allocated_bytes,
+    log_limit_bytes,
+)
 
 OWN_BYTES = 2 * MIB
 
@@ -58,3 +64,17 @@ def test_a_bad_point_of_a_full_tmpfs_is_not_believed_though_the_others_gave_thei
             Room(image.parent, workers).demand_still((image,))
         free(monkeypatch, others_bytes + RECOVERY_BYTES)
         Room(image.parent, workers).demand_still((image,))
+
+
+def test_a_log_takes_a_share_of_the_memory_and_a_containers_small_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    free(monkeypatch, 2 * GIB)
+    assert GIB // 2 == log_limit_bytes(tmp_path)
+    free(monkeypatch, 512 * MIB)
+    assert 128 * MIB == log_limit_bytes(tmp_path)
+    free(monkeypatch, 64 * MIB)
+    with pytest.raises(
+        NoRoomForImages, match=r"has 64 MiB free, and a recording needs 512 MiB: .*--shm-size"
+    ):
+        log_limit_bytes(tmp_path)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.units import MIB, format_size
+from bedplate.units import GIB, MIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 # What the recovery of file system and engine writes beside what the cut left: some WAL, a log, a checkpoint.
 RECOVERY_BYTES = 64 * MIB
+# A recording's log takes a share of the free memory: what the disks hold and the images of the workers take the others.
+_LOG_BYTES_MOST = 2 * GIB
+_SHARE_OF_MEMORY = 4
+# With less the disks cannot even be formatted, which looks like disks that break.
+_LOG_BYTES_LEAST = 128 * MIB
 # What must be left of it when a point has been judged.
 _LEFT_BYTES = RECOVERY_BYTES // 4
 
@@ -52,13 +57,30 @@ class Room:
         return (self.workers - 1) * (own_bytes + RECOVERY_BYTES)
 
     def _require(self, needed_bytes: int, why: str) -> None:
-        room = os.statvfs(self.directory)
-        free_bytes = room.f_bavail * room.f_frsize
-        if free_bytes < needed_bytes:
+        free = free_bytes(self.directory)
+        if free < needed_bytes:
             raise NoRoomForImages(
-                f"{self.directory} has {format_size(free_bytes)} free, and {why} {format_size(needed_bytes)}: "
+                f"{self.directory} has {format_size(free)} free, and {why} {format_size(needed_bytes)}: "
                 "make that tmpfs larger, or record less (duration, image_size)"
             )
+
+
+def log_limit_bytes(memory: Path) -> int:
+    """How large a recording's log in `memory` may be. NoRoomForImages where no recording can be made there."""
+    free = free_bytes(memory)
+    if free < _SHARE_OF_MEMORY * _LOG_BYTES_LEAST:
+        raise NoRoomForImages(
+            f"{memory} has {format_size(free)} free, and a recording needs "
+            f"{format_size(_SHARE_OF_MEMORY * _LOG_BYTES_LEAST)}: make that tmpfs larger "
+            "(/dev/shm of a container: --shm-size=4g)"
+        )
+    return min(_LOG_BYTES_MOST, free // _SHARE_OF_MEMORY)
+
+
+def free_bytes(directory: Path) -> int:
+    """What may still be written to the file system of a folder."""
+    room = os.statvfs(directory)
+    return room.f_bavail * room.f_frsize
 
 
 def allocated_bytes(images: Iterable[Path]) -> int:

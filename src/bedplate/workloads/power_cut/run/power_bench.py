@@ -45,11 +45,11 @@ from bedplate.model.power_cut import (
     late_us,
     sector_bytes,
 )
-from bedplate.units import GIB, MIB
+from bedplate.units import MIB
 from bedplate.visit.engine_server import ServerSite
 from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
-from bedplate.workloads.power_cut.run.cut_room import RECOVERY_BYTES
+from bedplate.workloads.power_cut.run.cut_room import RECOVERY_BYTES, free_bytes, log_limit_bytes
 from bedplate.workloads.power_cut.run.found import Found
 from bedplate.workloads.power_cut.run.image import rebuild
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
@@ -73,12 +73,9 @@ if TYPE_CHECKING:
 
 # Where the plan names a device for the journal, its recorded twin need not be as large.
 _JOURNAL_BYTES = 128 * MIB
-_LOG_BYTES_MOST = 2 * GIB
 # So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
 _SHARE_FOR_CLIENTS = 0.8
 _SHARE_DEALT_OUT = 0.7
-# Its log, what the disks hold, and the images of the workers afterwards.
-_SHARE_OF_MEMORY = 4
 _SYNC_LIMIT_S = 600.0
 _WORKERS_MOST = 4
 _QUOTED = 2000
@@ -203,7 +200,7 @@ class PowerBench:
         `at_rest` is called when it is unmounted again and its devices are detached, while the recorder still logs.
         """
         levels, dataset = self.request.cell.filesystem, self.request.dataset.levels
-        sizes = RecorderSizes(image_bytes, _log_limit_bytes(self.memory), self._journal_bytes(levels))
+        sizes = RecorderSizes(image_bytes, log_limit_bytes(self.memory), self._journal_bytes(levels))
         folder, mount_point = self.memory / "recording", self.place / "recorded"
         folder.mkdir()
         mount_point.mkdir()
@@ -312,7 +309,7 @@ def replayed(
     more: Sequence[str] = (),
 ) -> Iterator[PointRecord]:
     """What came of each point of a job, from as many workers as keep the processors busy; `more` are further options of each."""
-    workers = worker_count(job, log_bytes=log.stat().st_size, room_bytes=_room_bytes(memory))
+    workers = worker_count(job, log_bytes=log.stat().st_size, room_bytes=free_bytes(memory))
     with Workers(log, job, workers, memory=memory, ledger=ledger, more=more) as running:
         yield from running.records(told)
 
@@ -489,12 +486,3 @@ def _require_success(process: subprocess.Popen[bytes], errors: Path, told: Calla
     if status != 0:
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         raise BedplateError(f"a worker that replays cuts {how}: {said[-_QUOTED:] or '(it printed nothing)'}")
-
-
-def _log_limit_bytes(memory: Path) -> int:
-    return min(_LOG_BYTES_MOST, _room_bytes(memory) // _SHARE_OF_MEMORY)
-
-
-def _room_bytes(memory: Path) -> int:
-    room = os.statvfs(memory)
-    return room.f_bavail * room.f_frsize
