@@ -60,7 +60,8 @@ class GuestDisk:
 class GuestSpec:
     """What a guest is made of; visits whose specs are equal may share a boot.
 
-    The shares are made for one boot, so they do not count.
+    The shares are made for one boot, so they do not count; nor does `counter_khz`, the rate of the host's timestamp counter, which is
+    measured anew for each and None where it cannot be.
     """
 
     image: Path
@@ -70,6 +71,7 @@ class GuestSpec:
     cpu_count: int
     disks: tuple[GuestDisk, ...]
     shares: tuple[SharedFolder, ...] = field(compare=False, default=())
+    counter_khz: int | None = field(compare=False, default=None)
 
 
 def qemu_version(commands: Commands) -> str:
@@ -89,7 +91,7 @@ def guest_command(spec: GuestSpec, *, console: Path, visits: int, control: int) 
         *("-smp", str(spec.cpu_count)),
         *("-kernel", str(spec.image)),
         *("-initrd", str(spec.initramfs)),
-        *("-append", _kernel_words(spec.accelerator)),
+        *("-append", _kernel_words(spec.accelerator, spec.counter_khz)),
         *("-chardev", f"file,id=console,path={_escaped(console)}"),
         *("-serial", "chardev:console"),
         *("-chardev", f"socket,id=control,fd={control}"),
@@ -140,7 +142,7 @@ def _machine(accelerator: str, memory_bytes: int) -> tuple[str, ...]:
     )
 
 
-def _kernel_words(accelerator: str) -> str:
+def _kernel_words(accelerator: str, counter_khz: int | None) -> str:
     words = ["console=ttyS0", "quiet", "panic=-1", "oops=panic"]
     if accelerator == TCG:
         # An emulated processor leaks nothing, and its watchdogs bark at the host's load.
@@ -148,6 +150,9 @@ def _kernel_words(accelerator: str) -> str:
         # On a busy host ten ticks do not come when they are counted, and the kernel would panic at its
         # boot ("IO-APIC + timer doesn't work"); QEMU's timer is known to be connected.
         words += ["no_timer_check"]
+        if counter_khz is not None:
+            # What the kernel measures itself on a busy host may be many times too low, and its clock runs so much too fast.
+            words += [f"tsc_early_khz={counter_khz}"]
     return " ".join(words)
 
 

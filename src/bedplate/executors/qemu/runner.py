@@ -26,7 +26,7 @@ from bedplate.errors import (
     RequirementMissing,
 )
 from bedplate.executors.qemu.accelerator import find_accelerator
-from bedplate.executors.qemu.command_line import GuestSpec, qemu_version
+from bedplate.executors.qemu.command_line import TCG, GuestSpec, qemu_version
 from bedplate.executors.qemu.disks import disks_of, inside, renew, said_of
 from bedplate.executors.qemu.guest import BootCrashed, Deadlines, Guest
 from bedplate.executors.qemu.guest_tools import find_modprobe
@@ -41,6 +41,7 @@ from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.room import full_places
 from bedplate.host.state import state_directory as default_state_directory
+from bedplate.host.timestamp_counter import counter_khz
 from bedplate.host.undo import remove_tree
 from bedplate.units import GIB, MIB, format_size
 
@@ -309,13 +310,15 @@ class GuestRunner:
         initramfs = self._directory / f"initramfs-{kernel.digest}"
         if not initramfs.exists():
             make_initramfs(kernel, target=initramfs)
+        accelerator = find_accelerator(kernel, qemu=self._qemu, cache_directory=self._cache, ledger=ledger)
         return GuestSpec(
             image=kernel.image,
             initramfs=initramfs,
-            accelerator=find_accelerator(kernel, qemu=self._qemu, cache_directory=self._cache, ledger=ledger),
+            accelerator=accelerator,
             memory_bytes=memory_bytes,
             cpu_count=len(os.sched_getaffinity(0)),
             disks=disks,
+            counter_khz=counter_khz() if accelerator == TCG else None,
         )
 
     def _boot_guest(
