@@ -18,7 +18,14 @@ from bedplate.filesystem.journal import journal_comparisons
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number, size_or_text
 from bedplate.host.devices.whole_partition import disk_under, drop_partition_over, partition_over
-from bedplate.host.devices.zpool import MODULE, imported_pools, parse_status, pool_name, release_pool
+from bedplate.host.devices.zpool import (
+    MODULE,
+    imported_pools,
+    is_imported,
+    parse_status,
+    pool_name,
+    release_pool,
+)
 from bedplate.host.mount import find_mount, mount, mount_entry
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
@@ -37,6 +44,9 @@ _POOL, _DATASET = "-o", "-O"
 # Sectors of 4 KiB: a device that says 512 would otherwise be written in its emulated sectors.
 _ASHIFT = "ashift=12"
 _FEATURES = ("compression", "logbias", "sync")
+# What tells zpool not to look for a device's names by udev, and not to wait for them: it looks several times at an import, for three
+# seconds each where no udev runs, as in a guest (zutil_import_os.c). Only ZFS's event daemon uses such names.
+_WITHOUT_UDEV = {"ZFS_VDEV_DEVID_OPT_OUT": "YES", "ZPOOL_IMPORT_UDEV_TIMEOUT_MS": "0"}
 
 # zfsprops(7) and zpoolprops(7): what tells two pools apart.
 _DATASET_FACTS = (
@@ -79,7 +89,7 @@ class Zfs(Filesystem):
         asked = self.mkfs_arguments(site.levels)
         _require_module()
         pool = pool_name(site.device.path)
-        if pool in imported_pools(site.commands):
+        if is_imported(pool, site.commands):
             # What a killed visit left between two steps; the device is ours to erase.
             site.commands.run(["zpool", "destroy", "-f", pool], timeout_s=600)
         words = joined(self._mkfs_arguments(site), asked, lists=())
@@ -88,7 +98,7 @@ class Zfs(Filesystem):
             vdevs += ["log", partition_over(site.journal.path)]
         argv = ["zpool", "create", "-f", "-t", pool, *words, LABEL, *vdevs]
         try:
-            said = site.commands.run(argv, timeout_s=3600).output
+            said = site.commands.run(argv, timeout_s=3600, extra_environment=_WITHOUT_UDEV).output
         finally:
             _leave(pool, site)
         return warnings_in(said)
@@ -103,18 +113,17 @@ class Zfs(Filesystem):
             raise
 
     def unmount(self, site: Site) -> bool:
-        """Unmount, and export every pool that was imported for the target; False if there was nothing.
-
-        The pool itself says what its log stands on.
-        """
+        """Unmount, and export the pool, or every one that was imported for the target; False if there was nothing."""
         entry = find_mount(site.target)
         mounted = super().unmount(site)
-        root = os.path.realpath(site.target)
-        pools = {name for name, at in imported_pools(site.commands).items() if at == root}
         if entry is not None and entry.type == "zfs":
-            pools.add(entry.source)
-        for pool in sorted(pools):
-            release_pool(pool, site.commands)
+            pools = [entry.source]
+        else:
+            root = os.path.realpath(site.target)
+            pools = sorted(name for name, at in imported_pools(site.commands).items() if at == root)
+        own = pool_name(site.device.path)
+        for pool in pools:
+            release_pool(pool, site.commands, disks=_disks(site) if pool == own else None)
         return mounted or bool(pools)
 
     def check(self, site: Site) -> CheckResult:
@@ -229,13 +238,14 @@ def _import(site: Site, *, root: Path | None = None) -> str:
     _require_module()
     pool = pool_name(site.device.path)
     # What a killed visit left between two steps.
-    release_pool(pool, site.commands)
+    release_pool(pool, site.commands, disks=_disks(site))
     where = ["-d", partition_over(site.device.path)]
     if site.journal is not None:
         where += ["-d", partition_over(site.journal.path)]
     at = ["-R", os.path.realpath(root)] if root is not None else ["-o", "cachefile=none"]
     try:
-        site.commands.run(["zpool", "import", "-N", "-t", *at, *where, LABEL, pool], timeout_s=3600)
+        argv = ["zpool", "import", "-N", "-t", *at, *where, LABEL, pool]
+        site.commands.run(argv, timeout_s=3600, extra_environment=_WITHOUT_UDEV)
     except BaseException:
         _leave(pool, site)
         raise
@@ -244,10 +254,14 @@ def _import(site: Site, *, root: Path | None = None) -> str:
 
 def _leave(pool: str, site: Site) -> None:
     """Also where nothing was made or imported: the partitions must not stay."""
-    release_pool(pool, site.commands)
-    for path in (site.device.path, site.journal_path):
-        if path is not None:
-            drop_partition_over(path)
+    disks = _disks(site)
+    release_pool(pool, site.commands, disks=disks)
+    for disk in disks:
+        drop_partition_over(disk)
+
+
+def _disks(site: Site) -> tuple[str, ...]:
+    return tuple(path for path in (site.device.path, site.journal_path) if path is not None)
 
 
 def _module_parameters() -> Mapping[str, str]:

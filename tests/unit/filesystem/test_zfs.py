@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
@@ -13,8 +14,12 @@ from bedplate.filesystem.zfs import Zfs, parse_properties, parse_version
 from bedplate.host.command import Completed
 from bedplate.host.devices import zpool
 from bedplate.host.devices.zpool import export_pool, imported_pools, parse_status, pool_name, release_pool
+from bedplate.host.mount import MountEntry
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @pytest.fixture
@@ -138,8 +143,19 @@ class Machine:
     partitions: set[str] = field(default_factory=set)
     refuse: str = ""
     busy: int = 0
+    # The kernel's own list, a folder for each pool; None where it has none.
+    kstats: Path | None = None
 
-    def zpool(self, argv: tuple[str, ...], _: Path | None) -> Completed:
+    def zpool(self, argv: tuple[str, ...], directory: Path | None) -> Completed:
+        done = self._zpool(argv, directory)
+        if self.kstats is not None:
+            for folder in self.kstats.iterdir():
+                folder.rmdir()
+            for name in self.pools:
+                (self.kstats / name).mkdir()
+        return done
+
+    def _zpool(self, argv: tuple[str, ...], _: Path | None) -> Completed:
         verb = argv[1]
         if verb == self.refuse:
             return Completed(argv, 1, "", f"cannot {verb}: no", 0.0)
@@ -168,6 +184,18 @@ class Machine:
         return f"{path}1"
 
 
+@dataclass
+class EnvironmentCommands(ScriptedCommands):
+    """Remembers what the last start of each verb found in its environment besides."""
+
+    environments: dict[str, object] = field(default_factory=dict)
+
+    def run(self, argv: Sequence[str], *, extra_environment: object = None, **how: Any) -> Completed:
+        if extra_environment is not None:
+            self.environments[argv[1]] = extra_environment
+        return super().run(argv, **how)
+
+
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
@@ -175,6 +203,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
         monkeypatch.setattr(module, "drop_partition_over", found.partitions.discard)
         monkeypatch.setattr(module, "disk_under", lambda node: node[:-1])
         monkeypatch.setattr(module, "MODULE", tmp_path)
+    monkeypatch.setattr(zpool, "KSTATS", tmp_path / "none")
     monkeypatch.setattr(zfs, "partition_over", found.add)
     monkeypatch.setattr(zpool.imported_pools, "__kwdefaults__", {"module": tmp_path})
     return found
@@ -260,6 +289,52 @@ def test_a_check_scrubs_and_leaves_nothing_imported(machine: Machine, commands: 
         ),
     )
     assert (machine.pools, machine.partitions) == (set(), set())
+
+
+def verbs(commands: ScriptedCommands) -> list[str]:
+    return [argv[1] for argv in commands.record if argv[0] == "zpool"]
+
+
+def test_a_check_starts_no_program_to_learn_what_the_kernel_and_the_caller_know(
+    machine: Machine, commands: ScriptedCommands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.kstats = tmp_path / "kstats"
+    machine.kstats.mkdir()
+    monkeypatch.setattr(zpool, "KSTATS", machine.kstats)
+    levels = FilesystemLevels("zfs", journal="external")
+    assert Zfs().check(site_on(levels, "/dev/vda", commands, journal="/dev/vdb")).clean
+    assert ["import", "scrub", "status", "export"] == verbs(commands)
+    assert (machine.pools, machine.partitions) == (set(), set())
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_mounted_pool_is_exported_and_one_of_another_device_is_asked_for_its_disks(
+    machine: Machine,
+    commands: ScriptedCommands,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: bool,
+) -> None:
+    machine.kstats = tmp_path / "kstats"
+    name = "bedplate-vda" if own else "bedplate-vdz"
+    (machine.kstats / name).mkdir(parents=True)
+    machine.pools.add(name)
+    machine.partitions.add("/dev/vda" if own else "/dev/vdz")
+    entry = MountEntry(2, 1, "0:50", "/", "/mnt", "zfs", name, (), ())
+    monkeypatch.setattr(zpool, "KSTATS", machine.kstats)
+    monkeypatch.setattr(zfs, "find_mount", lambda _: entry)
+    monkeypatch.setattr("bedplate.filesystem.adapter.unmount", lambda *_, **__: True)
+    assert Zfs().unmount(site_on(FilesystemLevels("zfs"), "/dev/vda", commands))
+    assert (["export"] if own else ["status", "export"]) == verbs(commands)
+    assert (machine.pools, machine.partitions) == (set(), set())
+
+
+@pytest.mark.parametrize("act", ["mkfs", "check"])
+def test_the_tools_do_not_wait_for_udev(machine: Machine, act: str) -> None:
+    seen = EnvironmentCommands(answers={"zpool": machine.zpool})
+    getattr(Zfs(), act)(site_on(FilesystemLevels("zfs"), "/dev/vda", seen))
+    (found,) = (seen.environments[verb] for verb in ("create", "import") if verb in seen.environments)
+    assert {"ZFS_VDEV_DEVID_OPT_OUT": "YES", "ZPOOL_IMPORT_UDEV_TIMEOUT_MS": "0"} == found
 
 
 def test_unsafe_levels_are_refused_before_anything_is_touched(commands: ScriptedCommands) -> None:

@@ -17,11 +17,13 @@ from bedplate.host.patience import wait_until
 from bedplate.model.filesystem import LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bedplate.host.command import Commands
 
 MODULE = Path("/sys/module/zfs")
+# The kernel has a folder in it for each imported pool (spa_stats.c), by the name that the pool has in memory.
+KSTATS = Path("/proc/spl/kstat/zfs")
 _PATIENCE_S = 30.0
 
 
@@ -66,6 +68,11 @@ def imported_pools(commands: Commands, *, module: Path = MODULE) -> Mapping[str,
     return {row[0]: row[-1] for row in rows if len(row) == 2}
 
 
+def is_imported(name: str, commands: Commands) -> bool:
+    """Whether a pool has this name in memory; asked of the kernel, as a start of zpool costs seconds on an emulated processor."""
+    return (KSTATS / name).is_dir() if KSTATS.is_dir() else name in imported_pools(commands)
+
+
 def export_pool(name: str, commands: Commands, *, deadline_s: float = _PATIENCE_S) -> None:
     """Export it; a pool may be busy for a moment after a good unmount. DeviceInUse at the deadline."""
     said: list[str] = []
@@ -81,14 +88,19 @@ def export_pool(name: str, commands: Commands, *, deadline_s: float = _PATIENCE_
         raise DeviceInUse(f"pool {name} cannot be exported: {said[-1]}")
 
 
-def release_pool(name: str, commands: Commands) -> bool:
-    """Export a pool and take its devices' partitions away; False if no such pool is imported."""
-    if name not in imported_pools(commands):
+def release_pool(name: str, commands: Commands, *, disks: Sequence[str] | None = None) -> bool:
+    """Export a pool and take its devices' partitions away; False if no such pool is imported.
+
+    The pool is asked for its devices where the caller does not know its `disks`.
+    """
+    if not is_imported(name, commands):
         return False
-    status = parse_status(commands.run(["zpool", "status", "-P", "-p", name]).stdout)
+    if disks is None:
+        status = parse_status(commands.run(["zpool", "status", "-P", "-p", name]).stdout)
+        disks = [disk_under(node) for node in (*status.devices, *status.logs)]
     export_pool(name, commands)
-    for node in (*status.devices, *status.logs):
-        drop_partition_over(disk_under(node))
+    for disk in disks:
+        drop_partition_over(disk)
     return True
 
 
