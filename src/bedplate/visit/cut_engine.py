@@ -13,7 +13,7 @@ from bedplate.model.levels import Levels  # noqa: TC001 -- the codec asks for th
 from bedplate.model.visit import EngineBuild  # noqa: TC001 -- the codec asks for the types of a record's fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager, ExitStack
     from pathlib import Path
 
@@ -176,6 +176,14 @@ class CutEngine(Protocol):
         """Start the engine on what a cut left, and compare with the last acknowledged transaction of each client.
 
         OSError for what the file system answers; BedplateError where the engine could not be asked at all.
+        """
+        ...
+
+    def refused_settings(self, settings: Levels) -> Sequence[str]:
+        """Why settings of a stored recording are none that a plan may have.
+
+        The study may be a stranger's: `examine` and `by_hand` would start a server with them. None of an engine whose programs are
+        started without any.
         """
         ...
 

@@ -19,7 +19,7 @@ from bedplate.visit.cut_engine import Driven, OracleAnswer
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -158,6 +158,10 @@ class NativeCuts:
         """By the check."""
         driver = str(subject.drivers[self.driver.name_for(subject.settings)])
         return examine(site.data_directory, driver, promised, account=site.account, commands=site.commands)
+
+    def refused_settings(self, settings: Levels) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them
+        """None: the check opens what it finds."""
+        return ()
 
     def by_hand(
         self,

@@ -70,3 +70,43 @@ def test_a_program_that_a_study_brings_is_not_started(tmp_path: Path, kind: str)
         (mine / "driver").symlink_to(mine)
     with pytest.raises(StudyError, match="nothing was started"):
         read(tmp_path, replace(JOB, subject=subject))
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "value", "said"),
+    [
+        ("mariadb", "plugin_load_add", "evil.so", "load or run"),
+        ("mariadb", "PLUGIN-LOAD", "evil.so", "load or run"),
+        ("mariadb", "init-file", "/tmp/evil.sql", "where the server and its files are"),
+        ("mariadb", "datadir", "/", "where the server and its files are"),
+        ("mariadb", "bind_address", "*", "private Unix socket"),
+        ("mariadb", "init-file; rm", "x", "letters, digits and underscores"),
+        ("mariadb", "innodb_flush_method", "a\nb", "printable"),
+        ("mariadb", "innodb_page_size", "16384; rm", "page size"),
+        ("postgresql", "archive_command", "rm -rf /", "bedplate sets archive_command itself"),
+        ("postgresql", "shared_preload_libraries", "/tmp/evil.so", "loads code into the server"),
+        ("postgresql", "work mem", "1MB", "letters, digits and underscores"),
+    ],
+)
+def test_a_setting_that_no_plan_may_have_starts_no_server(
+    tmp_path: Path, engine: str, name: str, value: str, said: str
+) -> None:
+    subject = replace(JOB.subject, engine=engine, settings=Levels({name: value}))
+    with pytest.raises(StudyError, match=f"{said}.*nothing was started"):
+        read(tmp_path, replace(JOB, subject=subject))
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings"),
+    [
+        ("mariadb", {"innodb_page_size": 4096, "innodb_doublewrite": "OFF"}),
+        ("postgresql", {"full_page_writes": "off", "shared_preload_libraries": "pg_stat_statements"}),
+        ("sqlite", {"journal_mode": "wal"}),
+        ("lmdb", {"sync": "nosync"}),
+    ],
+)
+def test_settings_that_a_plan_may_have_are_taken(
+    tmp_path: Path, engine: str, settings: dict[str, str | int]
+) -> None:
+    job = replace(JOB, subject=replace(JOB.subject, engine=engine, settings=Levels(settings)))
+    assert job == read(tmp_path, job)

@@ -11,7 +11,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import cache_directory
 from bedplate.model import codec
 from bedplate.model.filesystem import unsafe_options
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +27,11 @@ _OTHERS_WRITE = 0o022
 def job_of(folder: Path) -> ReplayJob:
     """What the log of a run is replayed with.
 
-    StudyError with each reason where a mount option is none that a plan may have, or a program is neither in bedplate's cache nor root's
-    alone: a study that was copied from elsewhere could bring its own.
+    StudyError with each reason where a mount option or a setting is none that a plan may have, or a program is neither in bedplate's cache
+    nor root's alone: a study that was copied from elsewhere could bring its own. PlanError for an engine that is not known.
     """
     job = codec.read(ReplayJob, folder / JOB_FILE)
-    reasons = (*_mounting(job.filesystem), *_programs(job.subject))
+    reasons = (*_mounting(job.filesystem), *_programs(job.subject), *_settings(job.subject))
     if reasons:
         raise StudyError(*(f"{folder / JOB_FILE}: {reason}" for reason in reasons))
     return job
@@ -54,6 +54,11 @@ def _programs(subject: Subject) -> Iterator[str]:
                 f"program {path!r} is not in {cache_directory()}, and others than root may write it; nothing was started. BEDPLATE_CACHE "
                 "names another cache; a run of the plan makes the programs"
             )
+
+
+def _settings(subject: Subject) -> Iterator[str]:
+    for reason in cut_engine(subject.engine).refused_settings(subject.settings):
+        yield f"{reason}; nothing was started"
 
 
 def _is_trusted(path: Path) -> bool:

@@ -38,12 +38,12 @@ from bedplate.visit.cut_engine import END, SETTLED, START, Driven, OracleAnswer
 from bedplate.visit.tool_process import ToolProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from bedplate.host.command import Account
-    from bedplate.model.levels import Scalar
+    from bedplate.model.levels import Levels, Scalar
     from bedplate.visit.cut_engine import Checkpoints, CutEngine, CutWriter, Recorded, Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -294,6 +294,10 @@ class ExternalCuts:
             words = f"the checker {how_it_ended(done.status)}{': ' if said else ''}{said[-LONGEST_WORDS:]}"
             return OracleAnswer(None, detected=(words,), oracle_s=oracle_s)
         return judge_document(done.stdout, promised, oracle_s=oracle_s)
+
+    def refused_settings(self, settings: Levels) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them
+        """None: the checker is confined, and gets only those that its own engine.toml has."""
+        return ()
 
     def by_hand(
         self,

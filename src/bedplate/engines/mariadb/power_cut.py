@@ -6,15 +6,19 @@ import shlex
 from typing import TYPE_CHECKING
 
 from bedplate.engines.mariadb import oracle, recorded
+from bedplate.engines.mariadb.model import PAGE_SIZE
 from bedplate.engines.mariadb.server import DATABASE, TEMPORARY, MariadbInstance
+from bedplate.engines.mariadb.settings import setting_name, setting_value
 from bedplate.engines.mariadb.unpacked import CLIENT, SERVER, Programs
 from bedplate.visit.cut_clients import CutClients, ServerWriter
+from bedplate.visit.stored_settings import unplanned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.host.command import Account
+    from bedplate.model.levels import Levels
     from bedplate.visit.cut_engine import CutEngine, CutWriter, OracleAnswer, Recorded, Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -48,6 +52,13 @@ class MariadbCuts:
         server = MariadbInstance(site)
         server.take_settings(recorded.recorded_settings(subject.settings))
         return oracle.examine(server, promised, rows=subject.rows)
+
+    def refused_settings(self, settings: Levels) -> Sequence[str]:
+        """By the rules of a plan, in which the page size is no setting."""
+        own = {name: each for name, each in settings.items() if name != PAGE_SIZE}
+        page = settings.get(PAGE_SIZE)
+        no_size = () if page is None or isinstance(page, int) else (f"page size {page!r}: allowed are bytes",)
+        return (*no_size, *unplanned(own, setting_name, setting_value))
 
     def by_hand(self, subject: Subject, data: Path, account: Account, as_account: str) -> Iterator[str]:  # noqa: ARG002 -- root of the server is asked
         """A server in the background, its client, and its end."""

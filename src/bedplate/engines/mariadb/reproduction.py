@@ -9,9 +9,7 @@ from bedplate.engines.mariadb.model import PAGE_SIZE, USUAL_PAGE_BYTES
 from bedplate.engines.mariadb.oracle import by_hand_checks, page_ranges
 from bedplate.engines.mariadb.recorded import recorded_settings
 from bedplate.engines.mariadb.server import DATABASE, TEMPORARY
-from bedplate.engines.mariadb.settings import setting_name
 from bedplate.engines.mariadb.unpacked import Programs
-from bedplate.errors import StudyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,12 +61,8 @@ class MariadbReproduction:
 
 
 def _settings(asked: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
-    """Those of the recording; StudyError for one that no plan may have, as a study that was copied could bring any."""
-    try:
-        named = {name: value for name, value in asked.items() if name == PAGE_SIZE or setting_name(name)}
-    except ValueError as error:
-        raise StudyError(f"a setting of this recording goes into no script: {error}") from error
-    return {PAGE_SIZE: USUAL_PAGE_BYTES, **recorded_settings(named)}
+    """Those of the recording, which whoever read its job has held against the rules of a plan."""
+    return {PAGE_SIZE: USUAL_PAGE_BYTES, **recorded_settings(asked)}
 
 
 def _fitting(subject: Subject) -> Sequence[str]:

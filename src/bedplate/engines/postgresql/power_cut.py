@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import oracle, recorded
 from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.configuring.settings import refused_settings as refused_values
+from bedplate.engines.postgresql.configuring.settings import setting_name, setting_value
 from bedplate.visit.cut_clients import CutClients, ServerWriter
+from bedplate.visit.stored_settings import unplanned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.host.command import Account
+    from bedplate.model.levels import Levels
     from bedplate.visit.cut_engine import CutEngine, CutWriter, OracleAnswer, Recorded, Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -55,6 +59,11 @@ class PostgresqlCuts:
         return oracle.examine(
             Cluster(site), promised, rows=subject.rows, oracle=subject.oracle, start_options=options
         )
+
+    def refused_settings(self, settings: Levels) -> Sequence[str]:
+        """By the rules of a plan."""
+        libraries = refused_values({name: (str(each),) for name, each in settings.items()})
+        return (*unplanned(settings, setting_name, setting_value), *libraries)
 
     def by_hand(self, subject: Subject, data: Path, account: Account, as_account: str) -> Iterator[str]:
         """A server in the background, psql, and its end."""
