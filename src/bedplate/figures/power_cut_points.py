@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.figures.record_lines import read_record_lines
 from bedplate.model import codec
 from bedplate.model.power_cut import (
     POINTS_FILE,
@@ -53,33 +53,19 @@ def read_cuts(run_directory: Path) -> Cuts:
 
     A point that stands there twice, as a run that was killed and resumed may leave it, counts once: the last one.
     """
-    problems: list[str] = []
+    problems: tuple[str, ...] = ()
     recording = None
     try:
         recording = codec.read(RecordingFacts, run_directory / RECORDING_FILE)
     except StudyError as error:
-        problems += error.reasons
-    points: dict[tuple[bool, int], PointRecord] = {}
-    path = run_directory / POINTS_FILE
-    try:
-        lines = codec.read_bytes(path).decode(errors="replace").splitlines()
-    except StudyError as error:
-        lines = []
-        problems += error.reasons
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = codec.from_json(PointRecord, json.loads(line), path=f"{path}, line {number}")
-        except json.JSONDecodeError:
-            problems.append(f"{path}, line {number} is not JSON: a point is missing")
-        except StudyError as error:
-            problems += error.reasons
-        else:
-            points[record.point.control, record.point.number] = record
+        problems = tuple(error.reasons)
+    records, damage = read_record_lines(PointRecord, run_directory / POINTS_FILE, missing="a point")
+    points = {(record.point.control, record.point.number): record for record in records}
     found = points.values()
     return Cuts(
         recording,
         tuple(each for each in found if each.point.recovery_of is None),
-        tuple(problems),
+        (*problems, *damage),
         tuple(each for each in found if each.point.recovery_of is not None),
     )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.figures.record_lines import read_record_lines
 from bedplate.workloads.faulty_disk.faults import CONTROLS
 from bedplate.workloads.faulty_disk.records import TRIES_FILE, FaultRecord, FaultVerdict
 
@@ -36,24 +34,11 @@ class FaultTries:
 
 def read_tries(run_directory: Path) -> FaultTries:
     """What cannot be read becomes a problem, and the rest is kept."""
-    path = run_directory / TRIES_FILE
-    try:
-        lines = codec.read_bytes(path).decode(errors="replace").splitlines()
-    except StudyError as error:
-        return FaultTries(problems=tuple(error.reasons))
-    records: list[FaultRecord] = []
-    problems: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(codec.from_json(FaultRecord, json.loads(line), path=f"{path}, line {number}"))
-        except json.JSONDecodeError:
-            problems.append(f"{path}, line {number} is not JSON: a try is missing")
-        except StudyError as error:
-            problems += error.reasons
+    records, problems = read_record_lines(FaultRecord, run_directory / TRIES_FILE, missing="a try")
     return FaultTries(
         tuple(each for each in records if each.fault not in CONTROLS),
         tuple(each for each in records if each.fault in CONTROLS),
-        tuple(problems),
+        problems,
     )
 
 

@@ -1,0 +1,49 @@
+"""Records that a run wrote, one a line; what cannot be read of them is told in a few sentences, however much it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from bedplate.errors import StudyError
+from bedplate.model import codec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Record = TypeVar("Record")
+# A file that is damaged throughout has as many reasons as lines: a reader learns nothing from the sixth.
+_MOST_TOLD = 5
+
+
+def read_record_lines(
+    kind: type[Record], path: Path, *, missing: str
+) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """The records of a file and what is damaged in it, of which the last sentence counts what is not told.
+
+    A line that cannot be read leaves out one that `missing` names, `a point`; the rest is kept.
+    """
+    try:
+        lines = codec.read_bytes(path).decode(errors="replace").splitlines()
+    except StudyError as error:
+        return (), tuple(error.reasons)
+    records: list[Record] = []
+    told: list[str] = []
+    damaged = 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(codec.loads(kind, line, source=f"{path}, line {number}"))
+        except StudyError as error:
+            damaged += 1
+            if len(told) < _MOST_TOLD:
+                told.append(_damage(error.reasons, missing))
+    if damaged > len(told):
+        told.append(
+            f"{damaged - len(told):,} more lines of {path} cannot be read either; it has {len(lines):,} lines"
+        )
+    return tuple(records), tuple(told)
+
+
+def _damage(reasons: tuple[str, ...], missing: str) -> str:
+    first, *rest = reasons
+    more = f" (and {len(rest):,} more of this line)" if rest else ""
+    return f"{first}{more}: {missing} is missing"
