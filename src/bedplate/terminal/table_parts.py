@@ -42,6 +42,8 @@ _STYLES = {
 }
 # So many stand in one bracket: a column is that wide.
 _MARKS_TOGETHER = 3
+# More notes than that nobody reads: of one cell or figure, and of one table.
+_MOST_AT_A_PLACE, _MOST_NOTES = 30, 250
 BAR_CELLS = 7
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -54,28 +56,49 @@ class Notes:
 
     def __init__(self) -> None:
         self._sentences: dict[tuple[str, ...], list[Told]] = {}
+        self._marks: dict[tuple[str, ...], str] = {}
+        self._left_out: set[tuple[str, ...]] = set()
 
     def marks(self, *sentences: str, before: str = " ") -> str:
         """The marks of sentences, ` [a,b]`, with what stands `before` each bracket; nothing of none."""
         return self.marks_of(map(Told, sentences), before=before)
 
     def marks_of(self, told: Iterable[Told], *, before: str = " ") -> str:
-        """Those of what is told of runs. Sentences on doubted runs become one where only their numbers differ."""
-        letters = list(dict.fromkeys(map(self._letter, told)))
-        together = (letters[at : at + _MARKS_TOGETHER] for at in range(0, len(letters), _MARKS_TOGETHER))
+        """Those of what is told of runs. Sentences on doubted runs become one where only their numbers differ.
+
+        A damaged study may have a hundred thousand: what is too much at one place or in all stands in no note, and is counted below them.
+        """
+        letters: dict[str, None] = {}
+        is_left_out = False
+        for each in told:
+            letter = self._letter(each, has_room=len(letters) < _MOST_AT_A_PLACE)
+            is_left_out |= letter is None
+            if letter is not None:
+                letters[letter] = None
+        shown = [*letters, *(("…",) if is_left_out else ())]
+        together = (shown[at : at + _MARKS_TOGETHER] for at in range(0, len(shown), _MARKS_TOGETHER))
         return "".join(f"{before}[{','.join(some)}]" for some in together)
 
-    def _letter(self, told: Told) -> str:
+    def _letter(self, told: Told, *, has_room: bool) -> str | None:
         key = shape(told)
+        if key not in self._sentences:
+            if not has_room or len(self._sentences) >= _MOST_NOTES:
+                self._left_out.add(key)
+                return None
+            self._marks[key] = _letters(len(self._sentences))
         self._sentences.setdefault(key, []).append(told)
-        return _letters(list(self._sentences).index(key))
+        return self._marks[key]
 
     def lines(self) -> list[Text]:
         """The notes as they stand below the table."""
-        return [
-            Text(f"[{_letters(place)}] {one_sentence(alike)}", style="dim")
-            for place, alike in enumerate(self._sentences.values())
+        found = [
+            Text(f"[{letter}] {one_sentence(self._sentences[key])}", style="dim")
+            for key, letter in self._marks.items()
         ]
+        more = len(self._left_out - self._sentences.keys())
+        if more:
+            found.append(Text(f"[…] {more:,} more; the same command with --json has each.", style="dim"))
+        return found
 
 
 def _letters(place: int) -> str:

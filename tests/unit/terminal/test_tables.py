@@ -26,6 +26,27 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_study(tmp_path_factory.mktemp("tables") / "study", recipe)
 
 
+def test_what_is_too_much_at_one_place_is_counted_and_gets_no_note() -> None:
+    notes = Notes()
+    marks = notes.marks(*(f"reason {'x' * number}" for number in range(33)))
+    assert marks.startswith(" [a,b,c] ")
+    assert marks.endswith(" [ab,ac,ad] […]")
+    lines = [line.plain for line in notes.lines()]
+    assert 31 == len(lines)
+    assert "[…] 3 more; the same command with --json has each." == lines[-1]
+
+
+def test_a_hundred_thousand_reasons_are_a_page_of_notes() -> None:
+    notes = Notes()
+    for number in range(100_000):
+        notes.marks(f"reason {number} of a damaged study")
+    lines = [line.plain for line in notes.lines()]
+    assert 251 == len(lines)
+    assert "[…] 99,750 more; the same command with --json has each." == lines[-1]
+    # What has its note keeps it.
+    assert " [a]" == notes.marks("reason 0 of a damaged study")
+
+
 def test_a_table_fits_into_80_columns(study: Path) -> None:
     text = as_printed(show_tables([study]))
     assert max(len(line) for line in text.splitlines()) <= 80
