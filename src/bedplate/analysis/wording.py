@@ -11,7 +11,7 @@ from bedplate.analysis.overview import Trouble
 from bedplate.analysis.reason_ranges import Told
 from bedplate.installation import COMMAND
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import CLASSES, UNKNOWN, worst_of
+from bedplate.model.durability import CLASSES, DURABLE, UNKNOWN, worst_of
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
@@ -40,6 +40,9 @@ MISSING_MARK = "·"
 UNKNOWN_VALIDITY = "validity unknown"
 OF_UNKNOWN_VALIDITY = "of unknown validity"
 AFTER_POWER_CUT = "after a power cut"
+VERDICT_REFUSED = "verdict refused"
+# As the page colours what cannot be told.
+_UNTOLD = "untold"
 SIDES = "contender, beside its baseline"
 SECTORS_512 = "512-byte sectors"
 SECTORS_4K = "4 KiB sectors"
@@ -234,17 +237,24 @@ def _other_sectors(first: CellFacts, second: CellFacts) -> str:
 
 
 def durability_told(cell: CellFacts) -> str:
-    """All that is said of a cell: where sectors decide what its own device has, and that it is measured where power was cut."""
+    """All that is said of a cell: where sectors decide what its own device has, and what became of its verdict where power was cut."""
     words, found = durability_words(cell.durability), cell.durability
     if found is None:
         return words
     here = f"; this device: {words_on_device(cell)}" if found.tells_sectors else ""
-    return f"{words}{here}{', measured' if found.basis == 'measured' else ''}"
+    verdict = ", measured" if found.basis == "measured" else ""
+    return f"{words}{here}{f', {VERDICT_REFUSED}' if cell.verdict_refused else verdict}"
 
 
 def durability_class(durability: Durability | None, cache: str) -> str:
     """The class that a cell is coloured by: with the volatile cache of its device, of the commits that promise least."""
     return UNKNOWN if durability is None else promising_least(durability).class_with(cache)
+
+
+def badge_class(cell: CellFacts) -> str:
+    """The word by which the page colours a cell's class; what is declared alone does not look safe where a verdict was refused."""
+    word = durability_class(cell.durability, cell.cache).split(maxsplit=1)[0]
+    return _UNTOLD if cell.verdict_refused and word == DURABLE else word
 
 
 def safety(cell: CellFacts) -> tuple[int, int]:

@@ -19,9 +19,10 @@ from bedplate.analysis.wording import (
     SUSPECT_MARK,
     UNKNOWN_MARK,
     VALID_MARK,
+    VERDICT_REFUSED,
+    badge_class,
     counted,
     device_sectors,
-    durability_class,
     durability_told,
     durability_words,
     figure,
@@ -268,10 +269,16 @@ def _flush_row(
         cell=cell.label.full,
         rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in devices),
         durability=words,
-        durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
+        durability_class=badge_class(cell),
         reasons=tuple(words for words in _reasons(cell) if words not in shared),
-        basis=cell.durability.basis if cell.durability else "",
+        basis=_basis(cell),
     )
+
+
+def _basis(cell: CellFacts) -> str:
+    if cell.durability is None:
+        return ""
+    return f"{cell.durability.basis}{f', {VERDICT_REFUSED}' if cell.verdict_refused else ''}"
 
 
 def _sentence(found: Overview) -> str:
@@ -372,7 +379,7 @@ def _row(
         blocks=cell.label.blocks,
         notes=tuple(notes),
         durability=durability_told(cell),
-        durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
+        durability_class=badge_class(cell),
         durability_reasons="; ".join(_reasons(cell)),
         runs=tuple(_run(found, cell.id, run, most) for run, most in largest.items()),
         mark_class=_MARK_WORDS[sign],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.studies.former_studies import unpacked
+from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -176,3 +177,25 @@ def test_a_section_at_a_place_that_the_page_has_not_is_refused(tmp_path: Path) -
     sections = {"footer": ("walls", "Walls")}
     with pytest.raises(ValueError, match="behind footer; there are compare, raw, courses, items, durability"):
         WorkloadPage(tmp_path, sections, is_in=bool, document=lambda *_: {})
+
+
+def test_what_is_only_declared_does_not_look_safe_where_its_verdict_was_refused(tmp_path: Path) -> None:
+    build_report([power_cut_study(tmp_path / "study", refused="xfs")], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    badges = [
+        str(attributes["class"])
+        for tag, attributes in elements(text).tags
+        if tag == "span" and str(attributes.get("class")).startswith("badge ")
+    ]
+    # In the table of cells and in that of durability.
+    assert 2 == badges.count("badge untold")
+    assert 2 == text.count('<span class="badge untold"')
+    assert "declared, verdict refused" in text
+    assert "badge durable" in badges
+
+
+def test_a_verdict_that_was_believed_keeps_its_colour(tmp_path: Path) -> None:
+    build_report([power_cut_study(tmp_path / "study")], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<span class="badge durable"' in text
+    assert '<span class="badge untold"' not in text

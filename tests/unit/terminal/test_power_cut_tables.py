@@ -280,7 +280,7 @@ def test_the_page_says_of_every_class_whether_it_was_measured(found: Overview) -
     assert told == [
         "durable, measured",
         "unsafe / durable, measured",
-        "durable",
+        "durable, verdict refused",
         "unsafe / durable, measured",
     ]
 
