@@ -166,7 +166,9 @@ class CellFacts:
     @property
     def verdict_refused(self) -> bool:
         """Whether its power was cut and all that can be said is what was declared, as what the cuts showed cannot be believed."""
-        return any(run.verdict.refused for run in self.cuts) and all(run.measured is None for run in self.cuts)
+        return any(run.verdict.refused for run in self.cuts) and all(
+            run.measured is None for run in self.cuts
+        )
 
     @property
     def notes(self) -> tuple[Reason, ...]:

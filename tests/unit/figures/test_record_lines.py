@@ -38,8 +38,9 @@ def test_damage_throughout_is_counted_and_the_file_named(tmp_path: Path) -> None
     records, damage = read(tmp_path, '{"number": 1, "name": "a"}', *(["{"] * 100_000))
     assert (Pair(1, "a"),) == records
     assert 6 == len(damage)
-    assert f"99,995 more lines of {tmp_path / 'pairs.jsonl'} cannot be read either; it has 100,001 lines" == (
-        damage[-1]
+    assert (
+        f"99,995 more lines of {tmp_path / 'pairs.jsonl'} cannot be read either; it has 100,001 lines"
+        == (damage[-1])
     )
 
 

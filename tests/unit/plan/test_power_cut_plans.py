@@ -280,6 +280,22 @@ def test_the_estimate_follows_the_points() -> None:
     ) == pytest.approx(60)
 
 
+@pytest.mark.parametrize(("executor", "each_s"), [("local", 1.5), ("qemu", 7.5)])
+def test_a_pool_takes_longer_to_come_back_than_other_images(executor: str, each_s: float) -> None:
+    def seconds(points: int) -> dict[str, float]:
+        text = '[[filesystem]]\ntype = { vary = ["ext4", "zfs"] }\n' + cuts(f"points = {points}")
+        plan = load_plan(text, source="p.toml", directory=Path("/nowhere"))
+        return {
+            planned.cell.filesystem.type: visit_seconds(
+                plan, planned.cell, planned.loads[0], executor=executor
+            )
+            for planned in expand(plan, None).cells
+        }
+
+    few, many = seconds(100), seconds(200)
+    assert many["zfs"] - few["zfs"] - (many["ext4"] - few["ext4"]) == pytest.approx(100 * each_s)
+
+
 def test_the_quick_plan_is_what_was_asked_for() -> None:
     path = ROOT / "plans" / "power-cut-quick.toml"
     plan = load_plan(path.read_text(encoding="utf-8"), source=path.name, directory=path.parent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate import registry
+from bedplate.model.filesystem import TRAITS
 from bedplate.plan.workload_estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
 from bedplate.workloads.faulty_disk.faults import CONTROLS
 from bedplate.workloads.faulty_disk.model import FAULTS_LEVEL, TRIES
@@ -26,6 +27,7 @@ class FaultyDiskEstimate(WorkloadEstimate):
         names = (run.levels.text(FAULTS_LEVEL) or "").split(",")
         tries = len(names) * (run.levels.integer(TRIES) or 1) + len(CONTROLS)
         overhead_s = _SERVER_OVERHEAD_S if _has_server(cell) else _LIBRARY_OVERHEAD_S
+        overhead_s += TRAITS[cell.filesystem.type].recovery_s
         duration_s = load.dataset.levels.number("duration_s") or 0.0
         return tries * (duration_s + overhead_s * (_EMULATED_TIMES if emulated else 1.0))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.engine import engine_model
+from bedplate.model.filesystem import TRAITS
 from bedplate.model.power_cut import CONTROLS, RECUT, RECUTS_EACH, SOUGHT_POINTS, STATES, WORKLOAD
 from bedplate.model.workload import model_of
 from bedplate.plan.workload_estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
@@ -23,7 +24,7 @@ _EMULATED_TIMES = 5.0
 class PowerCutEstimate(WorkloadEstimate):
     """The recorded disk stands in memory; on the device is no more than the new cluster that tells the settings."""
 
-    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- any cell
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:
         """The recording, and each of its cuts: those that are drawn, sought or enumerated, the controls, and those in recovery."""
         levels = load.dataset.levels
         points_per_s = engine_model(model_of(WORKLOAD).engine_of(levels)).cuts_per_s
@@ -37,7 +38,8 @@ class PowerCutEstimate(WorkloadEstimate):
         again = run.levels.integer(RECUT) or 0
         # Of each recovery two more are asked about: the one that is recorded, and the whole of it.
         points += again + 2 * -(-again // RECUTS_EACH)
-        worked_s = _RECORDING_OVERHEAD_S + points / points_per_s
+        cut_s = 1 / points_per_s + TRAITS[cell.filesystem.type].recovery_s
+        worked_s = _RECORDING_OVERHEAD_S + points * cut_s
         return (levels.number("duration_s") or 0.0) + worked_s * (_EMULATED_TIMES if emulated else 1.0)
 
     def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- in memory
