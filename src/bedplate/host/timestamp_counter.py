@@ -11,6 +11,7 @@ import mmap
 import platform
 import time
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def counter_khz(*, cpuinfo: Path = _CPUINFO) -> int | None:
     held = ctypes.c_char.from_buffer(page)
     counter = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(held))
     first_ticks, first_ns = _moment(counter)
-    time.sleep(_PERIOD_S)
+    Event().wait(_PERIOD_S)
     ticks, ns = _moment(counter)
     return round((ticks - first_ticks) * 1e6 / (ns - first_ns))
 
