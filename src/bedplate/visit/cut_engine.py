@@ -190,3 +190,17 @@ class CutEngine(Protocol):
     def by_hand(self, subject: Subject, data: Path, account: Account, as_account: str) -> Iterator[str]:
         """Shell lines for root that look into the same data; `as_account` begins a command of `account`."""
         ...
+
+
+def unplanned(
+    settings: Mapping[str, Scalar], name_rule: Callable[[str], object], value_rule: Callable[[object], object]
+) -> tuple[str, ...]:
+    """Why each setting of a stored recording is none that a plan may have; a rule raises ValueError for what it refuses."""
+    reasons = []
+    for name, value in settings.items():
+        try:
+            name_rule(name)
+            value_rule(value)
+        except ValueError as error:
+            reasons.append(f"setting {name!r}: {error}")
+    return tuple(reasons)

@@ -11,7 +11,7 @@ from bedplate.engines.mariadb.server import DATABASE, TEMPORARY, MariadbInstance
 from bedplate.engines.mariadb.settings import setting_name, setting_value
 from bedplate.engines.mariadb.unpacked import CLIENT, SERVER, Programs
 from bedplate.visit.cut_clients import CutClients, ServerWriter
-from bedplate.visit.stored_settings import unplanned
+from bedplate.visit.cut_engine import unplanned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from bedplate.engines.postgresql.cluster import Cluster
 from bedplate.engines.postgresql.configuring.settings import refused_settings as refused_values
 from bedplate.engines.postgresql.configuring.settings import setting_name, setting_value
 from bedplate.visit.cut_clients import CutClients, ServerWriter
-from bedplate.visit.stored_settings import unplanned
+from bedplate.visit.cut_engine import unplanned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
