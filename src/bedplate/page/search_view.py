@@ -12,7 +12,7 @@ from bedplate.analysis.rounding import rounded
 from bedplate.analysis.search.marks import search_marks
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import search_of
-from bedplate.analysis.search.sentences import chance_words, name, progress_words
+from bedplate.analysis.search.sentences import bounded_words, chance_words, name, progress_words
 from bedplate.analysis.search.words import accepted_words, left_out_words, predicted_words
 from bedplate.analysis.wording import capital, figure, verdict_word
 from bedplate.statistics.heat_map import common_scale
@@ -174,7 +174,7 @@ def _section(found: Searched, number: int, study: str) -> SearchSection:
         maps=tuple(_maps(found)),
         factors=tuple(_factors(found)),
         leader="" if proof is None else name(found, proof.leader),
-        proof=() if proof is None else tuple(_proof_rows(found)),
+        proof=() if proof is None else tuple(proof_rows(found)),
         left_out=(
             *left_out_words(found),
             *(f"{capital(words)}." for words in filter(None, (accepted_words(found),))),
@@ -193,13 +193,25 @@ def _factors(found: Searched) -> Iterable[FactorRow]:
         )
 
 
-def _proof_rows(found: Searched) -> Iterable[ProofRow]:
+def proof_rows(found: Searched) -> Iterable[ProofRow]:
+    """A row for each rival, and for the leader in each further figure; none before a proof."""
     proof = found.proof
     if proof is None:
         return
     for number, comparison in proof.rivals.items():
         is_baseline = number == found.question.baseline
-        note = "the plan's first cell" if is_baseline else "still open" if number in proof.open else ""
+        doubtful = (
+            f", and whether it is worse in {bounded_words(found)} than asked"
+            if number in proof.doubtful
+            else ""
+        )
+        note = (
+            "the plan's first cell"
+            if is_baseline
+            else f"still open{doubtful}"
+            if number in proof.open
+            else ""
+        )
         yield _proof_row(name(found, number), comparison, note)
     for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
         yield _proof_row(f"{asked.metric} of the leader", comparison, f"{percent(asked.share)} worse allowed")

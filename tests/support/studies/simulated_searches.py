@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from bedplate.statistics.estimation import FloatArray
 
 SPEED = Metric("tps", "1/s", Scale.RATIO, Better.HIGHER, "simulated")
+LATENCY = Metric("latency_ms_p99", "ms", Scale.RATIO, Better.LOWER, "simulated")
+# What the named cell may be worse than the baseline in it.
+NOT_WORSE = 0.1
 MARGIN = 0.05
 REPETITIONS = 5
 # A run of a factorial that cannot be believed is repeated so often at most.
@@ -85,6 +88,9 @@ class SearchScenario:
     `scatter` is that of even and odd cells; `between` that of blocks and repetitions. `trend` is the speed at a design's end beside
     its start, `step` that after its half. `suspect` is the share of runs that cannot be believed. `budget` is a search's, in
     repetitions of all cells.
+
+    `bound` has effects and scatter of a second figure that the named cell may be at most `NOT_WORSE` worse than cell 0 in; `at_bound`
+    puts all other cells' around just that.
     """
 
     name: str
@@ -96,6 +102,8 @@ class SearchScenario:
     suspect: float = 0.0
     space: Callable[[], SearchSpace] = small_space
     budget: float = 2.5
+    bound: tuple[tuple[float, float, float], float] | None = None
+    at_bound: bool = False
 
 
 SEARCHED = (
@@ -110,20 +118,41 @@ SEARCHED = (
 )
 
 
+# Searches for the best cell that is not worse than the first one in another figure.
+BOUNDED = (
+    SearchScenario("latency with effects of its own", bound=((0.2, 0.05, 0.01), 0.04)),
+    SearchScenario("the same, latency scatters by 15 %", bound=((0.2, 0.05, 0.01), 0.15)),
+    SearchScenario(
+        "every latency within some per cent of the bound", bound=((0.0, 0.0, 0.04), 0.04), at_bound=True
+    ),
+    SearchScenario("the same, latency scatters by 15 %", bound=((0.0, 0.0, 0.04), 0.15), at_bound=True),
+)
+
+
 class SimulatedMachine:
     """Runs of one study, design after design on the same truth."""
 
     def __init__(self, scenario: SearchScenario, random: np.random.Generator) -> None:
         self.scenario, self.space, self.random = scenario, scenario.space(), random
-        main, pair, cell = scenario.effects
-        space = self.space
-        self.truth: FloatArray = (
+        self.truth = self._drawn(scenario.effects)
+        self.deviation = np.resize([log_deviation(each) for each in scenario.scatter], len(self.truth))
+        # By how much each cell keeps the bound, in logarithms; below 0 it violates it.
+        self.kept: FloatArray | None = None
+        if scenario.bound is not None:
+            other = self._drawn(scenario.bound[0])
+            self.kept = other - other[0] + math.log1p(NOT_WORSE)
+            if scenario.at_bound:
+                self.kept[1:] = other[1:]
+        self.restarted(1.0)
+
+    def _drawn(self, effects: tuple[float, float, float]) -> FloatArray:
+        (main, pair, cell), space, random = effects, self.space, self.random
+        drawn: FloatArray = (
             main * space.mains @ random.standard_normal(space.mains.shape[1])
             + pair * space.pairs @ random.standard_normal(space.pairs.shape[1])
             + cell * random.standard_normal(len(space.levels))
         )
-        self.deviation = np.resize([log_deviation(each) for each in scenario.scatter], len(self.truth))
-        self.restarted(1.0)
+        return drawn
 
     def restarted(self, length: float) -> None:
         """For another design, over whose `length` in visits the machine slows down."""
@@ -145,9 +174,21 @@ class SimulatedMachine:
         found = (self.run(cell, block) for _ in range(ATTEMPTS))
         return next((value for value in found if value is not None), math.nan)
 
+    def others(self, cell: int) -> tuple[float, ...]:
+        """The second figure of the visit, a latency; none where there is no bound."""
+        if self.kept is None or self.scenario.bound is None:
+            return ()
+        deviation = log_deviation(self.scenario.bound[1])
+        return (math.exp(-float(self.kept[cell] + self.random.normal(0, deviation))),)
+
+    def violates(self, cell: int) -> bool:
+        """Whether a cell is truly worse in the second figure than was asked."""
+        return self.kept is not None and bool(self.kept[cell] < 0)
+
     def is_near_best(self, cell: int) -> bool:
-        """Whether a cell is truly within the margin of the best."""
-        return bool(self.truth[cell] >= np.max(self.truth) - math.log1p(MARGIN))
+        """Whether a cell is truly within the margin of the best, among those that keep the bound."""
+        best = np.max(self.truth if self.kept is None else self.truth[self.kept >= 0])
+        return not self.violates(cell) and bool(self.truth[cell] >= best - math.log1p(MARGIN))
 
 
 @dataclass(frozen=True)
@@ -155,7 +196,9 @@ class DesignFound:
     """What one design said of one study. `cost` is its time over that of five repetitions of all cells.
 
     `is_near`: the cell it names first is truly within the margin of the best; `is_in`: one that it names is. Of its `told`
-    differences `wrong` have the wrong sign. `ending` is None where a design gives no verdicts.
+    differences `wrong` have the wrong sign. `ending` is None where a design gives no verdicts. Of the cells that it `names` so many
+    `violate` the bound, and `unmarked` of those are not said to be in doubt. `first_violates` says
+    whether the first does.
     """
 
     cost: float
@@ -165,13 +208,23 @@ class DesignFound:
     told: int = 0
     wrong: int = 0
     refuted: int = 0
+    names: int = 1
+    violate: int = 0
+    unmarked: int = 0
+    first_violates: bool = False
 
 
 def searched(machine: SimulatedMachine, seed: int) -> DesignFound:
     """A search and its proof, beside cell 0 as the plan's baseline."""
     space = machine.space
     machine.restarted(SEARCH_SHARE * REPETITIONS * len(space.levels))
-    question = SearchQuestion(SPEED, machine.scenario.budget * sum(space.seconds), seed, baseline=0)
+    question = SearchQuestion(
+        SPEED,
+        machine.scenario.budget * sum(space.seconds),
+        seed,
+        baseline=0,
+        not_worse=() if machine.kept is None else ((LATENCY, NOT_WORSE),),
+    )
     tried: list[Tried] = []
     while not isinstance(after := following(space, question, tried), SearchEnd):
         for block in after:
@@ -182,6 +235,8 @@ def searched(machine: SimulatedMachine, seed: int) -> DesignFound:
         for cell, each in comparisons
         if after.proof and each.differs and each.estimate
     ]
+    violate = [cell for cell in after.cells if machine.violates(cell)]
+    doubtful = after.proof.doubtful if after.proof else ()
     return DesignFound(
         machine.seconds / (REPETITIONS * sum(space.seconds)),
         after.ending,
@@ -190,6 +245,10 @@ def searched(machine: SimulatedMachine, seed: int) -> DesignFound:
         len(signs),
         sum(found * true < 0 for found, true in signs),
         len(after.refuted),
+        len(after.cells),
+        len(violate),
+        len(set(violate) - set(doubtful)),
+        machine.violates(after.cells[0]),
     )
 
 
@@ -199,8 +258,17 @@ def visited(machine: SimulatedMachine, block: NextBlock) -> list[Tried]:
     for cell in block.cells:
         value = machine.run(cell, block.block)
         figure = None if value is None else math.exp(value)
-        seconds = machine.space.seconds[cell]
-        found.append(Tried(block.block, cell, figure, seconds, block.proof, leads=cell == block.leader))
+        found.append(
+            Tried(
+                block.block,
+                cell,
+                figure,
+                machine.space.seconds[cell],
+                block.proof,
+                leads=cell == block.leader,
+                others=machine.others(cell),
+            )
+        )
     return found
 
 

@@ -18,8 +18,9 @@ from bedplate.analysis.search.searched import searched
 from bedplate.analysis.search.words import accepted_words
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.search import SearchRecord
+from bedplate.model.search import NotWorse, SearchRecord
 from bedplate.model.visit import Durability, Validity
+from bedplate.page.search_view import proof_rows
 from bedplate.statistics.search.course import Ending, SearchEnd
 from bedplate.study.stored import read_study
 
@@ -189,6 +190,28 @@ def test_a_doubt_that_was_accepted_costs_no_run_and_is_said(tmp_path: Path) -> N
     )
     assert any(accepted_words(accepted) in line for line in answer_lines(accepted))
     assert ("", "") == (accepted_words(before), accepted_words(refused))
+
+
+def test_a_rival_whose_other_figure_the_proof_leaves_open_is_named_with_that_doubt(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study"))
+    assert study.search is not None
+    bound = (NotWorse("latency_ms_p99", 0.1),)
+    found = read_of(replace(study, search=replace(study.search, not_worse=bound)))
+    proof = read_of(study).proof
+    assert proof is not None
+    rival = next(each for each in proof.rivals if each != found.question.baseline)
+    open_proof = replace(proof, open=(rival,), doubtful=(rival,))
+    # That the statistics say so of such runs has a test of its own; here they say it.
+    end = SearchEnd(Ending.ONE_OF, (proof.leader, rival), 0.9, 0.01, open_proof)
+    vars(found).update(after=end, proof=open_proof)
+    first, *others = answer_lines(found)
+    assert (
+        "Of 1 of them the proof leaves open whether they are worse in latency_ms_p99 than was asked." in first
+    )
+    said = "leaves open whether it is worse in latency_ms_p99 than was asked"
+    assert 1 == sum(said in line for line in others)
+    notes = [row.note for row in proof_rows(found) if row.note.startswith("still open")]
+    assert ["still open, and whether it is worse in latency_ms_p99 than asked"] == notes
 
 
 def test_another_doubt_beside_the_accepted_one_still_counts(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.support.studies.simulated_searches import (
+    BOUNDED,
+    LATENCY,
+    NOT_WORSE,
     SEARCHED,
     SPEED,
     DesignFound,
@@ -353,6 +356,23 @@ def test_a_proof_clears_refutes_or_leaves_open() -> None:
     assert not unclear.is_refuted
 
 
+def test_an_open_rival_that_may_be_worse_in_another_figure_is_doubtful() -> None:
+    """Cell 0 is the baseline. Of rivals as fast as the leader one keeps its latency, one may not, one does not."""
+    bounded = replace(question(), not_worse=((LATENCY, NOT_WORSE),))
+    random = np.random.default_rng(4)
+    latency = {0: (1.0, 0.01), 1: (0.9, 0.01), 2: (0.9, 0.01), 3: (1.1, 0.1), 4: (1.5, 0.01)}
+    proved = [
+        replace(
+            each,
+            others=(latency[each.cell][0] * math.exp(random.normal(0, latency[each.cell][1])),),
+        )
+        for each in _proof((-0.3, 0.0, 0.0, 0.0, 0.0), scatter=0.1)
+    ]
+    found = judged_proof(bounded, 1, proved)
+    assert ((2, 3), (3,), ()) == (found.open, found.doubtful, found.unsure)
+    assert () == judged_proof(question(), 1, proved).doubtful
+
+
 def test_a_proof_of_two_repetitions_clears_nobody() -> None:
     assert (0, 2) == judged_proof(question(), 1, _proof((-0.3, 0.0, -0.1), repetitions=2)).open
 
@@ -411,3 +431,19 @@ def test_a_search_costs_a_quarter_and_is_right_when_it_says_so(number: int) -> N
     assert len(these) >= STUDIES / 3
     assert sum(not each.is_near for each in these) <= 2
     assert sum(each.is_in for each in found) >= STUDIES - 3
+
+
+@pytest.mark.parametrize("number", [0, 2], ids=lambda number: BOUNDED[number].name)
+def test_a_cell_that_is_worse_in_another_figure_is_not_named_without_a_mark(number: int) -> None:
+    """The short form of the second table of benchmarks/search_calibration.py."""
+    found = [
+        searched(SimulatedMachine(BOUNDED[number], np.random.default_rng([7, number, study])), study)
+        for study in range(STUDIES // 2)
+    ]
+    sure = [each for each in found if each.ending is not Ending.NOT_KNOWN]
+    assert sure
+    assert sum(each.unmarked for each in sure) <= 1
+    # Without such a cell there would be nothing to name.
+    assert any(
+        SimulatedMachine(BOUNDED[number], np.random.default_rng(7)).violates(cell) for cell in range(36)
+    )

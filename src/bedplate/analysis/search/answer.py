@@ -12,7 +12,14 @@ from bedplate.analysis.headline.set_up import set_up, settings_words
 from bedplate.analysis.search.front import front_lines
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import stages
-from bedplate.analysis.search.sentences import chance_words, end_words, name, progress_words, time_words
+from bedplate.analysis.search.sentences import (
+    bounded_words,
+    chance_words,
+    end_words,
+    name,
+    progress_words,
+    time_words,
+)
 from bedplate.analysis.search.words import accepted_words
 from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
@@ -58,14 +65,16 @@ def _stage_lines(found: Searched) -> Iterator[str]:
         yield f"{found.run[1]}:"
     yield end_words(found, end)
     for number in end.cells:
-        yield from _cell_lines(found, number)
+        yield from _cell_lines(found, end, number)
     yield from _proof_lines(found, end)
     yield from _matter_lines(found)
 
 
-def _cell_lines(found: Searched, number: int) -> Iterator[str]:
+def _cell_lines(found: Searched, end: SearchEnd, number: int) -> Iterator[str]:
     cell = found.id_of(number)
     yield f"  {name(found, number)}"
+    if end.proof is not None and number in end.proof.doubtful:
+        yield f"    its proof leaves open whether it is worse in {bounded_words(found)} than was asked"
     facts = found.overview.cells.get(cell)
     if facts is not None:
         yield f"    after a power cut: {durability_told(facts)}{_cut_words(found, cell)}"

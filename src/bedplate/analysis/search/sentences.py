@@ -76,11 +76,16 @@ def name(found: Searched, number: int) -> str:
     return found.labels[found.id_of(number)].full
 
 
+def bounded_words(found: Searched) -> str:
+    """The figures in which a named cell may not be worse: `latency_ms_p99 or load_s`."""
+    return " or ".join(each.metric for each in found.record.not_worse)
+
+
 def chance_words(chance: float) -> str:
     """A chance of draws, of which none is certain: `99 %`, `over 99 %`."""
-    if chance > 0.995:
+    if chance >= 0.995:
         return "over 99 %"
-    return "below 1 %" if chance < 0.005 else percent(chance)
+    return "below 1 %" if chance <= 0.005 else percent(chance)
 
 
 def end_words(found: Searched, end: SearchEnd) -> str:
@@ -92,7 +97,13 @@ def end_words(found: Searched, end: SearchEnd) -> str:
     if end.ending is Ending.THIS:
         return f"This one: {first}. No rival of its proof may be better by more than {margin}."
     if end.ending is Ending.ONE_OF:
-        return f"One of these {len(end.cells)}, which cannot be told apart within {margin}."
+        doubtful = () if end.proof is None else end.proof.doubtful
+        if not doubtful:
+            return f"One of these {len(end.cells)}, which cannot be told apart within {margin}."
+        return (
+            f"One of these {len(end.cells)}, which cannot be told apart within {margin}. Of {len(doubtful)} of them the proof leaves open whether "
+            f"they are worse in {bounded_words(found)} than was asked."
+        )
     if end.proof is not None and end.proof.unsure:
         worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
         return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was asked."

@@ -79,7 +79,7 @@ class SearchProof:
 
     `open` are the rivals that may be better by more than the margin. `is_refuted`: one is shown better, and not the same
     within the margin; or the leader is shown worse in another figure than it may be. `kept` are leader / baseline in those figures, `unsure`
-    the numbers of those in which it may be worse than asked.
+    the numbers of those in which it may be worse than asked. `doubtful` are the open rivals that may be worse than asked in one of them.
     """
 
     leader: int
@@ -89,6 +89,7 @@ class SearchProof:
     gain: Comparison | None = None
     kept: tuple[Comparison, ...] = ()
     unsure: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
 
 
 def judged_proof(question: SearchQuestion, leader: int, proved: Iterable[Tried]) -> SearchProof:
@@ -105,15 +106,17 @@ def judged_proof(question: SearchQuestion, leader: int, proved: Iterable[Tried])
     )
     baseline = question.baseline
     has_gain = baseline is not None and baseline != leader and baseline in runs
-    too_bad = {cell for cell in rivals if _is_worse_than_asked(_kept(question, cell, proved))}
+    kept_by = {cell: _kept(question, cell, proved) for cell in rivals}
+    too_bad = {cell for cell, each in kept_by.items() if _is_worse_than_asked(each)}
     kept = _kept(question, leader, proved)
     bounds = {cell: _bounds(question.metric, each) for cell, each in rivals.items()}
+    still_open = tuple(
+        cell for cell, (_, high) in bounds.items() if high > 1 + question.margin and cell not in too_bad
+    )
     return SearchProof(
         leader=leader,
         rivals=rivals,
-        open=tuple(
-            cell for cell, (_, high) in bounds.items() if high > 1 + question.margin and cell not in too_bad
-        ),
+        open=still_open,
         is_refuted=_is_worse_than_asked(kept)
         or any(
             _bounds(question.metric, each)[0] > 1
@@ -127,7 +130,8 @@ def judged_proof(question: SearchQuestion, leader: int, proved: Iterable[Tried])
             else None
         ),
         kept=tuple(each for each, _ in kept),
-        unsure=tuple(at for at, (each, least) in enumerate(kept) if _bounds(each.metric, each)[0] < least),
+        unsure=_unsure(kept),
+        doubtful=tuple(cell for cell in still_open if _unsure(kept_by[cell])),
     )
 
 
@@ -155,6 +159,11 @@ def _kept(question: SearchQuestion, cell: int, proved: list[Tried]) -> list[tupl
         comparison = compare(runs[question.baseline], runs[cell], metric, margin=question.margin)
         found.append((comparison, 1 / (1 + share)))
     return found
+
+
+def _unsure(kept: list[tuple[Comparison, float]]) -> tuple[int, ...]:
+    """The numbers of the further figures that may be worse than asked."""
+    return tuple(at for at, (each, least) in enumerate(kept) if _bounds(each.metric, each)[0] < least)
 
 
 def _is_worse_than_asked(kept: list[tuple[Comparison, float]]) -> bool:
