@@ -24,7 +24,7 @@ from bedplate.cli.options import (
     claim_files,
 )
 from bedplate.cli.studies import require_studies
-from bedplate.errors import EXIT_DONE
+from bedplate.errors import EXIT_DONE, StudyError
 from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
@@ -196,15 +196,30 @@ def advise(
     """Which cells to choose among those that are equally durable, and what to measure next.
 
     On more than speed, as far as the runs have it: p99, steadiness across checkpoints, space, what is written. From
-    comparisons that hold together, not from point estimates: with two repetitions there is no recommendation.
+    comparisons that hold together, not from point estimates: with two repetitions there is no recommendation. Of a search it is
+    what the search answers.
     """
     (study,) = require_studies([study])
     from bedplate.analysis.advice.advised import advised  # noqa: PLC0415
+    from bedplate.analysis.search.answer import answer_document, answer_lines  # noqa: PLC0415
+    from bedplate.analysis.search.marks import NO_ADVICE_OF_A_SEARCH, is_chosen  # noqa: PLC0415
+    from bedplate.analysis.search.searched import search_of  # noqa: PLC0415
     from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
-    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables, say  # noqa: PLC0415
     from bedplate.terminal.advice_tables import advice_document, advice_tables  # noqa: PLC0415
 
     (narrowed,) = selected_overviews([study], cells)
+    if is_chosen(narrowed.study):
+        # The best of chosen means is too good to be taken for the best.
+        search = search_of(narrowed) if not (workloads or durability) else None
+        if search is None:
+            raise StudyError(*NO_ADVICE_OF_A_SEARCH)
+        if as_json:
+            print_json(answer_document(search))
+        else:
+            for line in answer_lines(search):
+                say(line)
+        return
     found = advised(narrowed, workloads=workloads, durability=durability, cache=cache)
     if as_json:
         print_json(advice_document(found))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,7 @@ from bedplate.analysis.search.searched import searched
 from bedplate.campaign.searching import SearchOutcome
 from bedplate.cli.app import call
 from bedplate.cli.search import tell
-from bedplate.errors import PlanError
+from bedplate.errors import PlanError, StudyError
 from bedplate.executors.protocol import StartOutcome
 
 if TYPE_CHECKING:
@@ -100,3 +102,37 @@ def test_status_says_who_leads_and_what_is_left(tmp_path: Path, capsys: pytest.C
     assert "2 h 51 min of its budget at most" in said
     assert 0 == call(["status", str(study), "--json"])
     assert '"leader": ' in capsys.readouterr().out
+
+
+def test_advice_of_a_search_is_its_answer_and_never_the_best_of_chosen_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = write_search(tmp_path / "study")
+    found = searched(overview(study))
+    assert found is not None
+    assert not call(["advise", str(study)])
+    said = capsys.readouterr().out
+    assert list(answer_lines(found)) == said.splitlines()
+    assert not call(["advise", str(study), "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert list(answer_lines(found)) == document["answer"]
+    assert "this one" == document["search"]["ending"]
+    for option in (("--workload", "read-write"), ("--durability", "durable"), ("--cells", "type=xfs")):
+        with pytest.raises(StudyError, match="leave --cells, --workload and --durability out"):
+            call(["advise", str(study), *option])
+
+
+def test_cells_that_would_do_as_well_are_counted(tmp_path: Path) -> None:
+    found = searched(overview(write_search(tmp_path / "study")))
+    assert found is not None
+    assert found.end is not None
+    said = "  as good      "
+    assert not [line for line in answer_lines(found) if line.startswith(said)]
+    named = {found.id_of(number) for number in found.end.cells}
+    first, second = [each.id for each in found.cells if each.id not in named and each.closed is None][:2]
+    near = {first: 0.96, second: 0.99}
+    # What the model says of a flatter plan.
+    vars(found)["cells"] = tuple(replace(each, near=near.get(each.id, each.near)) for each in found.cells)
+    (line,) = (line for line in answer_lines(found) if line.startswith(said))
+    assert "2 more cells are within 5 % of the best, each with a chance of 95 % at least" in line
+    assert line.endswith(found.labels[second].full)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.comparison.sentences import figure_words
 from bedplate.analysis.factors import level_text, short_name
@@ -17,6 +17,7 @@ from bedplate.analysis.search.sentences import (
     chance_words,
     end_words,
     name,
+    progress_document,
     progress_words,
     time_words,
 )
@@ -24,7 +25,7 @@ from bedplate.analysis.search.words import accepted_words
 from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
 from bedplate.statistics.estimation import REPETITIONS_MIN
-from bedplate.statistics.search.course import Ending, SearchEnd
+from bedplate.statistics.search.course import CHANCE, Ending, SearchEnd
 from bedplate.units import format_duration, percent
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ def answer_lines(found: Searched) -> tuple[str, ...]:
     )
 
 
+def answer_document(found: Searched) -> dict[str, Any]:
+    """The same for a program: where it is, the cells that it names, and the lines."""
+    return {
+        "title": found.overview.study.facts.title,
+        "search": progress_document(found),
+        "answer": list(answer_lines(found)),
+    }
+
+
 def _stage_lines(found: Searched) -> Iterator[str]:
     """What was found of one run."""
     end = found.end
@@ -66,6 +76,7 @@ def _stage_lines(found: Searched) -> Iterator[str]:
     yield end_words(found, end)
     for number in end.cells:
         yield from _cell_lines(found, end, number)
+    yield from _as_good_lines(found, end)
     yield from _proof_lines(found, end)
     yield from _matter_lines(found)
 
@@ -85,6 +96,21 @@ def _cell_lines(found: Searched, end: SearchEnd, number: int) -> Iterator[str]:
             yield f"    {settings_words(made.settings)}"
         if made.further:
             yield f"    {', '.join(made.further)}"
+
+
+def _as_good_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
+    """How many more cells would do as well: a named one has no rival that is better, but may have many that are as good."""
+    named = {found.id_of(number) for number in end.cells}
+    others = [
+        each for each in found.cells if each.near >= CHANCE and each.id not in named and each.closed is None
+    ]
+    if others:
+        first = max(others, key=lambda each: each.near).label.full
+        count = f"{len(others)} more cells are" if len(others) > 1 else "1 more cell is"
+        yield (
+            f"  as good      {count} within {percent(found.question.margin)} of the best, each with a chance of {percent(CHANCE)} at least by "
+            f"the model; the likeliest: {first}"
+        )
 
 
 def _cut_words(found: Searched, cell: str) -> str:

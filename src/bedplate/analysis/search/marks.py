@@ -27,6 +27,11 @@ NO_EFFECTS_OF_A_SEARCH = (
     ),
 )
 
+NO_ADVICE_OF_A_SEARCH = (
+    "the answer of a search is of all its cells in the run that was searched, and there is none before its first figure",
+    "leave --cells, --workload and --durability out; `bedplate extend` makes a factorial of the study, of which there is advice",
+)
+
 
 def is_chosen(study: Study) -> bool:
     """Whether a search chose the cells, and nothing has made a factorial of it since."""
