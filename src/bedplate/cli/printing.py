@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 # `  time             about 9 min`: what follows the name of a line stands in a column of its own.
 _NAME = re.compile(r"\s*\S+(?: \S+)*? {2,}")
-
+# What is not parted at the end of a line: a number and its unit, a setting and its value.
+_HELD = re.compile(r"(?<=\d) (?=%|(?:ms|s|min|h|B|kB|MB|GB|KiB|MiB|GiB)\b)|(?<=\w) (?== )|(?<= =) (?=\S)")
+# A command is copied: whole where a line has room for it.
+_COMMAND = re.compile(r"`[^`]+`")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 _COLUMNS_WITHOUT_TERMINAL = 80
 
@@ -33,15 +37,24 @@ def say(line: str = "") -> None:
         return
     name = _NAME.match(line)
     begin = len(name.group()) if name else len(line) - len(line.lstrip()) + 2
-    print(
-        textwrap.fill(
-            line,
-            width,
-            subsequent_indent=" " * (begin if begin <= width // 2 else 4),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    indent = begin if begin <= width // 2 else 4
+    filled = textwrap.fill(
+        _held(line, width - indent),
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    print(filled.replace(_NO_BREAK, " "))
+
+
+def _held(line: str, room: int) -> str:
+    """The line with no-break spaces where it is not to be parted."""
+    whole = _COMMAND.sub(
+        lambda found: found.group().replace(" ", _NO_BREAK) if len(found.group()) <= room else found.group(),
+        line,
+    )
+    return _HELD.sub(_NO_BREAK, whole)
 
 
 def _columns() -> int | None:

@@ -112,3 +112,20 @@ def test_doctor_is_shown_without_a_broken_number(
     for width in (*range(20, 40), *WIDTHS):
         text = said(width)
         assert not wide - Counter(NUMBER.findall(text)), (width, text)
+
+
+def test_numbers_keep_their_units_settings_their_values_and_commands_are_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    line = "  more         one hour buys some 340 visits, 95 % of page_size = 4096 with 16 KiB: `bedplate extend s`, then go on"
+    for taken in range(20):
+        say(line.replace("some ", "x" * taken + " "))
+        said = capsys.readouterr().out
+        lines = said.splitlines()
+        for whole in ("95 %", "page_size = 4096", "16 KiB", "`bedplate extend s`"):
+            assert any(whole in each for each in lines)
+        assert all(len(each) <= 40 for each in lines)
+        assert "\N{NO-BREAK SPACE}" not in said
+    say("  more         `" + "a long command of many words " * 3 + "`")
+    assert all(len(each) <= 40 for each in capsys.readouterr().out.splitlines())
