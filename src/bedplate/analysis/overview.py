@@ -15,6 +15,7 @@ from bedplate.analysis.flush_rates import FlushRate, flush_rates
 from bedplate.analysis.health import StudyHealth, study_health
 from bedplate.analysis.labels import effective_block_bytes, label_cells, study_marks
 from bedplate.analysis.modes import marked_by_mode
+from bedplate.analysis.paired.marks import paired_marks
 from bedplate.analysis.parts import WHOLE, part_figures, whole_figures
 from bedplate.analysis.power_cut_view import CutRun, cut_runs
 from bedplate.analysis.promise import latest_records, promise
@@ -306,6 +307,7 @@ def overview_of(study: Study) -> Overview:
         summaries=summaries_of_runs(plain, specs, cells, views),
         marks=(
             *search_marks(study),
+            *paired_marks(study),
             *study_marks(study.schedule.cells.values(), records),
             *fleet_marks(study),
             *study.marks,

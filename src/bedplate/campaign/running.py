@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from bedplate.executors.protocol import StartOutcome
     from bedplate.model.plan import Plan
     from bedplate.model.search import SearchRecord
+    from bedplate.study.paired import PairedRecord
 
     # What shows the visits of a start, while it is entered.
     Watch = Callable[[], AbstractContextManager[Display]]
@@ -82,10 +83,12 @@ def run(
     retry_failed: bool = False,
     doubts: bool = True,
     watch: Watch = LineDisplay,
+    paired: PairedRecord | None = None,
 ) -> StudyOutcome:
     """Run a plan into a study, or go on with it; `executor` takes the place of the plan's.
 
-    A new study begins with the doubts about its plan; without `doubts` the caller has told them.
+    A new study begins with the doubts about its plan; without `doubts` the caller has told them. With `paired` it is one of pairs,
+    whose first blocks these are.
     """
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
     begun, found = called(plan, study, consent, executor=executor, refuse=refuse_unended_search)
@@ -108,7 +111,7 @@ def run(
             if doubts:
                 tell_doubts(found, lines)
             make_for_caller(study)
-            store = stack.enter_context(begin(found, study))
+            store = stack.enter_context(begin(found, study, paired=paired))
         return _measure(found, store, consent, watch, retry_failed=retry_failed)
 
 
@@ -263,8 +266,14 @@ def known_better(found: PlannedStudy, study: Path, consent: Consent) -> PlannedS
     return work_out(found, tell_trials=tell_trials, nodes=nodes)
 
 
-def begin(found: PlannedStudy, study: Path, *, search: SearchRecord | None = None) -> StudyStore:
-    """The new study on disk, held by its store; with `search` it is one."""
+def begin(
+    found: PlannedStudy,
+    study: Path,
+    *,
+    search: SearchRecord | None = None,
+    paired: PairedRecord | None = None,
+) -> StudyStore:
+    """The new study on disk, held by its store; with `search` it is one, with `paired` one of pairs."""
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
@@ -280,6 +289,7 @@ def begin(found: PlannedStudy, study: Path, *, search: SearchRecord | None = Non
         schedule=found.schedule,
         executor=found.choice.executor,
         search=search,
+        paired=paired,
     )
 
 

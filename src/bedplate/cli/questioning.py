@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bedplate.campaign.doubts import plan_doubts
 from bedplate.campaign.planning import own_plans, planned_study, planned_text
@@ -32,7 +32,26 @@ if TYPE_CHECKING:
     About = Callable[[Sequence[str]], Question]
 
 _EXIT_WORDS = {0: "does not hold", 1: "holds", EXIT_CANNOT_TELL: "cannot be told"}
-_PLAN_FILE, _STUDY, _PAGE = "plan.toml", "study", "report.html"
+PLAN_FILE, STUDY, PAGE = "plan.toml", "study", "report.html"
+
+
+class WrittenPlan(Protocol):
+    """A plan that bedplate writes, by a name that is fit for a directory; `lines` are those that are shown."""
+
+    @property
+    def name(self) -> str:
+        """Of the directory."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The plan."""
+        ...
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The plan without what stands above it."""
+        ...
 
 
 def quickstart(directory: Path, *, yes: bool) -> int:
@@ -47,7 +66,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
             f"`{COMMAND} plan quick` what would be done",
         )
     plan = own_plans() / "quick.toml"
-    _offer(planned_study(plan), plan, directory)
+    offer(planned_study(plan), plan, directory)
     return _run(plan, directory, yes=yes, tables=True)
 
 
@@ -106,23 +125,23 @@ class _Written:
 
     @property
     def study(self) -> Path:
-        return self.place / _STUDY
+        return self.place / STUDY
 
 
 def _written(about: About, types: Sequence[str], directory: Path | None) -> _Written:
     """Write its plan, and say what it takes."""
     question, found, left_out = _fitting(about, types)
-    _refuse_without_root(found)
-    place = _place(question, directory)
+    refuse_unless_root(found)
+    place = place_of(question, directory)
     made = first_made(place)
     try:
         make_for_caller(place)
-        plan = place / _PLAN_FILE
+        plan = place / PLAN_FILE
         plan.write_text(question.text, encoding="utf-8")
     finally:
         give_to_caller(made)
-    _offer(found, plan, place, left_out)
-    _show_plan(question)
+    offer(found, plan, place, left_out)
+    show_plan(question)
     return _Written(place, plan, left_out)
 
 
@@ -198,7 +217,8 @@ def _refused(found: PlannedStudy) -> Mapping[str, tuple[str, ...]]:
     return refused
 
 
-def _refuse_without_root(found: PlannedStudy) -> None:
+def refuse_unless_root(found: PlannedStudy) -> None:
+    """RequirementMissing where an image file would be mounted here, and may not."""
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
 
     if found.executor.runs_here and not is_root():
@@ -208,25 +228,25 @@ def _refuse_without_root(found: PlannedStudy) -> None:
         )
 
 
-def _place(question: Question, directory: Path | None) -> Path:
+def place_of(question: WrittenPlan, directory: Path | None) -> Path:
     """The directory of a question: the one that is named, else one of its name that no other question has."""
     if directory is not None:
         if not _is_free(directory, question):
             raise StudyError(
                 f"{directory} has the plan of another question; name another --directory, or go on with that: "
-                f"bedplate run {directory / _PLAN_FILE} --study {directory / _STUDY}"
+                f"bedplate run {directory / PLAN_FILE} --study {directory / STUDY}"
             )
         return directory
     names = (f"{question.name}-{number}" if number > 1 else question.name for number in count(1))
     return next(place for place in map(Path, names) if _is_free(place, question))
 
 
-def _is_free(place: Path, question: Question) -> bool:
+def _is_free(place: Path, question: WrittenPlan) -> bool:
     """Whether nothing stands there, or the same question."""
     try:
-        return (place / _PLAN_FILE).read_text(encoding="utf-8") == question.text
+        return (place / PLAN_FILE).read_text(encoding="utf-8") == question.text
     except FileNotFoundError:
-        return not os.path.lexists(place / _STUDY)
+        return not os.path.lexists(place / STUDY)
     except UnicodeDecodeError:
         return False
     except OSError:
@@ -234,7 +254,7 @@ def _is_free(place: Path, question: Question) -> bool:
         return not os.path.lexists(place)
 
 
-def _offer(
+def offer(
     found: PlannedStudy, plan: Path, place: Path, left_out: Mapping[str, tuple[str, ...]] | None = None
 ) -> None:
     """What would be done: the plan, time, space, what is erased, installed and left out."""
@@ -251,7 +271,7 @@ def _offer(
     say(found.plan.title)
     say(f"  plan      {plan}")
     say(f"  visits    {visits}, {where}")
-    if is_study(place / _STUDY):
+    if is_study(place / STUDY):
         say("  begun     already: it goes on, or answers at once if it is complete")
     say(f"  time      about {format_duration(costs.seconds)}{found.executor.estimate_words}{first}")
     say(
@@ -278,7 +298,7 @@ def _offer(
         say(f"  warning   {warning}")
 
 
-def _show_plan(question: Question) -> None:
+def show_plan(question: WrittenPlan) -> None:
     """As it is written, without its first comment: the way into plans of one's own."""
     say()
     for line in question.lines:
@@ -291,7 +311,7 @@ def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tabl
     from bedplate.cli.running import consent, run  # noqa: PLC0415
     from bedplate.page.build import build_report  # noqa: PLC0415
 
-    study, page = place / _STUDY, place / _PAGE
+    study, page = place / STUDY, place / PAGE
     made = (study, page) if place.is_dir() else (first_made(place),)
     try:
         make_for_caller(place)

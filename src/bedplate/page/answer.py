@@ -24,6 +24,9 @@ from bedplate.analysis.effects.sentences import interaction_sentences, strongest
 from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.paired.looked import looked
+from bedplate.analysis.paired.marks import STOPPED_WHEN_TOLD
+from bedplate.analysis.paired.sentences import answer_lines as answer_of_pairs
 from bedplate.analysis.run_heads import writes
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.marks import CHOSEN, is_chosen
@@ -187,6 +190,8 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
     """The answer of a study, the one of this number among those that the claims were judged on."""
     if is_chosen(found.study):
         return _of_a_search(found)
+    if found.study.paired is not None:
+        return _of_pairs(found)
     volatile, protected = (_advice(advised(found, cache=cache)) for cache in (VOLATILE, PROTECTED))
     told = headline(found, volatile.found)
     return StudyAnswer(
@@ -229,8 +234,31 @@ def _of_a_search(found: Overview) -> StudyAnswer:
         points: tuple[HeadlinePoint, ...] = (HeadlinePoint("Search", "warn", ((words, "", False),)),)
     else:
         points = search_points(search)
+    return _without_advice(found, points, CHOSEN)
+
+
+def _of_pairs(found: Overview) -> StudyAnswer:
+    """What a study of pairs says in place of advice: the change was asked about, and not which cell to take."""
+    told = looked(found)
+    first, *rest = (
+        ("The answer is of all pairs; this page shows some of the cells.",)
+        if told is None
+        else answer_of_pairs(told)
+    )
+    points = [
+        HeadlinePoint(
+            "Change", "good" if told is not None and told.is_told else "warn", ((first, "", False),)
+        )
+    ]
+    if rest:
+        points.append(HeadlinePoint("Pairs", "", tuple(("", line.strip(), False) for line in rest)))
+    return _without_advice(found, tuple(points), STOPPED_WHEN_TOLD)
+
+
+def _without_advice(found: Overview, points: tuple[HeadlinePoint, ...], why: str) -> StudyAnswer:
+    """The answer of a study of which there is no advice."""
     mail = "\n".join(text for point in points for lead, rest in point.texts for text in [f"{lead}{rest}"])
-    nothing = CacheAnswer("", (), (("Advice", f"{CHOSEN}."),), (), (), (), ())
+    nothing = CacheAnswer("", (), (("Advice", f"{why}."),), (), (), (), ())
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,

@@ -54,6 +54,11 @@ class StudyLayout:
         return self.directory / "search.json"
 
     @property
+    def paired(self) -> Path:
+        """`paired.json`; there only where the study measures pairs until it can tell."""
+        return self.directory / "paired.json"
+
+    @property
     def visits(self) -> Path:
         """Below it: <cell>/<dataset>/<repetition>.<attempt>/."""
         return self.directory / "visits"

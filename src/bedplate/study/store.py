@@ -20,6 +20,7 @@ from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
 from bedplate.study.checksums import top_checksums, write_checksums
 from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.paired import read_paired
 from bedplate.study.records import MEASURED, HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.schedule import read_schedule, schedule_record
 from bedplate.study.search import read_order
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from bedplate.model.machine import StoredMachine
     from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
     from bedplate.model.search import SearchRecord
+    from bedplate.study.paired import PairedRecord
     from bedplate.study.stored import Due, Place
 
 
@@ -82,11 +84,13 @@ class StudyStore:
         executor: str = "local",
         machine_identity: str | None = None,
         search: SearchRecord | None = None,
+        paired: PairedRecord | None = None,
         origin: str = MEASURED,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else.
 
-        `machine_identity` stands in place of the machine's own where several machines are measured. With `search` it is one.
+        `machine_identity` stands in place of the machine's own where several machines are measured. With `search` it is one,
+        with `paired` it measures pairs until it can tell.
         """
         store = cls._held_new(directory)
         layout = store.layout
@@ -100,11 +104,14 @@ class StudyStore:
         layout.plan.write_text(plan_text, encoding="utf-8")
         if search is not None:
             codec.write(layout.search, search)
+        if paired is not None:
+            codec.write(layout.paired, paired)
         written = (
             layout.machine,
             layout.schedule,
             layout.plan,
             *((layout.search,) if search is not None else ()),
+            *((layout.paired,) if paired is not None else ()),
             *(layout.plan_files / name for name in plan_files),
         )
         layout.visits.mkdir(exist_ok=True)
@@ -169,6 +176,11 @@ class StudyStore:
     def search(self) -> SearchRecord | None:
         """`search.json` as it stands; None of a study that is no search."""
         return read_order(self.layout)[1]
+
+    @property
+    def paired(self) -> PairedRecord | None:
+        """`paired.json` as it stands; None of a study of another kind."""
+        return read_paired(self.layout, self.schedule)
 
     @property
     def scratch_directory(self) -> Path:
@@ -250,6 +262,12 @@ class StudyStore:
         self._put_in_place(
             facts, {self.layout.schedule: _as_file(more), self.layout.search: _as_file(search)}
         )
+
+    def pair_on(self, paired: PairedRecord, *, what: str) -> None:
+        """Write down that a study of pairs may take longer; `what` goes into the study's history."""
+        facts = self.facts
+        facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), what)))
+        self._put_in_place(facts, {self.layout.paired: _as_file(paired)})
 
     def note_kernel(self, release: str) -> None:
         """The study goes on under another kernel, which the plan declares as a factor."""
@@ -349,11 +367,11 @@ def _is_empty_or_begun(layout: StudyLayout) -> bool:
     if layout.facts.exists() or any(layout.visits.glob("*")):
         return False
     own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
-    own |= {layout.scratch, layout.fleet, layout.search}
+    own |= {layout.scratch, layout.fleet, layout.search, layout.paired}
     return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())
 
 
-def _as_file(record: StudySchedule | SearchRecord | StudyFacts) -> str:
+def _as_file(record: StudySchedule | SearchRecord | PairedRecord | StudyFacts) -> str:
     return codec.dumps(record) + "\n"
 
 

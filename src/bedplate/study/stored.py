@@ -24,6 +24,7 @@ from bedplate.study.doubts import as_read
 from bedplate.study.impossible import impossible, impossible_visit
 from bedplate.study.layout import CANARY, StudyLayout
 from bedplate.study.nodes import read_nodes
+from bedplate.study.paired import read_paired
 from bedplate.study.records import StudyFacts, StudySchedule
 from bedplate.study.schedule import wrong_levels
 from bedplate.study.search import read_order
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from bedplate.model.fleet import NodeFacts
     from bedplate.model.plan import ScheduledVisit
     from bedplate.model.search import SearchRecord
+    from bedplate.study.paired import PairedRecord
 
 # What is not so named (an unfinished visit, a file of someone else's) is no visit.
 _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
@@ -96,7 +98,7 @@ class Study:
 
     `nodes` are a fleet's by name; `machine` is then what all of them have. Empty without a fleet. Where the last
     attempt at a visit is `set_aside`, its earlier ones are too: none of them is what the visit came to. `changed` names
-    files of the study itself that are not what they were. `search` is what a search asks; None of any other study.
+    files of the study itself that are not what they were. `search` is what a search asks, `paired` what a study of pairs does; None of any other study.
     """
 
     directory: Path
@@ -109,6 +111,7 @@ class Study:
     set_aside: tuple[SetAside, ...] = ()
     changed: tuple[str, ...] = ()
     search: SearchRecord | None = None
+    paired: PairedRecord | None = None
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -153,6 +156,7 @@ def read_study(path: Path) -> Study:
         set_aside=(*aside, *earlier),
         changed=changed_top_files(layout, facts),
         search=search,
+        paired=read_paired(layout, schedule),
     )
 
 

@@ -19,6 +19,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate ask safe /var/lib/postgresql/18/main",
         "sudo bedplate ask safe full_page_writes=off --on ext4,xfs,btrfs",
     ),
+    "ab": (
+        "sudo bedplate ab --postgres ~/src/postgres master v3-0001-foo.patch --plan quick",
+        "bedplate ab --kernel 6.12 ~/linux/bzImage --on ext4,xfs",
+        "sudo bedplate ab --vary barrier=true,false --budget 30min --fail-if 'slower 10%'",
+    ),
     "inspect": (
         "bedplate inspect /var/lib/postgresql/18/main",
         "bedplate inspect /var/lib/mysql",

@@ -1,0 +1,29 @@
+"""What a study of pairs does next, as a start asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.paired.looked import looked_at
+from bedplate.analysis.paired.sentences import progress_words
+from bedplate.statistics.paired_sequence import FIRST_LOOK
+from bedplate.study.paired import PairedStep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class UntilTold:
+    """Blocks until every line tells, the condition is known, or time is gone."""
+
+    @property
+    def first_blocks(self) -> int:
+        """Blocks that run before the first look."""
+        return FIRST_LOOK
+
+    def next(self, study: Path) -> PairedStep:
+        """The next step of a study that stands on disk."""
+        found = looked_at(study)
+        return PairedStep(progress_words(found), is_last=found.is_last)

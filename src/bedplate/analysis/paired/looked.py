@@ -1,0 +1,166 @@
+"""A study of pairs as it stands: each pair in each figure with an interval that holds at every look, and what follows.
+
+All is worked out from the study's records: the same records give the same answer and the same next step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bedplate.analysis.comparison.accepted import accepting
+from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.comparison.condition import Truth, parse_condition, truth
+from bedplate.analysis.overview import overview
+from bedplate.errors import PlanError, StudyError
+from bedplate.model.visit import Outcome
+from bedplate.statistics.comparison import Verdict, at_confidence
+from bedplate.statistics.paired_sequence import FIRST_LOOK, joint, sequential
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.analysis.comparison.compared import Compared
+    from bedplate.analysis.overview import Overview
+    from bedplate.model.visit import VisitRecord
+    from bedplate.study.paired import PairedCells, PairedRecord
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A study of pairs after its last block. `lines` are its pairs in each figure, with the interval of a sequence.
+
+    `blocks` are those whose visits have ended, `spent_s` what all visits took. `without_runs` are cells of which no run completed.
+    """
+
+    overview: Overview
+    record: PairedRecord
+    lines: tuple[Compared, ...]
+    blocks: int
+    spent_s: float
+    without_runs: tuple[str, ...] = ()
+
+    @cached_property
+    def block_s(self) -> float:
+        """What the next block is expected to take: as long as those before it."""
+        return self.spent_s / self.blocks if self.blocks else 0.0
+
+    @property
+    def time_is_gone(self) -> bool:
+        """Whether another block would end after the budget."""
+        return self.spent_s + self.block_s > self.record.budget_s
+
+    @property
+    def is_told(self) -> bool:
+        """Whether every line has a verdict, or the condition is known."""
+        if self.condition is not None:
+            return self.condition is not Truth.CANNOT_TELL
+        return bool(self.lines) and all(is_told(line) for line in self.lines)
+
+    @cached_property
+    def condition(self) -> Truth | None:
+        """Whether the record's condition holds of any line; None without one."""
+        if self.record.condition is None:
+            return None
+        asked = parse_condition(self.record.condition, margin=self.record.margin)
+        found = {truth(asked, line) for line in self.lines} or {Truth.CANNOT_TELL}
+        return next(each for each in (Truth.HOLDS, Truth.CANNOT_TELL, Truth.FAILS) if each in found)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a side has not one completed run by the time of the first look: more of the same would not help."""
+        return self.blocks >= FIRST_LOOK and bool(self.without_runs)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing follows."""
+        return self.blocks > 0 and (self.is_told or self.has_failed or self.time_is_gone)
+
+
+def is_told(line: Compared) -> bool:
+    """Whether a line has its verdict: the same in force is the same."""
+    return line.identical or line.comparison.verdict is not Verdict.CANNOT_TELL
+
+
+def looked(found: Overview) -> Looked | None:
+    """What a study of pairs came to; None of a study that is none, or of a selection of its cells."""
+    return None if found.selection is not None else found.once(_looked)
+
+
+def looked_at(study: Path) -> Looked:
+    """The same of a study on disk; StudyError where it is none."""
+    found = looked(overview(study))
+    if found is None:
+        raise StudyError(f"{study} does not measure pairs until they tell: it has no paired.json")
+    return found
+
+
+def _looked(found: Overview) -> Looked | None:
+    record = found.study.paired
+    if record is None:
+        return None
+    found = accepting([found], record.accepted)[0]
+    compared = [line for pair in record.pairs for line in _compared(found, record, pair)]
+    confidence = joint(record.wrong, len(compared))
+    records = [visit.record for visit in found.study.visits]
+    cells = dict.fromkeys(cell for pair in record.pairs for cell in (pair.baseline, pair.contender))
+    completed = {m.cell for m in found.measurements if m.outcome is Outcome.COMPLETED}
+    return Looked(
+        overview=found,
+        record=record,
+        lines=tuple(_as_sequence(line, confidence) for line in compared),
+        blocks=_ended_blocks(records, list(cells)),
+        spent_s=sum(each.whole_seconds or each.seconds for each in records),
+        without_runs=tuple(cell for cell in cells if cell not in completed),
+    )
+
+
+def _compared(found: Overview, record: PairedRecord, pair: PairedCells) -> tuple[Compared, ...]:
+    """The pair in each figure that is asked for; nothing before both sides have one."""
+    question = ComparisonQuestion(
+        pair.baseline,
+        pair.contender,
+        workload=record.workload,
+        metrics=record.metrics,
+        margin=record.margin,
+    )
+    if not {m.cell for m in found.measurements if m.by_metric} >= {pair.baseline, pair.contender}:
+        return ()
+    try:
+        return answer([found], question).compared
+    except PlanError:
+        # Of figures that no run has, every start would say so before its first visit is paid for: `refuse_figures`.
+        return ()
+
+
+def _as_sequence(line: Compared, confidence: float) -> Compared:
+    """The line with an interval that may be looked at after every block; none before the first look."""
+    plain = replace(
+        line.comparison,
+        basis=None,
+        low=None,
+        high=None,
+        verdict=Verdict.CANNOT_TELL,
+        difference_confidence=None,
+    )
+    (values,) = line.comparison.differences or ({},)
+    if line.identical or line.incomparable or len(values) < FIRST_LOOK:
+        return replace(line, comparison=replace(plain, confidence=confidence))
+    found = sequential(np.array(list(_in_order(values)), dtype=np.float64))
+    return replace(line, comparison=at_confidence(replace(plain, basis=found, reasons=()), confidence))
+
+
+def _in_order(values: Mapping[int, float]) -> Sequence[float]:
+    return [values[repetition] for repetition in sorted(values)]
+
+
+def _ended_blocks(records: Sequence[VisitRecord], cells: Sequence[str]) -> int:
+    ended: dict[int, set[str]] = {}
+    for each in records:
+        if not each.key.canary:
+            ended.setdefault(each.key.repetition, set()).add(each.key.cell)
+    return sum(set(cells) <= found for found in ended.values())

@@ -1,0 +1,134 @@
+"""What a study of pairs says, in sentences that the terminal, the page and a mail share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.comparison.condition import Truth
+from bedplate.analysis.comparison.sentences import estimate_words, figure_words
+from bedplate.analysis.paired.looked import is_told
+from bedplate.analysis.wording import capital, durability_class, figure
+from bedplate.model.template import first_of
+from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.paired_sequence import FIRST_LOOK
+from bedplate.units import format_duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.analysis.comparison.compared import Compared
+    from bedplate.analysis.paired.looked import Looked
+    from bedplate.study.paired import PairedRecord
+
+# The answer has eight lines at most: two or three of the whole, the rest are pairs.
+_LINES = 3
+_NAME_CHARACTERS = 60
+
+
+def answer_lines(found: Looked) -> tuple[str, ...]:
+    """The answer, in at most eight lines."""
+    return tuple(_answer(found))
+
+
+def progress_words(found: Looked) -> str:
+    """Where it is, in one line: `block 5: tps ×0.98 (0.95 to 1.01): cannot tell; 8 min of 2 h`."""
+    told = "; ".join(_line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
+    time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
+    if found.is_last:
+        return f"ab: {'told' if found.is_told else 'not told'} after {found.blocks} blocks: {told}; {time}"
+    return f"ab: block {found.blocks}: {told}; {time}"
+
+
+def side_names(record: PairedRecord) -> tuple[str, str]:
+    """What the two sides are called, short and without what a terminal would obey."""
+    return short_name(record.baseline), short_name(record.contender)
+
+
+def short_name(text: str) -> str:
+    """A name that somebody typed or wrote, on one line and as long as a line bears."""
+    words = " ".join("".join(each if each.isprintable() else "?" for each in text).split())
+    return words if len(words) <= _NAME_CHARACTERS else f"{words[: _NAME_CHARACTERS - 1]}…"
+
+
+def _answer(found: Looked) -> Iterator[str]:
+    baseline, contender = side_names(found.record)
+    yield f"{_verdict(found)}: {contender} beside {baseline}."
+    for line in found.lines[:_LINES]:
+        yield f"  {_line_words(found, line)}{_levels(line)}"
+    yield from _promises(found)
+    if rest := found.lines[_LINES:]:
+        told = sum(is_told(line) for line in rest)
+        yield f"  and {len(rest)} more lines, {told} of them told: `bedplate show {found.overview.study.directory}`"
+    time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
+    yield f"  {found.blocks} blocks, {time} of visits{_left_out(found)}; the intervals hold at every look."
+    yield from _why_not(found)
+
+
+def _promises(found: Looked) -> Iterator[str]:
+    """That the change changes what a power cut leaves, which no speed makes up for."""
+    for pair in found.record.pairs:
+        sides = [found.overview.cells.get(cell) for cell in (pair.baseline, pair.contender)]
+        first, second = (
+            None if each is None else durability_class(each.durability, each.cache) for each in sides
+        )
+        if first is not None and second is not None and first != second:
+            baseline, contender = side_names(found.record)
+            yield f"  After a power cut: {baseline} {first}, {contender} {second}."
+            return
+
+
+def _verdict(found: Looked) -> str:
+    record = found.record
+    if found.condition is not None:
+        words = {Truth.HOLDS: "holds", Truth.FAILS: "does not hold", Truth.CANNOT_TELL: "cannot be told"}
+        return f"“{record.condition}” {words[found.condition]}"
+    words_of = dict.fromkeys(_word(line, record) for line in found.lines)
+    if not words_of:
+        return "Cannot tell"
+    return capital(", ".join(words_of)) if len(words_of) > 1 else capital(next(iter(words_of)))
+
+
+def _word(line: Compared, record: PairedRecord) -> str:
+    if line.identical:
+        return "the same in force"
+    if line.comparison.verdict is Verdict.SAME:
+        return f"same within {percent(record.margin)}"
+    return str(line.comparison.verdict)
+
+
+def _line_words(found: Looked, line: Compared) -> str:
+    """`read-write tps on xfs: ×0.94 (0.91 to 0.97): slower`."""
+    what = f"{line.asked.run[1]} {line.asked.metric}{f' {line.asked.part}' if line.asked.part else ''}"
+    if len(found.record.pairs) > 1:
+        what += f" on {short_name(found.overview.cells[line.pair.baseline.cell].label.full)}"
+    if line.identical:
+        return f"{what}: the same in force"
+    if line.comparison.basis is None:
+        estimate = line.comparison.estimate
+        seen = "no figure" if estimate is None else estimate_words(line.comparison.kind, estimate, 2)
+        return f"{what}: {seen} of {line.comparison.n}, no interval before {FIRST_LOOK} blocks"
+    return f"{what}: {figure_words(line.comparison)}"
+
+
+def _levels(line: Compared) -> str:
+    if any(each.centre is None for each in line.figures):
+        return ""
+    first, second = (figure(each).mean for each in line.figures)
+    return f"; {first} and {second} {line.comparison.metric.unit}".rstrip()
+
+
+def _left_out(found: Looked) -> str:
+    suspect = max((line.comparison.suspect for line in found.lines), default=0)
+    return f", {suspect} suspect run{'s' * (suspect > 1)} left out and repeated" if suspect else ""
+
+
+def _why_not(found: Looked) -> Iterator[str]:
+    if found.is_told:
+        return
+    if found.without_runs:
+        cells = first_of(list(found.without_runs), 3)
+        yield f"  No run of {cells} completed: `bedplate status {found.overview.study.directory}` says why."
+    elif found.time_is_gone:
+        yield "  The time is gone. The same command with a larger --budget goes on."
+    else:
+        yield "  It was stopped. The same command goes on."

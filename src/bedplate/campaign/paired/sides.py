@@ -1,0 +1,324 @@
+"""What the two sides of a comparison differ in, in words that a person types, and the plan that measures both."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate import registry
+from bedplate.campaign.paired.toml_written import toml_text
+from bedplate.campaign.planning import planned_text, read_plan
+from bedplate.errors import PlanError
+from bedplate.near_names import did_you_mean
+from bedplate.plan.platforms import QEMU
+from bedplate.study.paired import PAIRED_VERSION, PairedCells, PairedRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bedplate.campaign.planning import PlannedStudy
+    from bedplate.model.cell import Cell
+    from bedplate.plan.table import PlanTable
+
+# The chance that any interval misses at any look.
+WRONG = 0.05
+_BEGIN = """\
+# Written by bedplate: the two sides of a change. docs/PLANS.md has every key. It erases nothing: the scratch device is an image
+# file.
+"""
+_OPTIONS = re.compile(r"_options$")
+_UNFIT = re.compile(r"[^A-Za-z0-9._]+")
+_NAME_CHARACTERS = 100
+_TITLE_CHARACTERS = 120
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key of a plan by its path, the two values that it has, and what the sides are called, baseline first.
+
+    `beside` are keys that both sides have: the tree that commits are of. `executor` takes the place of the plan's.
+    """
+
+    key: tuple[str, ...]
+    values: tuple[Any, Any]
+    names: tuple[str, str]
+    beside: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
+    executor: str | None = None
+
+
+@dataclass(frozen=True)
+class PairedPlan:
+    """A plan whose cells are pairs, and what it comes to here. `name` is fit for a directory."""
+
+    name: str
+    text: str
+    found: PlannedStudy
+    pairs: tuple[PairedCells, ...]
+    names: tuple[str, str]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The plan without what stands above it."""
+        return tuple(self.text.removeprefix(_BEGIN).splitlines())
+
+    def record(
+        self,
+        *,
+        budget_s: float,
+        margin: float,
+        workload: str | None = None,
+        metrics: tuple[str, ...] = (),
+        accepted: tuple[str, ...] = (),
+        condition: str | None = None,
+    ) -> PairedRecord:
+        """What a study of it asks."""
+        return PairedRecord(
+            version=PAIRED_VERSION,
+            baseline=self.names[0],
+            contender=self.names[1],
+            pairs=self.pairs,
+            budget_s=budget_s,
+            margin=margin,
+            wrong=WRONG,
+            workload=workload,
+            metrics=metrics,
+            accepted=accepted,
+            condition=condition,
+        )
+
+
+def varied_key(text: str) -> Change:
+    """`barrier=true,false`, `postgresql.settings.wal_compression=off,lz4`, `filesystem.mount_options=["discard"],[]`."""
+    name, equals, values = text.partition("=")
+    name = name.strip()
+    if not equals or not name:
+        raise PlanError(
+            f"--vary {text!r:.200} is not understood; write a key of a plan and two values: barrier=true,false"
+        )
+    found = _two_values(name, values)
+    key = _path_of(name)
+    if _OPTIONS.search(key[-1]):
+        found = (_listed(found[0]), _listed(found[1]))
+    if found[0] == found[1]:
+        raise PlanError(f"--vary {text!r:.200} has the same value twice; a change has two sides")
+    words = (_words(found[0]), _words(found[1]))
+    return Change(key, found, (f"{key[-1]}={words[0]}", f"{key[-1]}={words[1]}"))
+
+
+def kernels_beside(baseline: str, contender: str) -> Change:
+    """Two kernels, by version or path, in guests."""
+    values = (_kernel(baseline), _kernel(contender))
+    if values[0] == values[1]:
+        raise PlanError(f"{baseline!r:.200} is named twice; a change has two sides")
+    return Change(("machine", "kernel"), values, (baseline, contender), executor=QEMU)
+
+
+def commits_beside(tree: str, baseline: str, contender: str) -> Change:
+    """Two commits of a source tree, or a commit and the same with a patch of this file upon it."""
+    section = _first_engine()
+    folder = _whole(tree)
+    beside: dict[tuple[str, ...], Any] = {(section, "source", "tree"): folder}
+    if is_patch_file(baseline):
+        raise PlanError(
+            f"{baseline!r:.200} is a patch; the first side is the commit that it is for: ab --postgres TREE master {baseline}"
+        )
+    if is_patch_file(contender):
+        beside[section, "source", "commit"] = baseline
+        name = f"{baseline} with {Path(contender).name}"
+        return Change((section, "patches"), ([], [_whole(contender)]), (baseline, name), beside)
+    if baseline == contender:
+        raise PlanError(f"{baseline!r:.200} is named twice; a change has two sides")
+    return Change((section, "source", "commit"), (baseline, contender), (baseline, contender), beside)
+
+
+def is_patch_file(word: str) -> bool:
+    """Whether a side is a patch in a file, and no commit."""
+    return word.endswith((".patch", ".diff")) or (os.sep in word and Path(word).expanduser().is_file())
+
+
+def paired_plan(
+    change: Change,
+    *,
+    plan: Path | None = None,
+    types: Sequence[str] = (),
+    executor: str | None = None,
+    repetitions: int,
+    title: str | None = None,
+) -> PairedPlan:
+    """The plan of a change on that of a workload; PlanError where the change names nothing of it, or changes nothing.
+
+    Without `plan` it is a short one of bedplate's own, on `types`. The first `repetitions` blocks are in it.
+    """
+    if plan is not None and types:
+        raise PlanError(
+            "--plan names its file systems itself; leave out --on, or write them into a copy of the plan"
+        )
+    data = _own_plan(types, in_guest=change.executor == QEMU) if plan is None else _read(plan)
+    for path, value in change.beside.items():
+        _put(data, path, value)
+    if found := executor or change.executor:
+        data["executor"] = found
+    data["title"] = (title or f"{change.names[1]} beside {change.names[0]}")[:_TITLE_CHARACTERS]
+    data["repetitions"] = repetitions
+    # Each block holds both sides: what drifts takes no side.
+    data["canary"] = {"enabled": False}
+    data = {"title": data.pop("title"), "repetitions": data.pop("repetitions"), **data}
+    sides = []
+    for value in change.values:
+        side = deepcopy(data)
+        _put(side, change.key, value)
+        sides.append(_BEGIN + toml_text(side))
+    both = deepcopy(data)
+    _put(both, change.key, {"vary": list(change.values)})
+    text = _BEGIN + toml_text(both)
+    source = f"the plan of {change.names[1]} beside {change.names[0]}"
+    found_both = planned_text(text, source=source)
+    pairs = _pairs(found_both, [planned_text(each, source=source) for each in sides])
+    return PairedPlan(_name(("ab", *change.names)), text, found_both, pairs, change.names)
+
+
+def _pairs(both: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCells, ...]:
+    """The cells that differ in the change alone, of those that can run here."""
+    kept = {planned.cell.id for planned in both.expansion.cells}
+    first, second = ([_settled(side, cell).id for cell in side.plan.cells()] for side in sides)
+    if len(first) != len(second):
+        raise PlanError(f"one side has {len(first)} cells and the other {len(second)}; they cannot be paired")
+    pairs = tuple(
+        PairedCells(one, other)
+        for one, other in dict.fromkeys(zip(first, second, strict=True))
+        if one != other and one in kept and other in kept
+    )
+    if not pairs:
+        causes = dict.fromkeys(str(reason) for pruned in both.expansion.pruned for reason in pruned.reasons)
+        raise PlanError("no pair of this change can run here", *causes)
+    return pairs
+
+
+def _settled(side: PlannedStudy, cell: Cell) -> Cell:
+    return side.choice.platform.settled(cell)
+
+
+def _read(plan: Path) -> dict[str, Any]:
+    read = read_plan(plan)
+    data = tomllib.loads(read.text)
+    if data.get("journal_device", {}).get("device") or data.get("scratch_device", {}).get("device"):
+        raise PlanError(
+            f"{plan} erases a device; `bedplate ab` runs on an image file. Take [scratch_device] device out of a copy of the plan"
+        )
+    return data
+
+
+def _own_plan(types: Sequence[str], *, in_guest: bool) -> dict[str, Any]:
+    """A read-write run that holds one whole checkpoint, as short as that can be."""
+    kinds = list(types) or ["ext4"]
+    workload = {
+        "type": registry.first_workload(),
+        # In a guest 60 MB, as an emulated processor loads a unit in some 5 s; else 300 MB.
+        "scale": 4 if in_guest else 20,
+        "run": [
+            {
+                "script": "read-write",
+                "clients": 2 if in_guest else 4,
+                "warmup": "5 s",
+                "duration": "40 s",
+            }
+        ],
+    }
+    data: dict[str, Any] = {"machine": {"memory": "1 GB"}} if in_guest else {}
+    data["filesystem"] = [{"type": kinds[0] if len(kinds) == 1 else {"vary": kinds}}]
+    data[_first_engine()] = {
+        "settings": {
+            "checkpoint_timeout": "30s",
+            "checkpoint_completion_target": 0.3,
+            "max_wal_size": "1GB" if in_guest else "2GB",
+        }
+    }
+    data["workload"] = [workload]
+    return data
+
+
+def _first_engine() -> str:
+    from bedplate.plan.engine_table import section_of  # noqa: PLC0415 -- pydantic
+
+    return section_of(next(iter(registry.ENGINES)))
+
+
+def _put(data: dict[str, Any], path: tuple[str, ...], value: object) -> None:
+    """Set a key of a plan, in each of its tables of that name."""
+    head, rest = path[0], path[1:]
+    if not rest:
+        data[head] = value
+        return
+    if head in ("filesystem", "workload") and head not in data:
+        raise PlanError(f"the plan has no [[{head}]] to write {'.'.join(path)} into; write one")
+    inner = data.setdefault(head, {})
+    for table in inner if isinstance(inner, list) else (inner,):
+        if not isinstance(table, dict):
+            raise PlanError(f"{head} of the plan is no table; {'.'.join(path)} cannot be written into it")
+        _put(table, rest, value)
+
+
+def _path_of(name: str) -> tuple[str, ...]:
+    """The path of a key by its name, or by its end where that is one key; PlanError where it may be several."""
+    from bedplate.plan.document import WHOLE, FilesystemTable, MachineTable, ScratchDeviceTable  # noqa: PLC0415
+    from bedplate.plan.engine_table import engine_tables  # noqa: PLC0415
+    from bedplate.plan.table import keys_of  # noqa: PLC0415
+
+    path = tuple(name.split("."))
+    if len(path) > 1:
+        if path[0] not in keys_of(WHOLE):
+            hint = did_you_mean(path[0], keys_of(WHOLE), otherwise="docs/PLANS.md has every key")
+            raise PlanError(f"--vary {name!r:.200}: a plan has no table {path[0]!r:.100}; {hint}")
+        return path
+    tables: dict[str, type[PlanTable]] = {
+        "filesystem": FilesystemTable,
+        "scratch_device": ScratchDeviceTable,
+        "machine": MachineTable,
+        **engine_tables(),
+    }
+    having = [table for table, kind in tables.items() if name in keys_of(kind)]
+    if len(having) > 1:
+        meant = " or ".join(f"{table}.{name}" for table in having)
+        raise PlanError(f"--vary {name!r:.200} may mean several keys; write {meant}")
+    return (having[0], name) if having else (_first_engine(), "settings", name)
+
+
+def _two_values(name: str, text: str) -> tuple[Any, Any]:
+    try:
+        found = tomllib.loads(f"v = [{text}]")["v"]
+    except tomllib.TOMLDecodeError:
+        found = [each.strip() for each in text.split(",")]
+    if len(found) != 2 or "" in found:
+        raise PlanError(
+            f"--vary {name}: two values are compared, {text!r:.200} has {len(found)}; write {name}=ONE,OTHER"
+        )
+    return found[0], found[1]
+
+
+def _listed(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list):
+        return "+".join(map(str, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kernel(word: str) -> str:
+    """A version as it is, a path whole: the plan stands elsewhere."""
+    return _whole(word) if Path(word).expanduser().exists() or os.sep in word else word
+
+
+def _whole(path: str) -> str:
+    return os.path.normpath(Path(path).expanduser().absolute())
+
+
+def _name(words: Sequence[str]) -> str:
+    short = [Path(word).name if os.sep in word else word for word in words]
+    return _UNFIT.sub("-", "-".join(short))[:_NAME_CHARACTERS].strip("-.")

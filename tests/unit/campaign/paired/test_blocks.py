@@ -1,0 +1,149 @@
+"""A study of pairs from the call to its answer: told, not told, killed anywhere, disturbed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.paired_lab import PairedLab, paired_lab, slower
+from tests.support.studies.planted_executor import PlantedExecutor
+
+from bedplate.analysis.comparison.condition import Truth
+from bedplate.analysis.paired.sentences import answer_lines
+from bedplate.campaign.running import run
+from bedplate.errors import StudyError
+from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.paired_sequence import FIRST_LOOK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from bedplate.model.cell import Cell
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PairedLab:
+    return paired_lab(tmp_path, monkeypatch)
+
+
+def test_a_large_difference_ends_it_at_the_first_look(lab: PairedLab) -> None:
+    executor = PlantedExecutor(slower(0.2))
+    outcome = lab.play(executor)
+    found = lab.read()
+    assert (True, 2 * FIRST_LOOK) == (outcome.has_ended, len(executor.requests))
+    (line,) = found.lines
+    assert Verdict.SLOWER is line.comparison.verdict
+    assert line.comparison.low is not None
+    assert line.comparison.low < 0.8 < (line.comparison.high or 0)
+    assert answer_lines(found)[0].startswith("Slower: scheduler=mq-deadline beside scheduler=none.")
+    assert len(answer_lines(found)) <= 8
+
+
+def test_what_is_alike_is_called_the_same_within_the_margin(lab: PairedLab) -> None:
+    lab.play(PlantedExecutor(slower(0.0), noise=0.005))
+    found = lab.read()
+    assert Verdict.SAME is found.lines[0].comparison.verdict
+    assert answer_lines(found)[0].startswith("Same within 5 %: ")
+
+
+def test_a_block_is_added_until_it_tells(lab: PairedLab) -> None:
+    lab.play(PlantedExecutor(slower(0.05), noise=0.04))
+    found = lab.read()
+    assert FIRST_LOOK < found.blocks < 30
+    assert Verdict.SLOWER is found.lines[0].comparison.verdict
+    assert sorted(lab.order(), key=lambda place: place[1]) == lab.order()
+
+
+def test_it_says_that_it_cannot_tell_when_the_time_is_gone_and_goes_on_with_more(lab: PairedLab) -> None:
+    lab.budget_s = 9 * 60.0
+    outcome = lab.play(PlantedExecutor(slower(0.0), noise=0.2))
+    found = lab.read()
+    assert (True, False, FIRST_LOOK) == (outcome.has_ended, found.is_told, found.blocks)
+    assert answer_lines(found)[0].startswith("Cannot tell: ")
+    assert "larger --budget goes on" in answer_lines(found)[-1]
+    lab.budget_s = 13 * 60.0
+    lab.play(PlantedExecutor(slower(0.0), noise=0.2))
+    assert 6 == lab.read().blocks
+    assert "the budget was raised from 9 min 00 s to 13 min 00 s" in [
+        entry.what for entry in lab.read().overview.study.facts.history
+    ]
+
+
+def judged(lab: PairedLab) -> object:
+    """What the lines say; how long visits took is no part of it."""
+    return [(one.comparison.verdict, one.comparison.low, one.comparison.high) for one in lab.read().lines]
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 8, 9, 12])
+def test_stopped_anywhere_it_goes_on_and_comes_to_the_same_answer(
+    tmp_path: Path, lab: PairedLab, after: int
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        lab.play(PlantedExecutor(slower(0.05), noise=0.04, stop_after=after))
+    lab.play(PlantedExecutor(slower(0.05), noise=0.04))
+    interrupted, order = judged(lab), lab.order()
+    lab.study = tmp_path / "whole"
+    lab.play(PlantedExecutor(slower(0.05), noise=0.04))
+    assert (judged(lab), lab.order()) == (interrupted, order)
+
+
+def test_one_that_has_ended_visits_nothing_more(lab: PairedLab) -> None:
+    lab.play(PlantedExecutor(slower(0.2)))
+    again = PlantedExecutor(slower(0.2))
+    assert lab.play(again).has_ended
+    assert [] == again.requests
+
+
+def once(times: int) -> Callable[[Cell, int], bool]:
+    """True for the first so many visits."""
+    left = [times]
+
+    def is_so(_cell: Cell, _attempt: int) -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    return is_so
+
+
+def test_a_suspect_run_is_no_part_of_a_pair_and_another_block_takes_its_place(lab: PairedLab) -> None:
+    executor = PlantedExecutor(slower(0.2), suspect=once(1))
+    lab.play(executor)
+    found = lab.read()
+    assert (FIRST_LOOK + 1, FIRST_LOOK) == (found.blocks, found.lines[0].comparison.n)
+    assert "1 suspect run left out and repeated" in "\n".join(answer_lines(found))
+
+
+def test_a_side_that_never_runs_ends_it_at_the_first_look_and_is_named(lab: PairedLab) -> None:
+    def fails(cell: Cell, _attempt: int) -> bool:
+        return cell.levels.get("device.scheduler") == "mq-deadline"
+
+    executor = PlantedExecutor(slower(0.0), fails=fails)
+    lab.play(executor)
+    found = lab.read()
+    assert found.has_failed
+    assert len(executor.requests) <= 2 * FIRST_LOOK
+    assert "completed: `bedplate status" in answer_lines(found)[-1]
+
+
+@pytest.mark.parametrize(("share", "truth"), [(0.2, Truth.HOLDS), (0.0, Truth.FAILS)])
+def test_a_condition_ends_it_as_soon_as_it_is_known(lab: PairedLab, share: float, truth: Truth) -> None:
+    lab.condition = "slower 10%"
+    lab.play(PlantedExecutor(slower(share)))
+    found = lab.read()
+    assert truth is found.condition
+    assert FIRST_LOOK == found.blocks
+
+
+def test_a_study_of_another_question_is_refused(lab: PairedLab) -> None:
+    lab.play(PlantedExecutor(slower(0.2)))
+    lab.condition = "slower 10%"
+    with pytest.raises(StudyError, match="was begun with another question"):
+        lab.play(PlantedExecutor(slower(0.2)))
+
+
+def test_an_ordinary_study_is_not_gone_on_with(lab: PairedLab) -> None:
+    lab.on(PlantedExecutor(slower(0.2)))
+    run(lab.base, lab.study)
+    with pytest.raises(StudyError, match="does not measure pairs until they tell"):
+        lab.play(PlantedExecutor(slower(0.2)))
