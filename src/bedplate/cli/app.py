@@ -14,6 +14,7 @@ from bedplate import __version__
 from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
 from bedplate.cli.changes.ab import ab
+from bedplate.cli.changes.bisect import bisect
 from bedplate.cli.completion import METRIC_NAME, completed, completion, metric_names
 from bedplate.cli.documents.examples import add_examples
 from bedplate.cli.importing import import_results
@@ -97,6 +98,7 @@ def call(words: Sequence[str]) -> int:
 program.add_command(quickstart)
 program.add_command(ask)
 program.add_command(ab)
+program.add_command(bisect)
 program.add_command(inspect)
 
 

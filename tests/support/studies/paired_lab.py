@@ -11,6 +11,7 @@ from bedplate.analysis.paired.looked import looked_at
 from bedplate.campaign.consent import Consent
 from bedplate.campaign.paired.blocks import measure_pairs
 from bedplate.campaign.paired.sides import paired_plan, varied_key
+from bedplate.statistics.paired_sequence import FIRST_LOOK
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ class PairedLab:
         self.budget_s = 3600.0
         self.condition: str | None = None
 
-    def play(self, executor: PlantedExecutor) -> PairedOutcome:
+    def play(self, executor: PlantedExecutor, *, blocks: int = FIRST_LOOK) -> PairedOutcome:
         self.on(executor)
-        course = UntilTold()
+        course = UntilTold(blocks)
         plan = paired_plan(varied_key(VARIED), plan=self.base, repetitions=course.first_blocks)
         self.plan.write_text(plan.text)
         record = plan.record(budget_s=self.budget_s, margin=0.05, condition=self.condition)

@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UntilTold:
-    """Blocks until every line tells, the condition is known, or time is gone."""
+    """Blocks until every line tells, the condition is known, or time is gone; `first_blocks` run before the first look."""
 
-    @property
-    def first_blocks(self) -> int:
-        """Blocks that run before the first look."""
-        return FIRST_LOOK
+    first_blocks: int = FIRST_LOOK
 
     def next(self, study: Path) -> PairedStep:
         """The next step of a study that stands on disk."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from bedplate.analysis.comparison.accepted import accepting
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.comparison.condition import Truth, parse_condition, truth
+from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.overview import overview
+from bedplate.analysis.paired.condition import paired_truth, parse_paired_condition
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict, at_confidence
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.comparison.compared import Compared
     from bedplate.analysis.overview import Overview
+    from bedplate.analysis.paired.condition import PairedCondition
     from bedplate.model.visit import VisitRecord
     from bedplate.study.paired import PairedCells, PairedRecord
+
+_FAILED_BLOCKS = 2
 
 
 @dataclass(frozen=True)
@@ -62,18 +66,21 @@ class Looked:
         return bool(self.lines) and all(is_told(line) for line in self.lines)
 
     @cached_property
+    def asked(self) -> PairedCondition:
+        """The record's condition; PlanError without one."""
+        return parse_paired_condition(self.record.condition or "", margin=self.record.margin)
+
+    @cached_property
     def condition(self) -> Truth | None:
-        """Whether the record's condition holds of any line; None without one."""
+        """Whether the record's condition holds of the side with the change; None without one."""
         if self.record.condition is None:
             return None
-        asked = parse_condition(self.record.condition, margin=self.record.margin)
-        found = {truth(asked, line) for line in self.lines} or {Truth.CANNOT_TELL}
-        return next(each for each in (Truth.HOLDS, Truth.CANNOT_TELL, Truth.FAILS) if each in found)
+        return paired_truth(self.asked, self.overview, self.record, self.lines)
 
     @property
     def has_failed(self) -> bool:
-        """Whether a side has not one completed run by the time of the first look: more of the same would not help."""
-        return self.blocks >= FIRST_LOOK and bool(self.without_runs)
+        """Whether a side has not one completed run after some blocks: more of the same would not help."""
+        return self.blocks >= _FAILED_BLOCKS and bool(self.without_runs)
 
     @property
     def is_last(self) -> bool:

@@ -32,7 +32,7 @@ def answer_lines(found: Looked) -> tuple[str, ...]:
 
 def progress_words(found: Looked) -> str:
     """Where it is, in one line: `block 5: tps ×0.98 (0.95 to 1.01): cannot tell; 8 min of 2 h`."""
-    told = "; ".join(_line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
+    told = "; ".join(line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
     if found.is_last:
         return f"ab: {'told' if found.is_told else 'not told'} after {found.blocks} blocks: {told}; {time}"
@@ -44,17 +44,17 @@ def side_names(record: PairedRecord) -> tuple[str, str]:
     return short_name(record.baseline), short_name(record.contender)
 
 
-def short_name(text: str) -> str:
+def short_name(text: str, characters: int = _NAME_CHARACTERS) -> str:
     """A name that somebody typed or wrote, on one line and as long as a line bears."""
     words = " ".join("".join(each if each.isprintable() else "?" for each in text).split())
-    return words if len(words) <= _NAME_CHARACTERS else f"{words[: _NAME_CHARACTERS - 1]}…"
+    return words if len(words) <= characters else f"{words[: characters - 1]}…"
 
 
 def _answer(found: Looked) -> Iterator[str]:
     baseline, contender = side_names(found.record)
     yield f"{_verdict(found)}: {contender} beside {baseline}."
     for line in found.lines[:_LINES]:
-        yield f"  {_line_words(found, line)}{_levels(line)}"
+        yield f"  {line_words(found, line)}{_levels(line)}"
     yield from _promises(found)
     if rest := found.lines[_LINES:]:
         told = sum(is_told(line) for line in rest)
@@ -96,7 +96,7 @@ def _word(line: Compared, record: PairedRecord) -> str:
     return str(line.comparison.verdict)
 
 
-def _line_words(found: Looked, line: Compared) -> str:
+def line_words(found: Looked, line: Compared) -> str:
     """`read-write tps on xfs: ×0.94 (0.91 to 0.97): slower`."""
     what = f"{line.asked.run[1]} {line.asked.metric}{f' {line.asked.part}' if line.asked.part else ''}"
     if len(found.record.pairs) > 1:

@@ -136,6 +136,14 @@ def commits_beside(tree: str, baseline: str, contender: str) -> Change:
     return Change((section, "source", "commit"), (baseline, contender), (baseline, contender), beside)
 
 
+def commits_of(tree: str, good: str, commit: str, *, is_kernel: bool) -> Change:
+    """A commit of a source tree beside the good one, both by their hashes."""
+    section = ("machine", "kernel") if is_kernel else (_first_engine(), "source")
+    beside: dict[tuple[str, ...], Any] = {(*section, "tree"): _whole(tree)}
+    names = (f"good {good[:12]}", commit[:12])
+    return Change((*section, "commit"), (good, commit), names, beside, QEMU if is_kernel else None)
+
+
 def is_patch_file(word: str) -> bool:
     """Whether a side is a patch in a file, and no commit."""
     return word.endswith((".patch", ".diff")) or (os.sep in word and Path(word).expanduser().is_file())

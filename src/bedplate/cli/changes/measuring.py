@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.comparison.condition import exit_status, parse_condition, parse_share
+from bedplate.analysis.comparison.condition import exit_status, parse_share
+from bedplate.analysis.paired.condition import parse_paired_condition
 from bedplate.analysis.paired.course import UntilTold
 from bedplate.analysis.paired.looked import looked_at
 from bedplate.analysis.paired.sentences import answer_lines
@@ -47,10 +48,11 @@ class AbAsked:
 
 def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
     """Write the plan, say what it takes, ask once, run blocks until they tell, and answer; the exit code."""
-    course = UntilTold()
     margin = parse_share(asked.margin)
+    course, metrics = UntilTold(), asked.metrics
     if asked.condition is not None:
-        parse_condition(asked.condition, margin=margin)
+        condition = parse_paired_condition(asked.condition, margin=margin)
+        course, metrics = UntilTold(condition.first_blocks), condition.metrics or metrics
     plan = paired_plan(
         asked.change,
         plan=asked.plan,
@@ -62,7 +64,7 @@ def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
         budget_s=asked.budget_s,
         margin=margin,
         workload=asked.workload,
-        metrics=asked.metrics,
+        metrics=metrics,
         accepted=asked.accepted,
         condition=asked.condition,
     )

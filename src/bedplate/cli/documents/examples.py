@@ -24,6 +24,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "bedplate ab --kernel 6.12 ~/linux/bzImage --on ext4,xfs",
         "sudo bedplate ab --vary barrier=true,false --budget 30min --fail-if 'slower 10%'",
     ),
+    "bisect": (
+        "sudo bedplate bisect --postgres ~/src/postgres REL_18_0 master --fail-if 'slower 10%'",
+        "bedplate bisect --kernel ~/src/linux v7.0 v7.1 --fail-if 'flushes per appending fsync < 1'",
+        "bedplate bisect --kernel ~/src/linux v7.0 v7.1 --fail-if unsafe --on ext4",
+    ),
     "inspect": (
         "bedplate inspect /var/lib/postgresql/18/main",
         "bedplate inspect /var/lib/mysql",

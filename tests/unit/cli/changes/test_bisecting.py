@@ -1,0 +1,172 @@
+"""`bedplate bisect` from a call to its text: a history of commits that planted visits make slower."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.sources.histories import commit, repository
+from tests.support.studies.paired_lab import VARIED, PairedLab, paired_lab, slower
+from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
+from tests.support.tools.command_line import Done, call_here
+
+from bedplate.campaign.paired.sides import PairedPlan, paired_plan, varied_key
+from bedplate.cli.changes import bisecting
+from bedplate.errors import CommandFailed
+from bedplate.model.visit import Durability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.model.cell import Cell
+
+UNSAFE = Durability("unsafe", "durable", "declared")
+
+
+@dataclass
+class PlantedHistory:
+    """A tree whose commits no build is made of: what a commit does is planted in the visits of its study.
+
+    `slow` are commits that are slower by a third, `broken` do not build, `failing` build and fail in their visits, `disturbed` have
+    suspect runs alone, `unsafe` lose what they promised.
+    """
+
+    lab: PairedLab
+    tree: Path
+    commits: list[str]
+    slow: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set)
+    disturbed: set[str] = field(default_factory=set)
+    unsafe: set[str] = field(default_factory=set)
+    visits: int = 0
+
+    def paired(self, asked: bisecting.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
+        assert good == self.commits[0]
+        if name in self.broken and name != self.commits[-1]:
+            raise CommandFailed("make ended with status 2: error: x", argv=("make",), status=2, output="")
+
+        def of_contender(cells: set[str]) -> Callable[[Cell, int], bool]:
+            return lambda cell, _: name in cells and cell.levels.get("device.scheduler") == "mq-deadline"
+
+        is_unsafe = of_contender(self.unsafe)
+        executor = PlantedExecutor(
+            slower(0.3 if name in self.slow else 0.0),
+            fails=of_contender(self.failing),
+            suspect=of_contender(self.disturbed),
+            durability=lambda cell: UNSAFE if is_unsafe(cell, 1) else DURABLE,
+        )
+        self.lab.on(executor)
+        return paired_plan(varied_key(VARIED), plan=self.lab.base, repetitions=repetitions, title=name)
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlantedHistory:
+    lab = paired_lab(tmp_path, monkeypatch)
+    tree = repository(tmp_path / "tree")
+    commits = [commit(tree, f"commit {n}", {"file": str(n)}) for n in range(9)]
+    found = PlantedHistory(lab, tree, commits)
+
+    def paired(asked: bisecting.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
+        return found.paired(asked, good, name, repetitions)
+
+    monkeypatch.setattr(bisecting.BisectAsked, "paired", paired)
+    return found
+
+
+@pytest.fixture
+def bisect(tmp_path: Path, history: PlantedHistory) -> Any:
+    def call(*words: str, condition: str = "slower 10%", ends: tuple[str, ...] = ()) -> Done:
+        good, bad = ends or (history.commits[0], "master")
+        fixed = ("--postgres", str(history.tree), "--directory", "own", "--yes", "--fail-if", condition)
+        return call_here("bisect", good, bad, *fixed, *words, cwd=tmp_path, COLUMNS="160")
+
+    return call
+
+
+def test_the_commit_is_found_in_fewer_visits_than_all_comparisons(
+    bisect: Any, history: PlantedHistory, tmp_path: Path
+) -> None:
+    history.slow = set(history.commits[5:])
+    done = bisect()
+    assert 0 == done.returncode
+    text = (tmp_path / "own" / "mail.txt").read_text(encoding="utf-8")
+    assert history.commits[5] in text
+    assert text in done.stdout
+    assert max(map(len, text.splitlines())) <= 72
+    # Both ends and three commits, in four blocks of two.
+    assert "32 visits, 8 commits between the ends." in " ".join(text.split())
+
+
+def test_a_history_in_which_nothing_changed_has_no_bad_commit(bisect: Any, history: PlantedHistory) -> None:
+    done = bisect()
+    assert 1 == done.returncode
+    assert "There is no bad commit" in done.stdout
+
+
+def test_what_is_unsafe_is_found_by_one_block_of_each_commit(bisect: Any, history: PlantedHistory) -> None:
+    history.unsafe = set(history.commits[3:])
+    done = bisect(condition="unsafe")
+    assert 0 == done.returncode
+    assert history.commits[3] in done.stdout
+    assert "unsafe after a power cut (declared); the good one: durable" in " ".join(done.stdout.split())
+    assert "8 visits, 8 commits" in " ".join(done.stdout.split())
+
+
+def test_a_good_end_that_is_bad_itself_is_said(bisect: Any, history: PlantedHistory) -> None:
+    done = bisect(condition="operations_per_s > 1")
+    assert done.returncode not in (0, 1)
+    assert "holds of the good commit too" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["broken", "failing"])
+def test_only_what_cannot_be_built_or_run_is_skipped_and_why_is_said(
+    bisect: Any, history: PlantedHistory, kind: str
+) -> None:
+    history.slow = set(history.commits[6:])
+    getattr(history, kind).add(history.commits[4])
+    done = bisect()
+    assert 0 == done.returncode
+    assert history.commits[6] in done.stdout
+    said = " ".join(done.stdout.split())
+    assert f"skip {history.commits[4][:12]} commit 4" in said
+    reason = (
+        "cannot be built: make ended with status 2" if kind == "broken" else "its visits failed: mkfs failed"
+    )
+    assert reason in said
+
+
+def test_a_commit_whose_runs_cannot_be_believed_is_not_skipped(bisect: Any, history: PlantedHistory) -> None:
+    history.slow = set(history.commits[6:])
+    history.disturbed = {history.commits[4]}
+    done = bisect("--budget", "12min")
+    assert done.returncode not in (0, 1)
+    assert "no run of it could be believed, and a commit is not skipped for that" in " ".join(
+        done.stderr.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fail-if", "slow"), "these would do: 'slower 10%'"),
+        (("--kernel", "/tree"), "by one of --postgres TREE and --kernel TREE"),
+        (("--budget", "1min"), "the first look comes after 4 blocks"),
+    ],
+)
+def test_a_wrong_call_is_refused_before_anything_is_made(
+    bisect: Any, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = bisect(*words)
+    assert 2 == done.returncode
+    assert said in " ".join(done.stderr.split())
+    assert not (tmp_path / "own").exists()
+
+
+def test_one_commit_as_both_ends_is_refused(bisect: Any, history: PlantedHistory, tmp_path: Path) -> None:
+    done = bisect(ends=("master", history.commits[-1]))
+    assert 2 == done.returncode
+    assert "are the same commit" in done.stderr
+    assert not (tmp_path / "own").exists()
