@@ -41,13 +41,15 @@ _TITLE_CHARACTERS = 120
 class Change:
     """A key of a plan by its path, the two values that it has, and what the sides are called, baseline first.
 
-    `beside` are keys that both sides have: the tree that commits are of. `executor` takes the place of the plan's.
+    `beside` are keys that both sides have: the tree that commits are of. `without` are keys of the plan that these take the place of.
+    `executor` takes the place of the plan's.
     """
 
     key: tuple[str, ...]
     values: tuple[Any, Any]
     names: tuple[str, str]
     beside: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
+    without: tuple[tuple[str, str], ...] = ()
     executor: str | None = None
 
 
@@ -130,18 +132,25 @@ def commits_beside(tree: str, baseline: str, contender: str) -> Change:
     if is_patch_file(contender):
         beside[section, "source", "commit"] = baseline
         name = f"{baseline} with {Path(contender).name}"
-        return Change((section, "patches"), ([], [_whole(contender)]), (baseline, name), beside)
+        values: tuple[Any, Any] = ([], [_whole(contender)])
+        return Change((section, "patches"), values, (baseline, name), beside, ((section, "version"),))
     if baseline == contender:
         raise PlanError(f"{baseline!r:.200} is named twice; a change has two sides")
-    return Change((section, "source", "commit"), (baseline, contender), (baseline, contender), beside)
+    names = (baseline, contender)
+    return Change((section, "source", "commit"), names, names, beside, ((section, "version"),))
 
 
 def commits_of(tree: str, good: str, commit: str, *, is_kernel: bool) -> Change:
     """A commit of a source tree beside the good one, both by their hashes."""
     section = ("machine", "kernel") if is_kernel else (_first_engine(), "source")
-    beside: dict[tuple[str, ...], Any] = {(*section, "tree"): _whole(tree)}
-    names = (f"good {good[:12]}", commit[:12])
-    return Change((*section, "commit"), (good, commit), names, beside, QEMU if is_kernel else None)
+    return Change(
+        (*section, "commit"),
+        (good, commit),
+        (f"good {good[:12]}", commit[:12]),
+        {(*section, "tree"): _whole(tree)},
+        () if is_kernel else ((section[0], "version"),),
+        QEMU if is_kernel else None,
+    )
 
 
 def is_patch_file(word: str) -> bool:
@@ -167,6 +176,8 @@ def paired_plan(
             "--plan names its file systems itself; leave out --on, or write them into a copy of the plan"
         )
     data = _own_plan(types, in_guest=change.executor == QEMU) if plan is None else _read(plan)
+    for table, key in change.without:
+        data.get(table, {}).pop(key, None)
     for path, value in change.beside.items():
         _put(data, path, value)
     if found := executor or change.executor:

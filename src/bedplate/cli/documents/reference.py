@@ -44,6 +44,7 @@ from bedplate.model.workload import RecordWords, model_of
 from bedplate.plan.document import TABLES
 from bedplate.plan.fields import FEATURES, varies
 from bedplate.plan.table import PlanTable
+from bedplate.study.paired import PairedRecord
 from bedplate.study.records import Checksums, StudyFacts, StudySchedule
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _DOCUMENTS = (
     StudyFacts,
     StudySchedule,
     SearchRecord,
+    PairedRecord,
     StoredMachine,
     Checksums,
     VisitRequest,
