@@ -77,7 +77,8 @@ def measure_pairs(
         _raise_budget(study, asked)
         last = extend(study, repetitions=kept_plan(study).plan.repetitions, consent=consent, watch=watch)
     else:
-        last = run(plan, study, consent=consent, watch=watch, paired=asked)
+        # What is doubtful of the plan was told with it.
+        last = run(plan, study, consent=consent, watch=watch, paired=asked, doubts=False)
     while True:
         if last.start is not None and (last.start.needs_kernel is not None or last.start.left_behind):
             return PairedOutcome(last, has_ended=False)
