@@ -39,7 +39,7 @@ _FLUSHES = re.compile(r"flushes per (appending|overwriting) fsync(?: on the (dat
 _BOUND = re.compile(r"\s*(.+?)\s*(<|>)\s*(\d+(?:\.\d+)?)\s*")
 
 
-class Subject(Enum):
+class ConditionSubject(Enum):
     """What a condition is about."""
 
     SIDES = "both sides"
@@ -54,7 +54,7 @@ class PairedCondition:
     """A condition as it was written, and what it is about. `bound` is that of a figure or of flushes, above it where `above`."""
 
     text: str
-    subject: Subject
+    subject: ConditionSubject
     of_sides: Condition | None = None
     metric: str = ""
     pattern: str = ""
@@ -65,7 +65,7 @@ class PairedCondition:
     @property
     def needs_pairs(self) -> bool:
         """Whether it takes several blocks; counts and verdicts are told by one."""
-        return self.subject in (Subject.SIDES, Subject.FIGURE)
+        return self.subject in (ConditionSubject.SIDES, ConditionSubject.FIGURE)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -82,9 +82,9 @@ def parse_paired_condition(text: str, *, margin: float) -> PairedCondition:
     """PlanError that says in one sentence what was found and what would do."""
     words = " ".join(text.split())
     if words == UNSAFE:
-        return PairedCondition(text, Subject.CLASS)
+        return PairedCondition(text, ConditionSubject.CLASS)
     if words == BAD:
-        return PairedCondition(text, Subject.CUTS)
+        return PairedCondition(text, ConditionSubject.CUTS)
     if found := _BOUND.fullmatch(words):
         return _bounded(text, found[1], above=found[2] == ">", bound=float(found[3]))
     metric, _, rest = words.partition(" ")
@@ -97,7 +97,7 @@ def parse_paired_condition(text: str, *, margin: float) -> PairedCondition:
         ) from None
     if named:
         of_sides.goes_up(METRICS[named])
-    return PairedCondition(text, Subject.SIDES, of_sides, named)
+    return PairedCondition(text, ConditionSubject.SIDES, of_sides, named)
 
 
 def paired_truth(
@@ -112,7 +112,7 @@ def paired_truth(
 
 def side_truth(asked: PairedCondition, found: Overview, record: PairedRecord, cells: Sequence[str]) -> Truth:
     """Whether a condition on one side holds of any of its cells."""
-    if asked.subject is Subject.FIGURE:
+    if asked.subject is ConditionSubject.FIGURE:
         return _any(_figure_truth(asked, found, record, cell) for cell in cells)
     return _any(_cell_truth(asked, found, cell) for cell in cells)
 
@@ -124,7 +124,7 @@ def nearest(
     if asked.of_sides is not None:
         own = [line for line in lines if not asked.metric or line.asked.metric == asked.metric]
         return _any(_nearest_line(asked.of_sides, line) for line in own)
-    if asked.subject is not Subject.FIGURE:
+    if asked.subject is not ConditionSubject.FIGURE:
         return paired_truth(asked, found, record, lines)
     sides: list[Truth] = []
     for pair in record.pairs:
@@ -138,7 +138,7 @@ def nearest(
 
 def seen_words(asked: PairedCondition, found: Overview, record: PairedRecord, cells: Sequence[str]) -> str:
     """What the records have of one side, of a condition on one side: `0.5 flushes per appending fsync`."""
-    if asked.subject is Subject.FLUSHES:
+    if asked.subject is ConditionSubject.FLUSHES:
         rates = [
             f"{rate.text} on {found.cells[cell].label.full}" if len(cells) > 1 else rate.text
             for cell in cells
@@ -147,7 +147,7 @@ def seen_words(asked: PairedCondition, found: Overview, record: PairedRecord, ce
             if (rate.device, rate.pattern) == (asked.device, asked.pattern)
         ]
         return f"{', '.join(rates) or 'no'} flushes per {asked.pattern} fsync"
-    if asked.subject is Subject.FIGURE:
+    if asked.subject is ConditionSubject.FIGURE:
         values = [value for cell in cells for value in _values(asked, found, record, cell)]
         return f"{asked.metric} {np.mean(values):.5g} of {len(values)}" if values else f"no {asked.metric}"
     classes = dict.fromkeys(_class_words(found, cell) for cell in cells)
@@ -157,22 +157,27 @@ def seen_words(asked: PairedCondition, found: Overview, record: PairedRecord, ce
 def _bounded(text: str, name: str, *, above: bool, bound: float) -> PairedCondition:
     if flushes := _FLUSHES.fullmatch(name):
         return PairedCondition(
-            text, Subject.FLUSHES, pattern=flushes[1], device=flushes[2] or "data", bound=bound, above=above
+            text,
+            ConditionSubject.FLUSHES,
+            pattern=flushes[1],
+            device=flushes[2] or "data",
+            bound=bound,
+            above=above,
         )
     metric = metric_today(name)
     if metric not in METRICS:
         hint = did_you_mean(metric, METRICS, otherwise=f"these would do: {WORDS_THAT_DO}")
         raise PlanError(f"condition {text!r:.200}: there is no metric {name!r:.100}; {hint}")
-    return PairedCondition(text, Subject.FIGURE, metric=metric, bound=bound, above=above)
+    return PairedCondition(text, ConditionSubject.FIGURE, metric=metric, bound=bound, above=above)
 
 
 def _cell_truth(asked: PairedCondition, found: Overview, cell: str) -> Truth:
     facts = found.cells.get(cell)
     if facts is None:
         return Truth.CANNOT_TELL
-    if asked.subject is Subject.CUTS:
+    if asked.subject is ConditionSubject.CUTS:
         return cut_truth(BAD, facts.cuts)
-    if asked.subject is Subject.CLASS:
+    if asked.subject is ConditionSubject.CLASS:
         kind = durability_class(facts.durability, facts.cache)
         return Truth.CANNOT_TELL if kind == UNKNOWN else _truth(kind == UNSAFE)
     rates = [r for r in facts.flushes if (r.device, r.pattern) == (asked.device, asked.pattern)]

@@ -1,6 +1,6 @@
 """A bisection from both ends to the commit: what git asks for is judged, kept, and told to git again.
 
-How a commit is judged says a `Judge`; here nothing is measured.
+How a commit is judged says a `CommitJudge`; here nothing is measured.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from bedplate.campaign.bisection.history import BAD, GOOD, History
+from bedplate.campaign.bisection.history import BAD, GOOD, BisectHistory
 from bedplate.campaign.bisection.record import BY_ESTIMATE, read_bisection, write_bisection
 from bedplate.errors import StudyError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bedplate.model.source_commit import SourceCommit
 
 
-class Judge(Protocol):
+class CommitJudge(Protocol):
     """Holds a commit against the good one."""
 
     def ends(self, bad: SourceCommit) -> JudgedCommit:
@@ -77,7 +77,7 @@ class Bisected:
 
 
 def bisect(
-    place: Path, ends: Ends, asked: BisectionRecord, judge: Judge, *, tell: Callable[[str], None]
+    place: Path, ends: Ends, asked: BisectionRecord, judge: CommitJudge, *, tell: Callable[[str], None]
 ) -> Bisected:
     """Find the commit, or go on with it. StudyError where the folder has another bisection."""
     record = read_bisection(place)
@@ -98,7 +98,7 @@ def bisect(
     if at_end.verdict != BAD:
         ending = BisectEnding.NO_BAD_COMMIT if at_end.verdict == GOOD else BisectEnding.NOT_KNOWN
         return Bisected(ends, record, ending)
-    history = History(place, ends)
+    history = BisectHistory(place, ends)
     while True:
         step = history.next([(each.commit, each.verdict) for each in record.judged])
         if step.commit is None:

@@ -75,7 +75,7 @@ def ends_of(tree: Path, good: str, bad: str) -> Ends:
     return Ends(tree, first, last, int(count))
 
 
-class History:
+class BisectHistory:
     """The repository in which git bisects; `place` is a folder of the bisection's own."""
 
     def __init__(self, place: Path, ends: Ends) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.failures import failures
-from bedplate.analysis.paired.condition import Subject, nearest, seen_words, side_truth
+from bedplate.analysis.paired.condition import ConditionSubject, nearest, seen_words, side_truth
 from bedplate.analysis.paired.course import UntilTold
 from bedplate.analysis.paired.looked import looked_at
 from bedplate.analysis.paired.sentences import line_words, short_name
@@ -68,7 +68,7 @@ class PairedJudge:
                 f"both ends must run before a commit is looked for; {self._failure(found)}",
                 f"`bedplate status {found.overview.study.directory}` has all of it",
             )
-        if self.condition.subject is not Subject.SIDES:
+        if self.condition.subject is not ConditionSubject.SIDES:
             self._refuse_a_bad_good_end(found)
         known = found.condition or Truth.CANNOT_TELL
         verdict = _WORDS.get(known, SKIP)
@@ -135,7 +135,7 @@ class PairedJudge:
         return BY_INTERVAL if self.condition.needs_pairs else BY_RECORD
 
     def _words(self, found: Looked) -> str:
-        if self.condition.subject is Subject.SIDES:
+        if self.condition.subject is ConditionSubject.SIDES:
             own = [
                 line
                 for line in found.lines

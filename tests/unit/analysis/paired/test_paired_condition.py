@@ -11,7 +11,7 @@ from tests.support.studies.search_lab import BEST
 
 from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.paired.condition import (
-    Subject,
+    ConditionSubject,
     nearest,
     parse_paired_condition,
     seen_words,
@@ -36,16 +36,16 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PairedLab:
 @pytest.mark.parametrize(
     ("text", "subject", "blocks"),
     [
-        ("slower 10%", Subject.SIDES, 4),
-        ("latency_ms_p99 worse 10%", Subject.SIDES, 4),
-        ("flushes per appending fsync < 1", Subject.FLUSHES, 1),
-        ("flushes per overwriting fsync on the journal device > 2", Subject.FLUSHES, 1),
-        ("tps < 1000", Subject.FIGURE, 4),
-        ("unsafe", Subject.CLASS, 1),
-        ("bad", Subject.CUTS, 1),
+        ("slower 10%", ConditionSubject.SIDES, 4),
+        ("latency_ms_p99 worse 10%", ConditionSubject.SIDES, 4),
+        ("flushes per appending fsync < 1", ConditionSubject.FLUSHES, 1),
+        ("flushes per overwriting fsync on the journal device > 2", ConditionSubject.FLUSHES, 1),
+        ("tps < 1000", ConditionSubject.FIGURE, 4),
+        ("unsafe", ConditionSubject.CLASS, 1),
+        ("bad", ConditionSubject.CUTS, 1),
     ],
 )
-def test_each_kind_is_understood(text: str, subject: Subject, blocks: int) -> None:
+def test_each_kind_is_understood(text: str, subject: ConditionSubject, blocks: int) -> None:
     found = parse_paired_condition(text, margin=0.05)
     assert (subject, blocks) == (found.subject, found.first_blocks)
 
