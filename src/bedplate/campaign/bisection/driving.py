@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from bedplate.campaign.bisection.history import BAD, GOOD, BisectHistory
+from bedplate.campaign.bisection.history import BAD, GOOD, SKIP, BisectHistory
 from bedplate.campaign.bisection.record import BY_ESTIMATE, read_bisection, write_bisection
 from bedplate.errors import StudyError
 
@@ -88,7 +88,8 @@ def bisect(
         raise StudyError(
             f"{place} has another bisection, of {record.good[:12]} to {record.bad[:12]} for {record.condition!r:.100}; name another --directory"
         )
-    if record.ends is None:
+    # What was not known when its time was gone may be known with more of it.
+    if record.ends is None or record.ends.verdict == SKIP:
         record = replace(record, ends=judge.ends(ends.bad))
         write_bisection(place, record)
     at_end = record.ends

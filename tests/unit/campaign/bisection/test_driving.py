@@ -141,6 +141,14 @@ def test_a_bad_end_that_is_not_bad_ends_it_before_a_commit_is_asked_for(
     assert words in " ".join(text_of(found).split())
 
 
+def test_ends_that_were_not_known_are_measured_again_with_more_time(
+    tmp_path: Path, ends: Ends, commits: list[str]
+) -> None:
+    assert BisectEnding.NOT_KNOWN is played(tmp_path, ends, KnownCommits(set(), bad_end=SKIP)).ending
+    found = played(tmp_path, ends, KnownCommits(set(commits[3:])))
+    assert BisectEnding.FOUND is found.ending
+
+
 def test_a_commit_that_does_not_build_is_skipped_and_said(
     tmp_path: Path, ends: Ends, commits: list[str]
 ) -> None:

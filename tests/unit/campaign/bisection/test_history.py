@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ def linear(tree: Path, count: int) -> list[str]:
 
 
 def search(
-    history: BisectHistory, bad: set[str], skipped: set[str] = frozenset()
-) -> tuple[object, list[str]]:  # type: ignore[assignment]
+    history: BisectHistory, bad: Collection[str], skipped: Collection[str] = ()
+) -> tuple[object, list[str]]:
     """Ask until git has an answer; what it is, and what was asked for."""
     verdicts: list[tuple[str, str]] = []
     while (step := history.next(verdicts)).commit is not None:
