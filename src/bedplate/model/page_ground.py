@@ -49,7 +49,7 @@ def page_ground(
     cuts that could have torn a page. Fewer than `CUTS_FOR_MORE` of them are no ground.
     """
     if shown == UNSAFE:
-        return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) else None
+        return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) and not _all_untorn(pages) else None
     if shown not in (DURABLE, BOUNDED_LOSS):
         return None
     if unit_bytes is None:
@@ -60,13 +60,21 @@ def page_ground(
     return ground
 
 
+def is_broken_otherwise(profiles: Mapping[str, CutCounts], pages: PageFacts | None) -> bool:
+    """Whether cuts broke something that no torn page explains: they tear nothing, or each page was written whole."""
+    return _together(profiles, _TEARS_NOTHING).broken > 0 or (
+        _together(profiles, _TEARS_PAGES).broken > 0 and _all_untorn(pages)
+    )
+
+
 def _only_torn(profiles: Mapping[str, CutCounts]) -> bool:
     """Whether cuts that tear pages broke something, and those that tear nothing, of which there were some, were all good."""
-    torn, other = (
-        CutCounts.together(profiles[kind.value] for kind in kinds if kind.value in profiles)
-        for kinds in (_TEARS_PAGES, _TEARS_NOTHING)
-    )
+    torn, other = (_together(profiles, kinds) for kinds in (_TEARS_PAGES, _TEARS_NOTHING))
     return torn.broken > 0 and other.cuts > 0 and other.bad == 0
+
+
+def _together(profiles: Mapping[str, CutCounts], kinds: tuple[Profile, ...]) -> CutCounts:
+    return CutCounts.together(profiles[kind.value] for kind in kinds if kind.value in profiles)
 
 
 def _all_untorn(pages: PageFacts | None) -> bool:

@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from bedplate.analysis.overview import CellFacts, Overview
 
 COUNTS = PageCounts(atomic=9729, plain=0, extensions=1086, split_calls=0, no_pages=0, buffered=40)
+COUNTED = replace(COUNTS, atomic=0, plain=9729)
 ALIGNED = PageLayout(files=4, pages=10512, extents=300, unaligned=0, divided=0, unmapped=0)
 PAGES = PageFacts(8192, 4096, 2**20, 0, "taken", 4, replace(ALIGNED, extents=4), ALIGNED, COUNTS)
+PLAIN = replace(PAGES, counts=COUNTED)
 # Nothing is declared of a server that cannot mend a torn page; 72 weighted cuts that tear one may show more.
 OFF = Durability("unsafe", "unknown", "declared", (because(FULL_PAGE_WRITES_OFF, "page images are off"),))
 UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
@@ -127,14 +129,14 @@ def test_a_few_cuts_are_no_ground_for_more_than_is_declared(tmp_path: Path) -> N
 
 def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
     bad = {Profile.SUBSET_4K: PointOutcome.DETECTED}
-    torn = run_of(tmp_path / "torn", level="count", points=weighted(bad))
+    torn = run_of(tmp_path / "torn", PLAIN, level="count", points=weighted(bad))
     assert "unsafe · pages tear" == torn.words_with(VOLATILE_4K)
     # Without cuts that tear nothing, nothing shows that tearing did it.
     alone = tuple(each for each in weighted(bad) if each.point.profile is Profile.SUBSET_4K)
-    of_one_kind = run_of(tmp_path / "alone", level="count", points=(*alone, *controls()))
+    of_one_kind = run_of(tmp_path / "alone", PLAIN, level="count", points=(*alone, *controls()))
     assert "unsafe" == of_one_kind.words_with(VOLATILE_4K)
     also_lost = weighted({**bad, Profile.LOST: PointOutcome.DETECTED})
-    assert "unsafe" == run_of(tmp_path / "lost", level="count", points=also_lost).words_with(VOLATILE_4K)
+    assert "unsafe" == run_of(tmp_path / "lost", PLAIN, level="count", points=also_lost).words_with(VOLATILE_4K)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_figures_of_pages_are_made(tmp_path: Path) -> None:
 def test_the_first_line_says_where_copies_of_pages_may_go_and_where_they_must_stay(tmp_path: Path) -> None:
     found = overview(power_cut_study(tmp_path / "study", recipe=replace(RECIPE, runs=(), repetitions=1)))
     torn = run_of(
-        tmp_path / "torn", level="count", points=weighted({Profile.SUBSET_4K: PointOutcome.DETECTED})
+        tmp_path / "torn", PLAIN, level="count", points=weighted({Profile.SUBSET_4K: PointOutcome.DETECTED})
     )
     unaligned = replace(PAGES, counts=None, after=replace(ALIGNED, unaligned=312))
     of_unit = {"level": "off", "points": weighted(torn_as=Profile.UNTORN_16K), "changed": {"spec": UNIT}}
@@ -318,6 +320,30 @@ def test_what_a_cell_without_copies_saves_is_said_beside_the_like_cell_that_has_
     # Another file system is no measure, and neither is a cell that does without copies too.
     assert saving(speeds(elsewhere={**kept, "filesystem.type": "ext4"}, gone=gone), ["gone"]) is None
     assert saving(found, []) is None
+
+
+@pytest.mark.parametrize(
+    ("pages", "bad", "is_said"),
+    [
+        # Each page was written whole: what a cut broke is no torn page.
+        (PAGES, {Profile.SUBSET_4K: PointOutcome.SILENT}, True),
+        # Something is bad where nothing is torn.
+        (PLAIN, {Profile.SUBSET_4K: PointOutcome.DETECTED, Profile.LOST: PointOutcome.DETECTED}, True),
+        (PLAIN, {Profile.SUBSET_4K: PointOutcome.DETECTED}, False),
+    ],
+)
+def test_what_no_torn_page_explains_is_not_called_torn(
+    pages: PageFacts, bad: dict[Profile, PointOutcome], is_said: bool, tmp_path: Path
+) -> None:
+    run = run_of(tmp_path, pages, level="count", points=weighted(bad))
+    (told,) = without_copies(
+        cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(run,), declared=OFF)}))
+    )
+    assert ((run,), ()) == ((told.broken, told.torn) if is_said else (told.torn, told.broken))
+    words = [text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Not"]
+    beginning = "cuts are bad that no torn page explains" if is_said else "pages tear"
+    assert [f"without page images {beginning}: xfs"] == [text.partition(" (bad: ")[0] for text in words]
+    assert ("unsafe" if is_said else "unsafe · pages tear") == run.words_with(VOLATILE_4K)
 
 
 def test_pages_that_found_no_room_are_a_finding_with_its_way_out(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from bedplate.analysis.headline.copies_saved import saving, saving_words
 from bedplate.analysis.power_cut_view import bound_words
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import UNKNOWN
-from bedplate.model.page_ground import PAGES_TEAR
+from bedplate.model.page_ground import PAGES_TEAR, is_broken_otherwise
 from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.power_cut_verdict import CUTS_FOR_MORE
@@ -38,8 +38,8 @@ _SHOWN = 4
 class WithoutCopies:
     """The recordings of a study that were made without one kind of copies (`page images`), as their cuts came out.
 
-    `whole` are those that may do without, by why their pages are whole; `torn` are unsafe; of the others `unknown` says what is missing.
-    Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC). `saving` is what one of
+    `whole` are those that may do without, by why their pages are whole; `torn` are unsafe, and so are those that something else than a
+    torn page broke (`broken`); of the others `unknown` says what is missing. Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC). `saving` is what one of
     the first saves.
     """
 
@@ -49,6 +49,7 @@ class WithoutCopies:
     unknown: Mapping[str, tuple[CutRun, ...]]
     no_room: tuple[CutRun, ...] = ()
     saving: Saving | None = None
+    broken: tuple[CutRun, ...] = ()
 
 
 def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
@@ -70,7 +71,7 @@ def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
 def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
     whole: dict[str, tuple[CutRun, ...]] = {}
     unknown: dict[str, tuple[CutRun, ...]] = {}
-    torn = []
+    torn, broken = [], []
     no_room = tuple(run for run in runs if _pages_without_room(run))
     for run in runs:
         ground = run.ground(VOLATILE_4K)
@@ -79,8 +80,9 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
         if ground is not None and ground.words == PAGES_TEAR:
             torn.append(run)
         elif _volatile(run).broken:
-            # Something else than a torn page broke it: that is said of the cell.
-            continue
+            # Where cuts that tear nothing are too few, nobody knows what broke it: that is said of the cell alone.
+            if is_broken_otherwise(run.verdict.profiles, run.verdict.pages):
+                broken.append(run)
         elif ground is None and (in_order := run.verdict.cuts(PROTECTED).drawn).broken:
             words = f"{in_order.broken} of {in_order.cuts} cuts in order bad, which no whole page mends"
             unknown[words] = (*unknown.get(words, ()), run)
@@ -92,7 +94,7 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             unknown[ground.words] = (*unknown.get(ground.words, ()), run)
         else:
             whole[ground.words] = (*whole.get(ground.words, ()), run)
-    return WithoutCopies(copies, whole, tuple(torn), unknown, no_room)
+    return WithoutCopies(copies, whole, tuple(torn), unknown, no_room, broken=tuple(broken))
 
 
 def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tuple[str, str, str, int]]:
@@ -106,6 +108,9 @@ def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tupl
         yield "Saves", saving_words(told.saving, told.copies, names), without, 1
     if told.torn:
         yield "Not", f"{without} pages tear: {_listed(told.torn, names, with_unit=True)}.", without, 1
+    if told.broken:
+        named = _listed(told.broken, names, with_unit=True)
+        yield "Not", f"{without} cuts are bad that no torn page explains: {named}.", without, 1
     for run in told.no_room:
         refused, asked = _pages_without_room(run), _pages_asked(run)
         words = (
