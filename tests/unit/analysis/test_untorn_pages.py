@@ -136,7 +136,9 @@ def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
     of_one_kind = run_of(tmp_path / "alone", PLAIN, level="count", points=(*alone, *controls()))
     assert "unsafe" == of_one_kind.words_with(VOLATILE_4K)
     also_lost = weighted({**bad, Profile.LOST: PointOutcome.DETECTED})
-    assert "unsafe" == run_of(tmp_path / "lost", PLAIN, level="count", points=also_lost).words_with(VOLATILE_4K)
+    assert "unsafe" == run_of(tmp_path / "lost", PLAIN, level="count", points=also_lost).words_with(
+        VOLATILE_4K
+    )
 
 
 @pytest.mark.parametrize(
