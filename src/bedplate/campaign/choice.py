@@ -225,9 +225,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def runs_here(levels: KernelLevels) -> bool:
-    """Whether this machine runs the kernel; one of the user's own is known by the release in its folder."""
+    """Whether this machine runs the kernel; one of the user's own is known by the release in its folder, or by that of its build."""
     running = os.uname().release
-    if not levels.is_path:
+    if not levels.is_path and not levels.is_built:
         return levels.takes(running)
     from bedplate.executors.qemu.kernels import find_kernel  # noqa: PLC0415
 

@@ -63,7 +63,7 @@ def _prepare_kernels(
 ) -> tuple[GuestKernel, ...]:
     from bedplate.executors.qemu.preparation import prepare_kernels, prepare_zfs  # noqa: PLC0415
 
-    fetched = prepare_kernels(asked, display)
+    fetched = prepare_kernels(asked, display).kernels
     if zfs:
         prepare_zfs(fetched, display)
     return fetched

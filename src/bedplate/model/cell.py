@@ -18,6 +18,7 @@ from bedplate import registry
 from bedplate.model.codec import to_json
 from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
+from bedplate.model.source_commit import is_commit_level
 from bedplate.units import format_size
 
 # The table of defaults that identities are made under. A new factor gets a None default and
@@ -70,12 +71,12 @@ class DeviceLevels:
 class KernelLevels:
     """Layer `kernel`: None is the running kernel, or the one that the executor takes by itself.
 
-    Else a version (`6.12` is any release of it, `6.12.95+deb12-amd64` just that one), or the path of a
-    kernel of the user's own.
+    Else a version (`6.12` is any release of it, `6.12.95+deb12-amd64` just that one), the path of a
+    kernel of the user's own, or a commit of a tree, which is built.
     """
 
     release: str | None = None
-    """version, release or path; null is the running kernel, or the executor's own"""
+    """version, release, path, or commit by its first digits and its subject; null is the running kernel, or the executor's own"""
 
     def takes(self, release: str) -> bool:
         """Whether a kernel that calls itself so is the one asked for; a path is not known by its name."""
@@ -89,6 +90,11 @@ class KernelLevels:
     def is_path(self) -> bool:
         """True for a kernel of the user's own, named by its path."""
         return self.release is not None and self.release.startswith("/")
+
+    @property
+    def is_built(self) -> bool:
+        """True for a kernel that is built from a commit."""
+        return self.release is not None and is_commit_level(self.release)
 
 
 @dataclass(frozen=True)

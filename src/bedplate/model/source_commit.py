@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ UNTRACKED = "untracked"
 # Enough to tell the commits of any one history apart; Linux needs 12 today.
 _DIGITS = 12
 _SUBJECT_CHARACTERS = 60
+_COMMIT_LEVEL = re.compile(r"[0-9a-f]{12}(?:\+[0-9a-f]{8})?(?: .*)?", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,38 @@ class SourceTree:
 
 
 @dataclass(frozen=True)
+class KernelSource:
+    """A kernel that is built from a commit. `fragment` is the text of what is put on top of the shipped configuration, `name` its file's."""
+
+    tree: SourceTree
+    name: str | None = None
+    fragment: str | None = None
+
+    @property
+    def level(self) -> str:
+        """What it is called in cells: the commit, and the fragment behind it where there is one."""
+        if self.fragment is None:
+            return self.tree.level
+        return f"{self.tree.level} ({patch_level(self.name or '', self.fragment)})"
+
+    @property
+    def digits(self) -> str:
+        """What tells the commit from all others, with changes beside it."""
+        return commit_digits(self.tree.level)
+
+
+@dataclass(frozen=True)
 class PlanSources:
-    """Trees and patches that a plan names, each by its level: `trees` where they lie, `patches` their texts."""
+    """Trees and patches that a plan names, each by its level: `trees` where they lie, `patches` their texts, `kernels` what is built as one."""
 
     trees: Mapping[str, SourceTree] = field(default_factory=dict)
     patches: Mapping[str, str] = field(default_factory=dict)
+    kernels: Mapping[str, KernelSource] = field(default_factory=dict)
+
+
+def is_commit_level(text: str) -> bool:
+    """Whether a level is a commit's, and no release or path."""
+    return _COMMIT_LEVEL.fullmatch(text) is not None
 
 
 def patch_level(name: str, text: str) -> str:

@@ -36,7 +36,6 @@ from bedplate.plan.fields import (
     Journal,
     JournalDevice,
     JournalSize,
-    Kernel,
     ListFactor,
     Memory,
     MkfsOptions,
@@ -51,6 +50,7 @@ from bedplate.plan.fields import (
 )
 from bedplate.plan.slurm_table import SlurmTable
 from bedplate.plan.table import PlanTable, at_least_one
+from bedplate.plan.trees.kernels import Kernels
 from bedplate.plan.words import joined, refused_mkfs_options
 from bedplate.plan.workload_tables import AnyWorkload, default_workloads, workload_tables
 
@@ -89,9 +89,11 @@ class MachineTable(PlanTable):
     memory: Factor[Memory] = Field(default=(), description='limit of the memory, such as "2 GB"')
     """device | 256 MB or more, less than the machine has: a cgroup limits the server and its page cache; a guest is that large | no
     limit | `"2 GB"`"""
-    kernel: Factor[Kernel] = Field(default=(), description='version of the kernel, such as "6.12", or a path')
-    """kernel | a version, a release, or the absolute path of a kernel of your own | the running one; for guests the executor's own
-    | `{ vary = ["6.1", "6.12"] }`"""
+    kernel: Kernels = Field(
+        default=(), description='version of the kernel, such as "6.12", a path, or a tree and its commit'
+    )
+    """kernel | a version, a release, the path of a kernel of your own, or a tree: `{ tree = "~/src/linux", commit = { vary = ["v7.0", "v7.1"] },
+    config = "guest" }` ([how-to/kernel.md](how-to/kernel.md)) | the running one; for guests the executor's own | `{ vary = ["6.1", "6.12"] }`"""
 
 
 class JournalDeviceTable(PlanTable):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
-from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
+from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS
 from bedplate.model.kept_dataset import DATASETS
 from bedplate.plan import values, words
 from bedplate.plan.chosen_cells import Departures, departures
@@ -16,7 +16,7 @@ from bedplate.plan.words import shown
 from bedplate.units import GIB, TIB
 
 
-def _levels(value: Any) -> tuple[Any, ...]:
+def levels_of(value: Any) -> tuple[Any, ...]:
     """A bare value is one level; `{ vary = [...] }` is several."""
     if isinstance(value, list):
         raise ValueError(f"one key has one level; several are written {{ vary = {shown(value)} }}")
@@ -34,7 +34,8 @@ def _levels_of_lists(value: Any) -> tuple[Any, ...]:
     return tuple(value["vary"])
 
 
-def _distinct(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+def distinct_levels(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The levels; ValueError where one is there twice."""
     seen: set[Any] = set()
     twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
     if twice:
@@ -44,21 +45,21 @@ def _distinct(levels: tuple[Any, ...]) -> tuple[Any, ...]:
 
 Level = TypeVar("Level")
 # Always the tuple of levels, one for a bare value; the empty tuple of a default is "not asked for".
-Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(_levels), AfterValidator(_distinct)]
+Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(levels_of), AfterValidator(distinct_levels)]
 ListFactor: TypeAlias = Annotated[
-    tuple[Level, ...], BeforeValidator(_levels_of_lists), AfterValidator(_distinct)
+    tuple[Level, ...], BeforeValidator(_levels_of_lists), AfterValidator(distinct_levels)
 ]
 
 
 def one_or_varied(value: Any) -> tuple[Any, ...]:
     """The levels of a key within a table that is read as a whole; ValueError where one is there twice."""
-    return _distinct(_levels(value))
+    return distinct_levels(levels_of(value))
 
 
 def varies(metadata: Sequence[Any]) -> bool:
     """Whether what pydantic knows of a field makes it a factor."""
     before = (each.func for each in metadata if isinstance(each, BeforeValidator))
-    return any(func in (_levels, _levels_of_lists) for func in before)
+    return any(func in (levels_of, _levels_of_lists) for func in before)
 
 
 def within(check: Any, *bounds: Any) -> PlainValidator:
@@ -93,7 +94,6 @@ Aged: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *AGE_PROFILES))]
 Journal: TypeAlias = Annotated[str, within(values.one_of, ("internal", "external", "none"))]
 JournalDevice: TypeAlias = Annotated[str, within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]
 JournalSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_JOURNAL_BYTES, 64 * GIB)]
-Kernel: TypeAlias = Annotated[str, PlainValidator(values.kernel)]
 VisitsPerBoot: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 RunName: TypeAlias = Annotated[str, PlainValidator(values.run_name)]
 Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]

@@ -23,7 +23,7 @@ from bedplate.model.filesystem import unsafe_options
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels
 from bedplate.model.plan import DEFAULTS_VERSION, Canary, EngineSetup, GuestPlan, Plan
-from bedplate.model.source_commit import PlanSources, SourceTree
+from bedplate.model.source_commit import KernelSource, PlanSources, SourceTree
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.chosen_cells import chosen
 from bedplate.plan.document import WHOLE, Document, FilesystemTable
@@ -76,7 +76,14 @@ def load_plan(
         archives: dict[str, str] = {}
         trees: dict[str, SourceTree] = {}
         patches: dict[str, str] = {}
-        context = {"files": files, "archives": archives, "trees": trees, "patches": patches}
+        kernels: dict[str, KernelSource] = {}
+        context = {
+            "files": files,
+            "archives": archives,
+            "trees": trees,
+            "patches": patches,
+            "kernels": kernels,
+        }
         document = _document(
             parse_toml(text), {**context, "directory": directory, "revisions": revisions, "kept": kept}
         )
@@ -86,7 +93,7 @@ def load_plan(
         return replace(
             plan,
             archives=archives,
-            sources=PlanSources(trees, patches),
+            sources=PlanSources(trees, patches, kernels),
             warnings=(*plan.warnings, *unknown),
         )
     except PlanError as error:

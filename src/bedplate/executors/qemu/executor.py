@@ -49,7 +49,7 @@ class QemuExecutor(Executor):
         """The kernels that the plan asks for: what they lack decides which cells can run."""
         from bedplate.executors.qemu.preparation import prepare_kernels  # noqa: PLC0415
 
-        prepare_kernels(self.kernels(plan), listener)
+        prepare_kernels(self.kernels(plan), listener, plan.sources.kernels)
 
     def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
         """Kernels, and tools of file systems that the machine lacks."""
@@ -82,11 +82,15 @@ class QemuExecutor(Executor):
         from bedplate.executors.qemu.runner import GuestRunner  # noqa: PLC0415
 
         cells = tuple(planned.cell for planned in start.expansion.planned)
+        prepared = prepare_guests(cells, start.listener)
+        for level, reasons in prepared.failed.items():
+            of_kernel = {cell.id for cell in cells if cell.kernel.release == level}
+            start = start.without(of_kernel, f"kernel {level}", reasons)
         return start.one_by_one(
             GuestRunner(
                 place=start.store.scratch_directory,
                 memory_bytes=guest_memory_bytes(start.plan),
-                trees=prepare_guests(cells, start.listener),
+                trees=prepared.trees,
                 journal=_journal_of_all(start, cells),
             )
         )

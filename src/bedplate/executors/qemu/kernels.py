@@ -25,19 +25,22 @@ from bedplate.executors.qemu.kernel_packages import default_series, fetch_kernel
 from bedplate.executors.qemu.kernel_parts import modules_of
 from bedplate.executors.qemu.kernel_release import accepts, check_asked, is_path, release_key
 from bedplate.executors.qemu.kernel_store import arrange, kernels_directory, read_kernel, write_record
+from bedplate.executors.qemu.own_kernel.build import ensure_built, find_built
 from bedplate.executors.qemu.self_built import read_self_built
 from bedplate.host.apt.archives import parse_os_release
 from bedplate.host.apt.private_root import read_apt_system
+from bedplate.host.command import Commands
 from bedplate.host.facts import build_options
 from bedplate.host.file_lock import file_lock
 from bedplate.host.requirement import read_os_release
 from bedplate.host.whole_folder import put_in_place
+from bedplate.model.source_commit import is_commit_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bedplate.host.command import Commands
     from bedplate.model.machine import Machine
+    from bedplate.model.source_commit import KernelSource
 
 __all__ = ["GuestKernel", "ensure_kernel", "find_kernel", "guest_machine", "known_kernels"]
 
@@ -48,9 +51,11 @@ def find_kernel(asked: str | None, *, cache_directory: Path) -> GuestKernel | No
     """The kernel that `ensure_kernel` would answer with at once; fetches and changes nothing.
 
     `asked` is None (the distribution's series with most file systems), the beginning of a release
-    ("6.12"), an exact release, or the path of a self-built kernel. PlanError for a path that holds no
+    ("6.12"), an exact release, the path of a self-built kernel, or a commit's level. PlanError for a path that holds no
     kernel, and for what is neither.
     """
+    if asked is not None and is_commit_level(asked):
+        return find_built(asked, cache_directory=cache_directory, commands=Commands())
     if asked is not None and is_path(asked):
         return read_self_built(asked, zstd=find_zstd(cache_directory))
     wanted = _series(asked)
@@ -60,14 +65,28 @@ def find_kernel(asked: str | None, *, cache_directory: Path) -> GuestKernel | No
 
 
 def ensure_kernel(
-    asked: str | None, *, cache_directory: Path, commands: Commands, progress: Callable[[str], None]
+    asked: str | None,
+    *,
+    cache_directory: Path,
+    commands: Commands,
+    progress: Callable[[str], None],
+    source: KernelSource | None = None,
 ) -> GuestKernel:
-    """The kernel asked for, fetched from the distribution now if the cache lacks it.
+    """The kernel asked for, fetched from the distribution now if the cache lacks it; of a commit built, out of `source`.
 
     What its guests start with is there afterwards as well (a static busybox). RequirementMissing says
-    what every suite had instead.
+    what every suite had instead. `ensure_built` says what a build raises.
     """
     ensure_busybox(cache_directory, commands=commands, progress=progress)
+    if source is not None:
+        return ensure_built(
+            source,
+            cache_directory=cache_directory,
+            commands=commands,
+            progress=lambda step: progress(
+                step.step if not step.done else f"{step.step}, {step.done} objects"
+            ),
+        )
     directory = kernels_directory(cache_directory)
     with file_lock(directory / ".lock", on_wait=lambda: progress("waits for another start of bedplate")):
         kept = find_kernel(asked, cache_directory=cache_directory)
