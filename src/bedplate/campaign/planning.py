@@ -291,9 +291,9 @@ def planned_study(path: Path, *, executor: str | None = None) -> PlannedStudy:
     return work_out(read_plan(path, executor=executor))
 
 
-def planned_text(text: str, *, source: str) -> PlannedStudy:
-    """The same of a text that is not written yet, and names no files; `source` stands for its path in errors."""
-    return work_out(_read(text, source=source, directory=Path.cwd(), defaults=DEFAULTS_VERSION))
+def planned_text(text: str, *, source: str, directory: Path | None = None) -> PlannedStudy:
+    """The same of a text that is not written yet; `source` stands for its path in errors, its own files are in `directory`."""
+    return work_out(_read(text, source=source, directory=directory or Path.cwd(), defaults=DEFAULTS_VERSION))
 
 
 def own_plans() -> Path:

@@ -7,12 +7,13 @@ import re
 import tomllib
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate import registry
 from bedplate.campaign.paired.toml_written import toml_text
-from bedplate.campaign.planning import planned_text, read_plan
+from bedplate.campaign.planning import plan_path, planned_text, read_plan
 from bedplate.errors import PlanError
 from bedplate.near_names import did_you_mean
 from bedplate.plan.platforms import QEMU
@@ -196,8 +197,9 @@ def paired_plan(
     _put(both, change.key, {"vary": list(change.values)})
     text = _BEGIN + toml_text(both)
     source = f"the plan of {change.names[1]} beside {change.names[0]}"
-    found_both = planned_text(text, source=source)
-    pairs = _pairs(found_both, [planned_text(each, source=source) for each in sides])
+    directory = None if plan is None else plan_path(plan).absolute().parent
+    found_both = planned_text(text, source=source, directory=directory)
+    pairs = _pairs(found_both, [planned_text(each, source=source, directory=directory) for each in sides])
     return PairedPlan(_name(("ab", *change.names)), text, found_both, pairs, change.names)
 
 
@@ -223,13 +225,18 @@ def _settled(side: PlannedStudy, cell: Cell) -> Cell:
 
 
 def _read(plan: Path) -> dict[str, Any]:
-    read = read_plan(plan)
-    data = tomllib.loads(read.text)
+    data = tomllib.loads(_text_of(plan.absolute() if plan.exists() else plan))
     if data.get("journal_device", {}).get("device") or data.get("scratch_device", {}).get("device"):
         raise PlanError(
             f"{plan} erases a device; `bedplate ab` runs on an image file. Take [scratch_device] device out of a copy of the plan"
         )
     return data
+
+
+@lru_cache
+def _text_of(plan: Path) -> str:
+    """Read once: after its first start a bisection may no longer see the mount that the plan is on."""
+    return read_plan(plan).text
 
 
 def _own_plan(types: Sequence[str], *, in_guest: bool) -> dict[str, Any]:
@@ -326,6 +333,8 @@ def _listed(value: object) -> list[Any]:
 def _words(value: object) -> str:
     if isinstance(value, list):
         return "+".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return "+".join(f"{key}={_words(each)}" for key, each in value.items()) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -84,10 +84,14 @@ def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
 
 
 def write_plan(plan: PairedPlan, place: Path) -> None:
-    """Keep the plan in its place."""
+    """Keep the plan in its place, with its own files (scripts, configurations) beside it."""
     made = first_made(place)
     try:
         make_for_caller(place)
+        for name, text in plan.found.plan.files.items():
+            target = place / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
         (place / PLAN_FILE).write_text(plan.text, encoding="utf-8")
     finally:
         give_to_caller(made)

@@ -117,3 +117,13 @@ def test_every_ready_plan_is_the_same_when_it_is_written_anew(plan: Path) -> Non
 def test_what_a_terminal_would_obey_is_in_no_plan(name: str) -> None:
     with pytest.raises(PlanError, match="not printable"):
         paired_plan(kernels_beside("6.1", name), types=("ext4",), repetitions=4)
+
+
+def test_a_plans_own_files_are_read_where_the_plan_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = paired_plan(
+        varied_key("full_page_writes=on,off"), plan=own_plans() / "known-effect.toml", repetitions=4
+    )
+    assert ["scripts/one-block.sql"] == list(plan.found.plan.files)
