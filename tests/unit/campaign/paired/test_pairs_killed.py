@@ -1,0 +1,66 @@
+"""A study of pairs whose process is killed by SIGKILL again and again comes to the same visits and the same answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.studies.paired_lab import paired_lab, slower
+from tests.support.studies.planted_executor import PlantedExecutor
+from tests.support.tools.patience import AT_MOST_S
+
+from bedplate.analysis.paired.looked import looked_at
+from bedplate.study.stored import read_study
+
+if TYPE_CHECKING:
+    import pytest
+
+SOURCES = Path(__file__).resolve().parents[4]
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.support.studies.paired_process", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=SOURCES,
+        env={"PYTHONPATH": f"{SOURCES / 'src'}:{SOURCES}", "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"},
+    )
+
+
+def judged(study: Path) -> object:
+    """What the lines say; how long visits took is no part of it."""
+    return [
+        (one.comparison.verdict, one.comparison.low, one.comparison.high) for one in looked_at(study).lines
+    ]
+
+
+def test_killed_after_any_line_it_comes_to_the_same_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    # Lines of a start: two for each visit of the first blocks, then where it is, and the next block's.
+    for lines in (1, 4, 11, 3, 6):
+        process = started(killed)
+        assert process.stdout is not None
+        said = [line for _, line in zip(range(lines), process.stdout, strict=False)]
+        process.kill()
+        process.communicate()
+        assert said, "it ended before it said anything"
+    process = started(killed)
+    told, _ = process.communicate(timeout=AT_MOST_S)
+    assert 0 == process.returncode, told
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    lab = paired_lab(whole, monkeypatch)
+    lab.play(PlantedExecutor(slower(0.05), noise=0.04))
+    first, second = read_study(killed / "pairs"), read_study(lab.study)
+    assert first.schedule.visits == second.schedule.visits
+    assert first.paired == second.paired
+    assert not first.set_aside
+    assert [v.record.key for v in first.visits] == [v.record.key for v in second.visits]
+    assert judged(killed / "pairs") == judged(lab.study)
