@@ -18,7 +18,7 @@ from bedplate.campaign.paired.blocks import measure_pairs
 from bedplate.cli.changes.measuring import write_plan
 from bedplate.cli.questioning import PLAN_FILE, STUDY
 from bedplate.cli.running import consent
-from bedplate.errors import CommandFailed, StudyError, VerifyFailed
+from bedplate.errors import BedplateError, StudyError
 from bedplate.statistics.comparison import MARGIN
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _WORDS = {Truth.HOLDS: BAD, Truth.FAILS: GOOD}
 _REASON_CHARACTERS = 300
 _DIGITS = 12
+# What a source that cannot be built raises: a step of its build failed, its programs are not what was asked for.
+_UNBUILT = frozenset({"command-failed", "not-as-asked", "build-failed"})
 _BOTH_ENDS = "both-ends"
 
 
@@ -84,7 +86,9 @@ class PairedJudge:
         study = f"{folder}/{STUDY}"
         try:
             found, visits = self._measured(candidate, folder)
-        except (CommandFailed, VerifyFailed) as error:
+        except BedplateError as error:
+            if error.code not in _UNBUILT:
+                raise
             words = f"cannot be built: {short_name(error.reasons[0], _REASON_CHARACTERS)}"
             return JudgedCommit(candidate.hash, candidate.subject, SKIP, BY_FAILURE, words, "")
         known, basis = found.condition or Truth.CANNOT_TELL, self._basis()
