@@ -9,6 +9,9 @@ from tests.support.studies.paired_lab import PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
 
 from bedplate.analysis.comparison.condition import Truth
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.overview import overview
 from bedplate.analysis.paired.sentences import answer_lines
 from bedplate.campaign.running import run
 from bedplate.errors import StudyError
@@ -38,6 +41,13 @@ def test_a_large_difference_ends_it_at_the_first_look(lab: PairedLab) -> None:
     assert line.comparison.low < 0.8 < (line.comparison.high or 0)
     assert answer_lines(found)[0].startswith("Slower: scheduler=mq-deadline beside scheduler=none.")
     assert len(answer_lines(found)) <= 8
+
+
+def test_what_is_mailed_of_it_is_the_answer_of_the_pairs(lab: PairedLab) -> None:
+    lab.play(PlantedExecutor(slower(0.2)))
+    text = mail_text(headline(overview(lab.study)))
+    assert "Change  Slower: scheduler=mq-deadline beside scheduler=none." in text
+    assert "Take" not in text
 
 
 def test_what_is_alike_is_called_the_same_within_the_margin(lab: PairedLab) -> None:
