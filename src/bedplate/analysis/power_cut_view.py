@@ -125,7 +125,12 @@ class CutRun:
         unit = self.spec.levels.integer(DEVICE_UNIT)
         tearing = self.verdict.cuts(cache).tearing
         return page_ground(
-            self._shown(cache), self.verdict.profiles, self.verdict.pages, unit, tearing=tearing
+            self._shown(cache),
+            self.verdict.profiles,
+            self.verdict.pages,
+            unit,
+            tearing=tearing,
+            copies=self.unmended,
         )
 
     def words_with(self, cache: str) -> str:

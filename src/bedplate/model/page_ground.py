@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.power_cut import Profile
 from bedplate.model.power_cut_verdict import CUTS_FOR_MORE, CutCounts
+from bedplate.model.reason import PAGES_PASSED_OVER
 from bedplate.units import KIB
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 BY_FILE_SYSTEM = "untorn by file system"
 PAGES_TEAR = "pages tear"
+PASSED_OVER = "a checkpoint may pass over a page that no sync covers"
 # What tears a page and leaves a block of metadata whole, and what tears nothing. Sectors of 512 bytes tear metadata too.
 _TEARS_PAGES = (Profile.SUBSET_4K, Profile.UNTORN_8K, Profile.UNTORN_16K)
 _TEARS_NOTHING = (Profile.LOST, Profile.WHOLE, Profile.ORDERED)
@@ -42,12 +44,17 @@ def page_ground(
     unit_bytes: int | None,
     *,
     tearing: int,
+    copies: str,
 ) -> PageGround | None:
     """The ground of a class that cuts show of an engine without copies of its pages; None where nothing is known of it.
 
     `profiles` are the drawn cuts by profile; `unit_bytes` is what the cut device was said to write whole; `tearing` are the
-    cuts that could have torn a page. Fewer than `CUTS_FOR_MORE` of them are no ground.
+    cuts that could have torn a page. Fewer than `CUTS_FOR_MORE` of them are no ground. `copies` are those that are left out, by the
+    code of the reason.
     """
+    is_broken = any(each.broken for each in profiles.values())
+    if copies in PAGES_PASSED_OVER and shown in CLASSES and not is_broken:
+        return PageGround(UNSAFE, PASSED_OVER)
     if shown == UNSAFE:
         return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) and not _all_untorn(pages) else None
     if shown not in (DURABLE, BOUNDED_LOSS):

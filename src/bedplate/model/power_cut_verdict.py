@@ -17,7 +17,7 @@ from bedplate.model.durability import (
 )
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import IN_FLIGHT, SMALL_WINDOW_WRITES
-from bedplate.model.reason import Reason, because, pages_unmended
+from bedplate.model.reason import PAGES_PASSED_OVER, Reason, because, pages_unmended
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
@@ -284,8 +284,12 @@ def _measured_with(
     if declared is None:
         return found.shown, reasons
     # The manuals promise nothing then where a page can be torn, and most cuts tear none.
-    can_tear = pages_unmended(r for r in declared.reasons if r not in declared.by_runs) is not None
+    copies = pages_unmended(r for r in declared.reasons if r not in declared.by_runs)
+    can_tear = copies is not None
     telling = found.tearing if can_tear else found.drawn.cuts - found.idle
+    if copies in PAGES_PASSED_OVER and CLASSES.index(found.shown) < CLASSES.index(said):
+        words = f"{words}: {said} as declared, as a checkpoint may pass over a page that no sync covers, which few cuts meet"
+        return said, [*reasons, because("pages-passed-over", words, cache=cache, stands=said)]
     stands, why = _standing(found.shown, said, telling, verdict.loss, can_tear=can_tear)
     if why is not None:
         reasons.append(replace(why.about(words), values=why.values.updated(cache=cache)))

@@ -23,6 +23,9 @@ FULL_PAGE_WRITES_OFF = "full-page-writes-off"
 INNODB_DOUBLEWRITE_OFF = "innodb-doublewrite-off"
 # The engine keeps no copies of its pages, so one that a cut tore stays torn.
 PAGES_UNMENDED = (FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF)
+# Without them a page may be lost in another way than by a tear, which few cuts meet: a checkpoint passes over one that no sync
+# covers (docs/durability/engines.md). So no number of good cuts promises more than is declared.
+PAGES_PASSED_OVER = (INNODB_DOUBLEWRITE_OFF,)
 SCRATCH_DEVICE_FULL = "scratch-device-full"
 FILE_SYSTEM_SILENT = "file-system-silent"
 

@@ -35,7 +35,13 @@ from bedplate.model.figure import Scale
 from bedplate.model.levels import Levels
 from bedplate.model.page_writes import PageCounts, PageFacts, PageLayout
 from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile
-from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF, because, sentences
+from bedplate.model.reason import (
+    FULL_PAGE_WRITES_OFF,
+    INNODB_DOUBLEWRITE_OFF,
+    because,
+    is_given,
+    sentences,
+)
 from bedplate.model.visit import Durability, VisitKey
 from bedplate.statistics.summary import Observation, Summary, summarise
 
@@ -263,19 +269,27 @@ def test_too_few_cuts_leave_open_whether_copies_may_go(tmp_path: Path) -> None:
     )
 
 
-def test_innodb_without_double_writing_is_judged_as_postgresql_without_page_images(tmp_path: Path) -> None:
+def test_no_number_of_good_cuts_lets_innodb_do_without_double_writing(tmp_path: Path) -> None:
     declared = Durability("unsafe", "unknown", "declared", (because(INNODB_DOUBLEWRITE_OFF, "written once"),))
-    run = replace(run_of(tmp_path), declared=declared)
-    assert "durable · untorn by file system" == run.words_with(VOLATILE_4K)
-    facts = SimpleNamespace(cuts=(run,), declared=declared)
+    run = replace(run_of(tmp_path / "on", changed={"durability": declared}), declared=declared)
+    assert run.measured is not None
+    assert ("unsafe", "unknown") == (run.measured.volatile_cache, run.measured.protected_cache)
+    assert is_given("pages-passed-over", run.measured.reasons)
+    assert "unsafe · a checkpoint may pass over a page that no sync covers" == run.words_with(VOLATILE_4K)
+    # A device that writes pages whole mends no such page either.
+    unit = replace(PAGES, counts=None)
+    points = weighted(torn_as=Profile.UNTORN_16K)
+    of_unit = replace(
+        run_of(tmp_path / "unit", unit, level="off", points=points, changed={"spec": UNIT}), declared=declared
+    )
+    assert "unsafe" == of_unit.class_with(VOLATILE_4K)
+    facts = SimpleNamespace(cuts=(run, of_unit), declared=declared)
     (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
-    ((head, text, _, _),) = copies_words(told, {"cell": "xfs"})
-    assert (
-        "Safe",
-        "double writing may go where pages are untorn by file system: xfs (bad: 0 of 160, < 2.3 %).",
-    ) == (
-        head,
-        text,
+    first, (head, text, _, _) = copies_words(told, {"cell": "xfs"})
+    assert "double writing may go nowhere here" in first[1]
+    assert "Open" == head
+    assert text.startswith(
+        "without double writing a checkpoint may pass over a page that no sync covers: xfs"
     )
 
 

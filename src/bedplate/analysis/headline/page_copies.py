@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.headline.copies_saved import saving, saving_words
 from bedplate.analysis.power_cut_view import bound_words
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
-from bedplate.model.durability import UNKNOWN
+from bedplate.model.durability import UNKNOWN, UNSAFE
 from bedplate.model.page_ground import PAGES_TEAR, is_broken_otherwise
 from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import DEVICE_UNIT
@@ -90,7 +90,7 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             tearing = run.verdict.cuts(VOLATILE_4K).tearing
             words = f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page"
             unknown[words] = (*unknown.get(words, ()), run)
-        elif ground.stands == UNKNOWN:
+        elif ground.stands in (UNKNOWN, UNSAFE):
             unknown[ground.words] = (*unknown.get(ground.words, ()), run)
         else:
             whole[ground.words] = (*whole.get(ground.words, ()), run)
