@@ -30,6 +30,9 @@
  * With --late-us a write is held until a moment that chance chooses, and logged when it is answered: several are under way
  * at once and come to their end in any order, as in a device with a queue.
  *
+ * Without --log-limit-bytes nothing is logged. With laws of service the disks are a device with latency then: queue.c has
+ * what is served when, service.c how long it takes.
+ *
  * Log, little-endian, in sectors of 512 bytes; the format of the kernel's drivers/md/dm-log-writes.c:
  *     superblock  u64 0x6a736677736872, u64 version (1), u64 entries, u32 512; the entries are filled in at the end
  *     entry       u64 sector, u64 sectors, u64 flags (1 flush, 4 discard, 8 mark), u64 length of a mark's text;
@@ -42,7 +45,9 @@
  *
  * Standard output: a line `{"ready": true}` once it is mounted, and at the end the document, one line of JSON:
  *     entries, log_bytes, marks, sealed, fault_hits (requests that an order hit), fault_at, fault_bytes (where the first of them
- *     was; 0 and 0 of none and of a flush), memory_locked, io_flusher (whether the kernel took mlockall(2) and PR_SET_IO_FLUSHER), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
+ *     was; 0 and 0 of none and of a flush), memory_locked, io_flusher, real_time (whether the kernel took mlockall(2), PR_SET_IO_FLUSHER and, of a device with
+ *     latency, SCHED_FIFO), served, late, late_ns, late_ns_max (requests that had a moment, those that were answered later than
+ *     it by a twentieth of what they should take, how late all were together, and the latest), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
  *     failure (null, or why nothing was logged any more: all later writes and flushes then fail with EIO)
  * It ends when it is unmounted, on SIGTERM, SIGINT or SIGHUP, and with --parent.
  * Exit status: 0 done, 1 failed, 2 the call is wrong.
@@ -50,9 +55,11 @@
 #define _GNU_SOURCE
 #include "power_cut_recorder/files.h"
 #include "power_cut_recorder/options.h"
+#include "power_cut_recorder/probe.h"
 #include "power_cut_recorder/recorder.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,11 +88,21 @@ static void never_wait_for_memory(struct recorder *recorder)
     recorder->memory_locked = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
 }
 
+/* Who answers at a moment is not to wait for others then, nor for the kernel to put wakings together. */
+static void be_punctual(struct recorder *recorder)
+{
+    struct sched_param priority = {.sched_priority = 1};
+    recorder->real_time = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+}
+
 int main(int count, char **words)
 {
     static struct recorder recorder;
     struct options options = options_parse(count, words);
     end_with(&options);
+    if (options.probed != NULL)
+        return probe(&options);
     if (!recorder_open(&recorder, &options))
         return 1;
     struct fuse_session *session = files_mount(&recorder, options.mount);
@@ -94,9 +111,11 @@ int main(int count, char **words)
         return 1;
     }
     never_wait_for_memory(&recorder);
+    if (!recorder.has_log)
+        be_punctual(&recorder);
     puts("{\"ready\": true}");
     fflush(stdout);
-    bool ended = files_serve(session, &recorder, options.late_us, options.mount);
+    bool ended = files_serve(session, &recorder, &options.service, options.mount);
     recorder_seal(&recorder);
     char text[STATUS_BYTES];
     recorder_status(&recorder, text);

@@ -1,6 +1,6 @@
 /*
  * FUSE's low-level interface, one thread: requests are logged in the order in which the kernel hands them over, or, if
- * writes are to be late (late.c), in the order in which they are answered.
+ * requests are to be late (queue.c), in the order in which they are answered.
  *
  * The disks are opened for direct I/O: pages that the kernel kept of them would hold the data another time, and a loop
  * device above would be answered before we know of a write.
@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 34
 #include "files.h"
-#include "late.h"
+#include "queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 /* The disks come first, so that the number of a file is that of its device and one more. */
 enum { DISK_FILE = FUSE_ROOT_ID + 1, JOURNAL_FILE, MARK_FILE, STATUS_FILE, SEAL_FILE, FAULT_FILE, END_OF_FILES };
@@ -175,6 +177,8 @@ static void on_read(fuse_req_t request, fuse_ino_t file, size_t size, off_t from
     size_t part = size < left ? size : left;
     if (part > sizeof read_buffer)
         part = sizeof read_buffer;
+    if (queue_take(&(struct queue_request){request, device, QUEUE_READ, NULL, part, at}))
+        return;
     int error = recorder_read(recorder_of(request), device, read_buffer, part, at);
     if (error != 0)
         fuse_reply_err(request, error);
@@ -189,14 +193,15 @@ static void on_write(fuse_req_t request, fuse_ino_t file, const char *data, size
     struct recorder *recorder = recorder_of(request);
     struct device *device = device_of(request, file);
     int error = 0;
-    if (device != NULL && late_take(request, recorder, device, data, size, (uint64_t)from))
+    if (device != NULL &&
+        queue_take(&(struct queue_request){request, device, QUEUE_WRITE, data, size, (uint64_t)from}))
         return;
     if (device != NULL)
         error = recorder_write(recorder, device, data, size, (uint64_t)from, recorder->entries);
     else if (file == MARK_FILE)
         error = recorder_mark(recorder, data, size);
     else if (file == SEAL_FILE) {
-        late_finish(recorder);
+        queue_finish();
         recorder_seal(recorder);
     } else if (file == FAULT_FILE)
         error = faults_order(&recorder->faults, data, size);
@@ -213,6 +218,8 @@ static void on_fsync(fuse_req_t request, fuse_ino_t file, int data_only, struct 
     (void)data_only;
     (void)opened;
     struct device *device = device_of(request, file);
+    if (device != NULL && queue_take(&(struct queue_request){request, device, QUEUE_FLUSH, NULL, 0, 0}))
+        return;
     fuse_reply_err(request, device == NULL ? 0 : recorder_flush(recorder_of(request), device));
 }
 
@@ -223,6 +230,10 @@ static void on_fallocate(fuse_req_t request, fuse_ino_t file, int mode, off_t fr
     struct device *device = device_of(request, file);
     uint64_t at = (uint64_t)from, bytes = (uint64_t)length;
     int kind = mode & ~FALLOC_FL_KEEP_SIZE, error = EOPNOTSUPP;
+    enum queue_work work = kind == FALLOC_FL_PUNCH_HOLE ? QUEUE_DISCARD : QUEUE_ZERO;
+    if (device != NULL && (kind == FALLOC_FL_PUNCH_HOLE || kind == FALLOC_FL_ZERO_RANGE) &&
+        queue_take(&(struct queue_request){request, device, work, NULL, bytes, at}))
+        return;
     if (device != NULL && kind == FALLOC_FL_PUNCH_HOLE)
         error = recorder_discard(recorder_of(request), device, bytes, at);
     else if (device != NULL && kind == FALLOC_FL_ZERO_RANGE)
@@ -276,39 +287,58 @@ struct fuse_session *files_mount(struct recorder *recorder, const char *target)
     return session;
 }
 
-/* As fuse_session_loop, but that it wakes for a write whose moment has come; 0 or minus an errno. */
-static int serve_late(struct fuse_session *session, struct recorder *recorder)
+/* The timer goes off at the moment of the next answer; never, where none waits. */
+static int set_timer(int timer)
+{
+    uint64_t due_ns;
+    struct itimerspec moment = {.it_value = {0, 0}};
+    if (queue_next(&due_ns))
+        moment.it_value = (struct timespec){(time_t)(due_ns / 1000000000u), (long)(due_ns % 1000000000u)};
+    return timerfd_settime(timer, TFD_TIMER_ABSTIME, &moment, NULL) == 0 ? 0 : -errno;
+}
+
+/* As fuse_session_loop, but that it wakes for an answer whose moment has come; 0 or minus an errno. */
+static int serve_queue(struct fuse_session *session)
 {
     struct fuse_buf buffer = {.mem = NULL};
-    struct pollfd requests = {.fd = fuse_session_fd(session), .events = POLLIN};
+    int requests = fuse_session_fd(session), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct pollfd both[] = {{.fd = requests, .events = POLLIN}, {.fd = timer, .events = POLLIN}};
     int status = 0;
     /* A request that poll(2) has seen may be taken back before it is read. */
-    if (fcntl(requests.fd, F_SETFL, fcntl(requests.fd, F_GETFL) | O_NONBLOCK) != 0)
+    if (timer < 0 || fcntl(requests, F_SETFL, fcntl(requests, F_GETFL) | O_NONBLOCK) != 0)
         return -errno;
     while (status == 0 && !fuse_session_exited(session)) {
-        struct timespec left;
-        int ready = ppoll(&requests, 1, late_next(&left) ? &left : NULL, NULL);
-        if (ready < 0 && errno != EINTR)
-            status = -errno;
-        late_finish_due(recorder);
-        int got = ready > 0 ? fuse_session_receive_buf(session, &buffer) : -EAGAIN;
+        queue_finish_due();
+        int got = fuse_session_receive_buf(session, &buffer);
         if (got > 0)
             fuse_session_process_buf(session, &buffer);
         else if (got == 0)
             break;
         else if (got != -EINTR && got != -EAGAIN)
             status = got;
+        else if ((status = set_timer(timer)) == 0 && poll(both, 2, -1) < 0 && errno != EINTR)
+            status = -errno;
     }
-    late_finish(recorder);
+    queue_finish();
+    close(timer);
     free(buffer.mem);
     return status;
 }
 
-bool files_serve(struct fuse_session *session, struct recorder *recorder, uint64_t late_us, const char *target)
+static bool has_laws(const struct service *service)
 {
-    late_begin(late_us);
+    for (int kind = 0; kind < SERVICE_KINDS; kind++)
+        if (service->laws[kind].shape != LAW_NONE)
+            return true;
+    return false;
+}
+
+bool files_serve(struct fuse_session *session, struct recorder *recorder, const struct service *service,
+                 const char *target)
+{
+    queue_begin(recorder, service);
     /* The number of the signal that ended it, or minus an errno. */
-    int status = late_us > 0 ? serve_late(session, recorder) : fuse_session_loop(session);
+    int status = has_laws(service) ? serve_queue(session) : fuse_session_loop(session);
     /* Not by the library's call, which would have a late signal end us without a word. */
     for (size_t at = 0; at < sizeof ENDING / sizeof *ENDING; at++)
         signal(ENDING[at], SIG_IGN);

@@ -8,7 +8,8 @@ struct fuse_session;
 /* NULL where it cannot be mounted; the library says why on standard error. */
 struct fuse_session *files_mount(struct recorder *recorder, const char *target);
 /*
- * Until it is unmounted or a signal comes; false where the kernel's requests could not be read any more. Each write is
- * answered up to `late_us` after it came.
+ * Until it is unmounted or a signal comes; false where the kernel's requests could not be read any more. Requests of
+ * which the service has a law are answered as queue.h has it.
  */
-bool files_serve(struct fuse_session *session, struct recorder *recorder, uint64_t late_us, const char *target);
+bool files_serve(struct fuse_session *session, struct recorder *recorder, const struct service *service,
+                 const char *target);

@@ -1,13 +1,19 @@
 /* What the program was asked for. */
 #pragma once
 
+#include "service.h"
+
 #include <stdint.h>
 #include <sys/types.h>
 
 struct options {
     const char *directory, *mount;
-    uint64_t disk_bytes, journal_bytes, log_limit_bytes; /* journal_bytes 0: there is none */
-    uint64_t late_us;                                    /* 0: a write is answered at once */
+    uint64_t disk_bytes, journal_bytes, log_limit_bytes; /* journal_bytes, log_limit_bytes 0: there is none */
+    struct service service;                              /* without laws every request is answered at once */
+    const char *probed;                                  /* a device to be measured, in place of all else */
+    unsigned depth;
+    double seconds;
+    enum service_kind kind;
     pid_t parent;                                        /* 0: it lives for itself */
 };
 

@@ -205,6 +205,9 @@ int recorder_flush(struct recorder *recorder, struct device *device)
     if (met(recorder, device, FAULT_FLUSH, 0, 0) != FAULT_NONE)
         return EIO;
     int error = log_request(recorder, device, header_of(0, 0, FLAG_FLUSH), NULL, 0, recorder->entries);
+    /* Where there is a log it says what a flush brought to the medium. */
+    if (error == 0 && !recorder->has_log && fdatasync(device->file) != 0)
+        error = disk_failed(recorder, device, errno);
     device->flushes += error == 0;
     return error;
 }
@@ -320,6 +323,9 @@ bool recorder_open(struct recorder *recorder, const struct options *options)
         .directory = directory,
         .log_bytes = SECTOR_BYTES,
         .log_limit_bytes = options->log_limit_bytes,
+        .log = -1,
+        .has_log = options->log_limit_bytes > 0,
+        .sealed = options->log_limit_bytes == 0,
     };
     if (snprintf(store, sizeof store, "%s/store", directory) >= (int)sizeof store || mkdir(store, 0700) != 0) {
         fprintf(stderr, "bedplate-power-cut-recorder: %s/store cannot be made: %s\n", directory, strerror(errno));
@@ -328,6 +334,8 @@ bool recorder_open(struct recorder *recorder, const struct options *options)
     for (struct device *device = recorder->devices; device < recorder->devices + DEVICES; device++)
         if (device->bytes > 0 && (device->file = make_file(store, device->name, device->bytes)) < 0)
             return false;
+    if (!recorder->has_log)
+        return true;
     if ((recorder->log = make_file(directory, "log", 0)) < 0)
         return false;
     if (write_superblock(recorder, 0))

@@ -17,12 +17,19 @@ struct device {
     uint64_t writes, write_bytes, flushes, discards, reads, read_bytes;
 };
 
+/* Of requests that were answered at a moment of their own (queue.h). */
+struct lateness {
+    uint64_t served, late, late_ns, late_ns_max; /* late: by more than a twentieth of what they should take */
+};
+
 struct recorder {
     struct device devices[DEVICES];
     const char *directory;
     int log;
     uint64_t log_bytes, log_limit_bytes, entries, marks;
-    bool sealed, memory_locked, io_flusher;
+    bool has_log; /* without one it is sealed from the beginning */
+    bool sealed, memory_locked, io_flusher, real_time;
+    struct lateness lateness;
     char failure[512]; /* empty: none */
     struct faults faults; /* of the disk; a journal does not fail */
 };

@@ -61,6 +61,10 @@ void recorder_status(const struct recorder *recorder, char into[STATUS_BYTES])
     const struct faults *faults = &recorder->faults;
     add(&text, ", \"fault_hits\": %" PRIu64 ", \"fault_at\": %" PRIu64 ", \"fault_bytes\": %" PRIu64, faults->hits,
         faults->first.from, faults->first.until - faults->first.from);
+    const struct lateness *lateness = &recorder->lateness;
+    add(&text, ", \"real_time\": %s, \"served\": %" PRIu64 ", \"late\": %" PRIu64, word(recorder->real_time),
+        lateness->served, lateness->late);
+    add(&text, ", \"late_ns\": %" PRIu64 ", \"late_ns_max\": %" PRIu64, lateness->late_ns, lateness->late_ns_max);
     add(&text, ", \"library\": \"%s\", \"devices\": [", fuse_pkgversion());
     for (const struct device *device = recorder->devices; device < recorder->devices + DEVICES; device++)
         if (device->bytes > 0)

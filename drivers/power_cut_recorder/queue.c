@@ -1,0 +1,226 @@
+/*
+ * Two uses, told apart by whether there is a log.
+ *
+ * With a log, writes alone are late (--late-us). One is logged and done to its disk when it is answered, so that the log has
+ * the order of completion, and a flush stands behind those alone that were answered before it came. Flushes, discards and
+ * ranges of zeros are never late: whoever asks for one has waited for what it concerns, or is to be found not to have.
+ *
+ * Without one, this is a device with latency. A request is done to the disk as soon as it comes, as in a drive's cache, and
+ * answered at its moment. So many as the device has places are served at once, and others wait in the order in which
+ * they came. A flush begins once everything before it is answered, and what comes behind it waits for its end: the
+ * loop device above asks for a flush and hands nothing over until it has its answer, so no other order reaches us.
+ *
+ * Who waited is served from the moment at which its place was due to be free, not from that at which we saw it: times
+ * that we are late by do not add up.
+ */
+#define _GNU_SOURCE
+#define FUSE_USE_VERSION 34
+#include "queue.h"
+
+#include <errno.h>
+#include <fuse3/fuse_lowlevel.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct job {
+    struct queue_request asked;
+    char *data; /* a write's, where it is done later; what a read found */
+    uint64_t issued, came_ns, from_ns, due_ns, number;
+    int error;
+    struct job *next; /* of those that wait */
+};
+
+static struct recorder *recorder;
+static struct service service;
+static struct job *first_waiting, *last_waiting;
+static struct job **served; /* a heap: none is due before its parent, (at - 1) / 2 */
+static size_t count, room;
+static size_t outstanding;
+static uint64_t numbers;
+static bool flushing;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static enum service_kind kind_of(enum queue_work work)
+{
+    if (work == QUEUE_FLUSH)
+        return SERVICE_FLUSH;
+    return work == QUEUE_READ ? SERVICE_READ : SERVICE_WRITE;
+}
+
+void queue_begin(struct recorder *given, const struct service *asked)
+{
+    recorder = given;
+    service = *asked;
+    service_begin(&service, now_ns());
+}
+
+static bool is_before(const struct job *job, const struct job *other)
+{
+    return job->due_ns < other->due_ns || (job->due_ns == other->due_ns && job->number < other->number);
+}
+
+static void serve(struct job *job)
+{
+    size_t at = count++;
+    for (; at > 0 && is_before(job, served[(at - 1) / 2]); at = (at - 1) / 2)
+        served[at] = served[(at - 1) / 2];
+    served[at] = job;
+}
+
+static struct job *take_first(void)
+{
+    struct job *first = served[0], *last = served[--count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && is_before(served[child + 1], served[child]))
+            child++;
+        if (!is_before(served[child], last))
+            break;
+        served[at] = served[child];
+    }
+    served[at] = last;
+    return first;
+}
+
+static int do_now(struct job *job)
+{
+    const struct queue_request *asked = &job->asked;
+    switch (asked->work) {
+    case QUEUE_READ: return recorder_read(recorder, asked->device, job->data, asked->bytes, asked->at);
+    case QUEUE_WRITE: return recorder_write(recorder, asked->device, asked->data, asked->bytes, asked->at, job->issued);
+    case QUEUE_FLUSH: return recorder_flush(recorder, asked->device);
+    case QUEUE_DISCARD: return recorder_discard(recorder, asked->device, asked->bytes, asked->at);
+    case QUEUE_ZERO: break;
+    }
+    return recorder_zero(recorder, asked->device, asked->bytes, asked->at);
+}
+
+static void answer(struct job *job)
+{
+    const struct queue_request *asked = &job->asked;
+    if (job->error != 0)
+        fuse_reply_err(asked->request, job->error);
+    else if (asked->work == QUEUE_READ)
+        fuse_reply_buf(asked->request, job->data, asked->bytes);
+    else if (asked->work == QUEUE_WRITE)
+        fuse_reply_write(asked->request, asked->bytes);
+    else
+        fuse_reply_err(asked->request, 0);
+    free(job->data);
+    free(job);
+}
+
+/* Begin with those that wait, in their order, as far as there are places. */
+static void dispatch(uint64_t free_ns)
+{
+    while (first_waiting != NULL && !flushing) {
+        struct job *job = first_waiting;
+        bool is_flush = job->asked.work == QUEUE_FLUSH;
+        if (is_flush ? count > 0 : service.depth > 0 && count >= service.depth)
+            return;
+        bool waited = free_ns > job->came_ns;
+        job->from_ns = waited ? free_ns : job->came_ns;
+        job->due_ns = service_end(kind_of(job->asked.work), job->asked.bytes, job->asked.at, job->from_ns, !waited);
+        flushing = is_flush;
+        first_waiting = job->next;
+        serve(job);
+    }
+}
+
+/* Room for one more, which serve() then needs not ask for. */
+static bool has_room(void)
+{
+    size_t wanted = outstanding < room ? room : 2 * room + 64;
+    if (wanted == room)
+        return true;
+    struct job **larger = realloc(served, wanted * sizeof *larger);
+    if (larger == NULL)
+        return false;
+    served = larger;
+    room = wanted;
+    return true;
+}
+
+static struct job *job_of(const struct queue_request *asked)
+{
+    struct job *job = calloc(1, sizeof *job);
+    bool has_data = asked->work == QUEUE_READ || (asked->work == QUEUE_WRITE && recorder->has_log);
+    if (job == NULL || (has_data && (job->data = malloc(asked->bytes)) == NULL)) {
+        free(job);
+        return NULL;
+    }
+    *job = (struct job){.asked = *asked, .data = job->data, .issued = recorder->entries, .came_ns = now_ns()};
+    return job;
+}
+
+bool queue_take(const struct queue_request *asked)
+{
+    if (service.laws[kind_of(asked->work)].shape == LAW_NONE || (asked->bytes == 0 && asked->work != QUEUE_FLUSH))
+        return false;
+    if (recorder->has_log && (recorder->sealed || asked->work != QUEUE_WRITE))
+        return false;
+    struct job *job = has_room() ? job_of(asked) : NULL;
+    if (job == NULL)
+        return false;
+    if (recorder->has_log) {
+        memcpy(job->data, asked->data, asked->bytes);
+        job->asked.data = job->data;
+    } else if (asked->work != QUEUE_FLUSH)
+        job->error = do_now(job);
+    job->number = numbers++;
+    outstanding++;
+    if (first_waiting == NULL)
+        first_waiting = job;
+    else
+        last_waiting->next = job;
+    last_waiting = job;
+    dispatch(0);
+    return true;
+}
+
+static void finish(struct job *job)
+{
+    if (recorder->has_log || job->asked.work == QUEUE_FLUSH)
+        job->error = do_now(job);
+    uint64_t now = now_ns(), behind = now > job->due_ns ? now - job->due_ns : 0;
+    struct lateness *lateness = &recorder->lateness;
+    lateness->served++;
+    lateness->late_ns += behind;
+    lateness->late_ns_max = behind > lateness->late_ns_max ? behind : lateness->late_ns_max;
+    /* A twentieth of what it should take from when it came: what a figure of such a device may be wrong by. */
+    lateness->late += behind > (job->due_ns - job->came_ns) / 20;
+    if (job->asked.work == QUEUE_FLUSH)
+        flushing = false;
+    outstanding--;
+    uint64_t due_ns = job->due_ns;
+    answer(job);
+    dispatch(due_ns);
+}
+
+void queue_finish_due(void)
+{
+    while (count > 0 && served[0]->due_ns <= now_ns())
+        finish(take_first());
+}
+
+void queue_finish(void)
+{
+    while (count > 0)
+        finish(take_first());
+}
+
+bool queue_next(uint64_t *due_ns)
+{
+    if (count == 0)
+        return false;
+    *due_ns = served[0]->due_ns;
+    return true;
+}
