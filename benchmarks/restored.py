@@ -54,7 +54,7 @@ from bedplate.model.visit import (
     VisitRecord,
     VisitRequest,
 )
-from bedplate.plan.throttles import THROTTLES
+from bedplate.plan.emulated.throttles import THROTTLES
 from bedplate.statistics.estimation import paired
 from bedplate.units import GIB, MIB
 from machine import print_machine

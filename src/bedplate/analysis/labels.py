@@ -44,6 +44,12 @@ class CellLabel:
     database_block: str
     database_block_bytes: int | None
     throttle: str | None
+    latency: str | None = None
+
+    @property
+    def emulated_device(self) -> str:
+        """What slows its device: a throttle, latency, both; empty of a real one."""
+        return " and ".join(filter(None, (self.throttle, self.latency)))
 
     @property
     def full(self) -> str:
@@ -90,6 +96,7 @@ def _labels(known: list[Cell], effective_blocks: Mapping[str, int], *, brief: bo
             database_block=format_size(size) if (size := cell.database_block_bytes) else "",
             database_block_bytes=cell.database_block_bytes,
             throttle=cell.device.throttle.name if cell.device.throttle else None,
+            latency=cell.device.latency.name if cell.device.latency else None,
         )
         for cell in known
     }
@@ -114,6 +121,12 @@ def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[
         marks.append(
             f"emulated device ({', '.join(throttles)}): IOPS and bandwidth are limited, "
             "the latency of a flush is not"
+        )
+    latencies = sorted({cell.device.latency.name for cell in known if cell.device.latency})
+    if latencies:
+        marks.append(
+            f"emulated device ({'; '.join(latencies)}): what requests and flushes take is drawn, in user space, and the data "
+            "stands in memory"
         )
     # What is cut, or fails, stands in memory: an image only shows what the cell's levels come to.
     if any(

@@ -12,12 +12,13 @@ from bedplate.campaign.engine_preparation import preparations
 from bedplate.executors.local import LocalExecutor
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.native_driver import ensure_driver, library_requirement
+from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Requirement, look
 from bedplate.installation import shipped
 from bedplate.model.cell import UNTORN_OFF
 from bedplate.visit.untorn_writes import UNTORN_SHIM
-from bedplate.visit.workload import drivers_of
+from bedplate.visit.workload import Driver, drivers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Levels
     from bedplate.model.plan import EngineSetup, Plan
     from bedplate.model.visit import EngineBuild
-    from bedplate.visit.workload import Driver
 
 # Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
 _APT_QUIETLY = ("-qq", "-o", "Dpkg::Use-Pty=0")
+
+# What a device with latency is.
+_EMULATED = Driver(RECORDER, (LIBFUSE3,))
 
 
 def requirements_of(
@@ -66,10 +69,14 @@ def _libraries_of(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[Requ
         library: library_requirement(
             library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
         )
-        for driver in drivers_of(workloads, engines)
+        for driver in (*drivers_of(workloads, engines), *_emulated_of(cells))
         for library in driver.libraries
     }
     return tuple(libraries.values())
+
+
+def _emulated_of(cells: Iterable[Cell]) -> tuple[Driver, ...]:
+    return (_EMULATED,) if any(cell.device.latency is not None for cell in cells) else ()
 
 
 def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
@@ -136,6 +143,8 @@ def drivers_of_plan(plan: Plan, workloads: Iterable[str]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     # What belongs to no engine is compiled for a plan whose engines all have a library of their own, too.
     found |= prepare_drivers(workloads)
+    if any(device.latency is not None for device in plan.devices):
+        found[_EMULATED.name] = _compiled(_EMULATED, _EMULATED.name)
     for setup in plan.engines:
         if any(cluster.untorn_writes != UNTORN_OFF for cluster in setup.clusters):
             found[UNTORN_SHIM.name] = _compiled(UNTORN_SHIM, UNTORN_SHIM.name)

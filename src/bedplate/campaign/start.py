@@ -11,6 +11,7 @@ from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.keeping import SharedInputs, VisitRequests, keep, summary
 from bedplate.campaign.known_answers import KnownAnswers
 from bedplate.campaign.labels import Labels
+from bedplate.campaign.latencies import refuse_latencies
 from bedplate.campaign.preparation import drivers_of_plan, prepare_builds, prepare_inputs, prepare_programs
 from bedplate.campaign.study_run import StudyRun
 
@@ -51,12 +52,14 @@ class StudyStart:
         """With builds, drivers and data, each made now where the cache lacks it; `cells` are those that are due, None for all."""
         cells = found.cells if cells is None else cells
         builds = prepare_builds(cells, display)
+        drivers = drivers_of_plan(found.plan, found.workloads)
+        refuse_latencies(cells, drivers)
         shared = SharedInputs(
             plan=found.plan,
             expansion=found.expansion,
             builds=builds,
             native_drivers={
-                **drivers_of_plan(found.plan, found.workloads),
+                **drivers,
                 **prepare_programs(found.plan.engines),
             },
             inputs=prepare_inputs(found.datasets, display, MadeAnyway(builds, cells, found.plan.archives)),

@@ -62,6 +62,7 @@ RUN_COLUMNS: Mapping[str, ExportColumn] = {
     ),
     "block_size_bytes": ExportColumn(Int64, "block size that PostgreSQL was built with"),
     "throttle": ExportColumn(String, "the plan's name of the emulated device; empty without emulation"),
+    "latency": ExportColumn(String, "the plan's name of the emulated device with latency; empty without one"),
     "dataset": ExportColumn(String, "identity of what was loaded"),
     "run": ExportColumn(String, "name of the run, e.g. `read-only`"),
     "repetition": ExportColumn(Int64, "from 1; a canary's count is its own"),

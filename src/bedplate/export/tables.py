@@ -296,6 +296,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         ),
         "block_size_bytes": cell.database_block_bytes,
         "throttle": cell.device.throttle.name if cell.device.throttle else None,
+        "latency": cell.device.latency.name if cell.device.latency else None,
         "order": m.order,
         "chosen": is_chosen_visit(found.study, m.repetition, canary=m.canary),
         "executor": m.where.executor if m.where else None,

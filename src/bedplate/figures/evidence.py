@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.facts import cache_drops_of, others_cpu_share_of, steal_share_of
+from bedplate.figures.facts import cache_drops_of, late_share_of, others_cpu_share_of, steal_share_of
 from bedplate.figures.samples import clock_step_s
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class RunEvidence:
     Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
     server's log could not be read. `course_problem` says why the samples end early, `course_missing` that they are gone. `problems` are inputs
     that could not be read at all. `others_cpu_share` is the least that other programs used of all processors,
-    `cache_drops` how often one of them dropped the caches.
+    `cache_drops` how often one of them dropped the caches. `late_share` is that of the requests that an emulated device answered too late.
     """
 
     duration_s: float
@@ -37,6 +37,7 @@ class RunEvidence:
     others_cpu_share: float | None = None
     course_missing: bool = False
     cache_drops: int | None = None
+    late_share: float | None = None
 
 
 def shared_evidence(
@@ -60,6 +61,7 @@ def shared_evidence(
             steal_share=steal_share_of(inputs.record),
             others_cpu_share=others_cpu_share_of(inputs.record),
             cache_drops=cache_drops_of(inputs.record),
+            late_share=late_share_of(inputs.record),
             course_problem=inputs.course_problem,
             course_missing=inputs.course_missing,
             problems=inputs.problems,

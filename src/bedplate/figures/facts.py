@@ -83,6 +83,16 @@ def cache_drops_of(record: RunRecord) -> int | None:
         return None
 
 
+def late_share_of(record: RunRecord) -> float | None:
+    """Which share of the requests an emulated device answered too late during the run; None of a real one."""
+    deltas = deltas_of(record)
+    try:
+        served = 0.0 if deltas is None else deltas.growth("emulated.served")
+        return deltas.growth("emulated.late") / served if deltas is not None and served else None
+    except Absent:
+        return None
+
+
 def idle_cpu_share_of(record: RunRecord) -> float | None:
     """Which share of the processors' time nobody used over the run."""
     deltas = deltas_of(record)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 STEAL_SHARE_MAX = 0.05
 OTHERS_SHARE_MAX = 0.10
+LATE_SHARE_MAX = 0.05
 _MESSAGES_SHOWN = 3
 
 # What the kernel says of every mount. The record holds whatever names a file system, and these lines
@@ -97,6 +98,17 @@ def _caches_dropped(evidence: RunEvidence) -> Spoken | None:
     )
 
 
+def _device_late(evidence: RunEvidence) -> Spoken | None:
+    share = evidence.late_share
+    if share is None or share <= LATE_SHARE_MAX:
+        return None
+    words = (
+        f"the emulated device answered {percent(share, digits=1)} of the requests more than a twentieth later than it should "
+        f"(limit {percent(LATE_SHARE_MAX)}): it was slower than the plan asks for"
+    )
+    return spoken(words, share=share, limit=LATE_SHARE_MAX)
+
+
 def _unreadable(evidence: RunEvidence) -> str | None:
     return "; ".join(evidence.problems) or None
 
@@ -158,6 +170,12 @@ CACHES_DROPPED: Rule[RunEvidence] = Rule(
     "Linux, Documentation/admin-guide/sysctl/vm.rst, “drop_caches”; counted as `drop_pagecache` in /proc/vmstat",
     _caches_dropped,
 )
+DEVICE_LATE: Rule[RunEvidence] = Rule(
+    "emulated device late",
+    f"more than {percent(LATE_SHARE_MAX)} of the requests were answered later than the emulated device should have, by a twentieth or more",
+    "the device counts them (drivers/power_cut_recorder/queue.c); the limit is a convention of bedplate",
+    _device_late,
+)
 INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
     "input unreadable",
     "an input of the figures is missing or damaged",
@@ -193,6 +211,7 @@ OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
     THROTTLED_MACHINE,
     OTHERS_AT_WORK,
     CACHES_DROPPED,
+    DEVICE_LATE,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
     COURSE_MISSING,

@@ -58,7 +58,8 @@ LIBFUSE3 = Library(
     name="libfuse3",
     header="fuse3/fuse_lowlevel.h",
     package="libfuse3-dev",
-    linker_words=("-lfuse3",),
+    # What a device with latency draws is made of logarithms.
+    linker_words=("-lfuse3", "-lm"),
     version_macros=("FUSE_MAJOR_VERSION", "FUSE_MINOR_VERSION"),
     # Without the version of the interface that is wanted the header is an error.
     header_words=("-DFUSE_USE_VERSION=34",),

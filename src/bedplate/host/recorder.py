@@ -55,7 +55,7 @@ class RecorderFailed(BedplateError):
 
 @dataclass(frozen=True)
 class RecorderSizes:
-    """Sizes in bytes: the disk, an external journal if there is one, and what the log may grow to."""
+    """Sizes in bytes: the disk, an external journal if there is one, and what the log may grow to; 0: nothing is logged."""
 
     disk_bytes: int
     log_limit_bytes: int
@@ -82,6 +82,8 @@ class RecorderStatus:
 
     `fault_hits` are requests that an order to fail hit, `first_hit` where the first of them was; None of none and of a flush.
     `memory_locked` and `io_flusher` are the kernel's answers to mlockall(2) and PR_SET_IO_FLUSHER.
+    `served` are requests that were answered at a moment of their own, `late` those that were answered later than it by more than
+    a twentieth of what they should take.
     """
 
     entries: int
@@ -95,6 +97,8 @@ class RecorderStatus:
     library: str
     devices: tuple[RecordedDevice, ...]
     failure: str | None
+    served: int = 0
+    late: int = 0
 
 
 def recorder_reasons() -> tuple[str, ...]:
@@ -123,6 +127,8 @@ def parse_status(text: str) -> RecorderStatus:
             library=str(found["library"]),
             devices=tuple(_device(device) for device in found["devices"]),
             failure=None if failure is None else str(failure),
+            served=int(found["served"]),
+            late=int(found["late"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise OutputNotUnderstood("the power-cut recorder", expected="its document", found=text) from error
@@ -166,11 +172,12 @@ class Recorder:
         ledger: KnownHoldings,
         commands: Commands,
         late_us: int = 0,
+        service: tuple[str, ...] = (),
     ) -> Recorder:
         """Start it in `folder`, which is empty and on a tmpfs, and wait until its files are there.
 
         Each write is answered up to `late_us` microseconds after it came, in any order; 0: at once, in the order in which
-        they come.
+        they come. `service` are words of its command line that make it a device with latency.
         RequirementMissing with every reason where it cannot run or has no room for its log; RecorderFailed
         with its own words where it did not start.
         """
@@ -179,7 +186,7 @@ class Recorder:
             raise RequirementMissing(*reasons)
         target = _target(folder)
         target.mkdir(mode=0o755)
-        argv = _command_line(driver, folder, sizes, late_us)
+        argv = (*_command_line(driver, folder, sizes, late_us), *service)
         ledger.note(Holding("mount", str(target), _SOURCE))
         commands.record.append(argv)
         recorder: Recorder | None = None
@@ -213,10 +220,15 @@ class Recorder:
         """Its process."""
         return self._running.pid
 
+    @property
+    def status_file(self) -> Path:
+        """Its counters so far, as one document of JSON."""
+        return self._target / "status"
+
     def status(self) -> RecorderStatus:
         """What was logged so far: `entries` is the position of the next one. RecorderFailed if it has died."""
         try:
-            return parse_status((self._target / "status").read_text(encoding="utf-8", errors="replace"))
+            return parse_status(self.status_file.read_text(encoding="utf-8", errors="replace"))
         except OSError as error:
             raise RecorderFailed(
                 f"the power-cut recorder does not answer ({error.strerror}): {self._said()}"
@@ -370,7 +382,7 @@ def _command_line(driver: Path, folder: Path, sizes: RecorderSizes, late_us: int
         *("--mount", str(_target(folder))),
         *("--disk-bytes", str(sizes.disk_bytes)),
         *journal,
-        *("--log-limit-bytes", str(sizes.log_limit_bytes)),
+        *(("--log-limit-bytes", str(sizes.log_limit_bytes)) if sizes.log_limit_bytes else ()),
         *late,
         *("--parent", str(os.getpid())),
     )
@@ -400,18 +412,24 @@ def room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
         where = f"the power-cut recorder's log would lie in {folder}, which is on {kind or 'an unknown file system'}"
         return (f"{where}; name a directory on a tmpfs, such as /dev/shm",)
     room = os.statvfs(folder)
-    # What the disks hold takes room too, but never more than what was logged of them.
-    needed_bytes = 2 * sizes.log_limit_bytes
-    needs = f"a log of {format_size(sizes.log_limit_bytes)} and what the disks hold need {format_size(needed_bytes)}"
+    if sizes.log_limit_bytes:
+        # What the disks hold takes room too, but never more than what was logged of them.
+        needed_bytes = 2 * sizes.log_limit_bytes
+        needs = f"a log of {format_size(sizes.log_limit_bytes)} and what the disks hold need {format_size(needed_bytes)}"
+        way_out = "record less"
+    else:
+        needed_bytes = sizes.disk_bytes + (sizes.journal_bytes or 0)
+        needs = f"an emulated device, whose data stands in memory, needs {format_size(needed_bytes)}"
+        way_out = "use a smaller image_size"
     reasons = []
     free_bytes = room.f_bavail * room.f_frsize
     if kind == "tmpfs" and free_bytes < needed_bytes:
         has = f"{folder} has {format_size(free_bytes)} free"
-        reasons.append(f"{has}; {needs}: record less, or make the tmpfs larger")
+        reasons.append(f"{has}; {needs}: {way_out}, or make the tmpfs larger")
     available_bytes = _available_bytes()
     if available_bytes is not None and available_bytes < needed_bytes:
         has = f"the machine has {format_size(available_bytes)} of memory available"
-        reasons.append(f"{has}; {needs}: record less, or end what else takes memory")
+        reasons.append(f"{has}; {needs}: {way_out}, or end what else takes memory")
     return tuple(reasons)
 
 

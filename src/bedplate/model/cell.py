@@ -17,6 +17,7 @@ from typing import Any
 from bedplate import registry
 from bedplate.model.codec import to_json
 from bedplate.model.engine import engine_model
+from bedplate.model.latency import Latency
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.source_commit import is_commit_level
 from bedplate.units import format_size
@@ -65,6 +66,8 @@ class DeviceLevels:
     """read-ahead of the queue"""
     scheduler: str | None = None
     """I/O scheduler"""
+    latency: Latency | None = None
+    """emulated device with latency"""
 
 
 @dataclass(frozen=True)
@@ -352,7 +355,7 @@ def _named(name: str, value: Any) -> dict[str, Scalar]:
     if isinstance(value, Levels):
         stem = name.removesuffix(".features")
         return {f"{stem}.{key}": level for key, level in value.items()}
-    if isinstance(value, Throttle):
+    if isinstance(value, Throttle | Latency):
         limits = {key: level for key, level in to_json(value).items() if level is not None and key != "name"}
         return {name: value.name, **{f"{name}.{key}": level for key, level in limits.items()}}
     if isinstance(value, tuple):

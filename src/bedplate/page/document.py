@@ -187,7 +187,7 @@ def _cell(found: Overview, cell: CellFacts, number: int) -> dict[str, Any]:
         "row_bytes": label.filesystem_block_bytes,
         "column": label.database_block,
         "column_bytes": label.database_block_bytes,
-        "throttle": label.throttle,
+        "throttle": label.emulated_device or None,
         "emulated": cell.emulated,
         "durability": durability_told(cell),
         "durability_class": durability_class(cell.durability, cell.cache),

@@ -238,8 +238,8 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
 def _notes(found: Overview, cell: CellFacts) -> list[str]:
     notes = [filled(SAME_IN_FORCE, cells=found.cells[other].label.full) for other in cell.identical_to]
     notes += sentences(cell.notes)
-    if cell.label.throttle:
-        notes.append(f"emulated device: {cell.label.throttle}")
+    if cell.label.emulated_device:
+        notes.append(f"emulated device: {cell.label.emulated_device}")
     return notes
 
 

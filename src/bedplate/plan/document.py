@@ -36,6 +36,7 @@ from bedplate.plan.fields import (
     Journal,
     JournalDevice,
     JournalSize,
+    LatencyLevel,
     ListFactor,
     Memory,
     MkfsOptions,
@@ -75,11 +76,17 @@ class ScratchDeviceTable(PlanTable):
     """device | `none`, `mq-deadline`, `kyber`, `bfq` | the kernel's | `"none"`"""
     throttle: Factor[ThrottleLevel] = Field(default=(), description="emulated slower device")
     """device | a name, or a table of limits (below) | none | `"hdd-7200"`"""
+    latency: Factor[LatencyLevel] = Field(default=(), description="emulated device with latency")
+    """device | a name, or a table of times (below); needs `image_size`, which stands in memory then | none | `"gp3"`"""
 
     @model_validator(mode="after")
     def _not_both(self) -> ScratchDeviceTable:
         if self.image_size is not None and self.device is not None:
             raise ValueError('allowed is one of image_size = "6 GB" and device = "/dev/disk/by-id/…"')
+        if self.device is not None and self.latency:
+            raise ValueError(
+                'latency is of an emulated device, whose data stands in memory: use image_size = "6 GB"'
+            )
         return self
 
 

@@ -14,6 +14,7 @@ from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkl
 from bedplate.model.reason import distinct
 from bedplate.plan.age import age_reasons, restored_reasons
 from bedplate.plan.canary import canary
+from bedplate.plan.emulated.rules import latency_reasons
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
 from bedplate.plan.rules import CellContext, dataset_reasons, reasons
@@ -57,6 +58,7 @@ def expand(
                     (
                         *dataset_reasons(cell, load.dataset),
                         *age_reasons(cell, load, plan.scratch_device, executor=platform.executor),
+                        *latency_reasons(cell, load, executor=platform.executor),
                         *restored_reasons(plan, cell, load, executor=platform.executor),
                     )
                 )

@@ -10,8 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
 from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
 from bedplate.model.kept_dataset import DATASETS
+from bedplate.model.latency import Latency
 from bedplate.plan import values, words
 from bedplate.plan.chosen_cells import Departures, departures
+from bedplate.plan.emulated.latency_values import latency
 from bedplate.plan.words import shown
 from bedplate.units import GIB, TIB
 
@@ -77,6 +79,7 @@ Flag: TypeAlias = Annotated[bool, PlainValidator(values.flag)]
 ImageSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)]
 Memory: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]
 ThrottleLevel: TypeAlias = Annotated[Throttle, PlainValidator(values.throttle)]
+LatencyLevel: TypeAlias = Annotated[Latency, PlainValidator(latency)]
 DeviceName: TypeAlias = Annotated[str, PlainValidator(values.device)]
 ReadAhead: TypeAlias = Annotated[int, PlainValidator(values.read_ahead_kb)]
 Scheduler: TypeAlias = Annotated[str, within(values.one_of, words.SCHEDULERS)]

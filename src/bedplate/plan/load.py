@@ -231,7 +231,16 @@ def _device_factors(document: Document) -> tuple[tuple[Any, ...], ...]:
     """In the order of DeviceLevels' fields."""
     scratch = document.scratch_device
     return tuple(
-        map(asked, (document.machine.memory, scratch.throttle, scratch.read_ahead, scratch.scheduler))
+        map(
+            asked,
+            (
+                document.machine.memory,
+                scratch.throttle,
+                scratch.read_ahead,
+                scratch.scheduler,
+                scratch.latency,
+            ),
+        )
     )
 
 

@@ -19,7 +19,7 @@ from bedplate.model.plan import DatasetScale
 from bedplate.model.workload import COLD, WARM
 from bedplate.near_names import did_you_mean
 from bedplate.plan import words
-from bedplate.plan.throttles import THROTTLES
+from bedplate.plan.emulated.throttles import THROTTLES
 from bedplate.plan.words import joined, shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size, size_in_kb
 

@@ -49,11 +49,13 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
     reasons += closed_state(request)
     if RECORDER in request.native_drivers:
         reasons += recorder_reasons()
-    reasons += refusal_reasons(
-        request.scratch_device,
-        commands,
-        directory=Path(request.scratch_device.image_directory or request.state_directory),
-    )
+    # An emulated device stands in memory, and looks for room there when it starts.
+    if request.cell.device.latency is None:
+        reasons += refusal_reasons(
+            request.scratch_device,
+            commands,
+            directory=Path(request.scratch_device.image_directory or request.state_directory),
+        )
     reasons += _journal(request, commands)
     if not has_memory_of_a_guest(request):
         reasons += memory_limit_reasons(request.cell.device.memory_bytes)

@@ -32,26 +32,21 @@ from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.process import marked_with
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
-from bedplate.model.cell import JOURNAL_IN_RAM, digest
+from bedplate.model.cell import JOURNAL_IN_RAM, DeviceLevels, digest
 from bedplate.model.device_cache import DISK, JOURNAL_DISK, JOURNAL_FACTS, outside
 from bedplate.model.levels import Levels
 from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.model.visit import CHECK_STEP, RESTORED, CheckOutcome, Outcome, ReadBack, RunRecord
 from bedplate.model.workload import model_of
-from bedplate.probe.kernel import (
-    DeviceProbe,
-    GroupProbe,
-    MemoryProbe,
-    PressureProbe,
-    ProcessorProbe,
-)
 from bedplate.visit.age import VisitAge
 from bedplate.visit.declaration import after_run, declare, durability_of
+from bedplate.visit.emulated_device import start_emulated
 from bedplate.visit.engine_server import ServerFailed, ServerSite, kept_server_data
 from bedplate.visit.events import image_progress
 from bedplate.visit.findings import Findings, Steps
 from bedplate.visit.footing import check_filesystem, device_troubles, filesystem_troubles
 from bedplate.visit.preflight import memory_limit
+from bedplate.visit.probes import probes_of
 from bedplate.visit.server import READ_STEP, end_server, read_in, start_server
 from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.visit.workload import VisitContext, workload_for
@@ -61,8 +56,10 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
+    from bedplate.host.devices.latency_device import LatencyDevice
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import Cell, RunSpec
+    from bedplate.model.latency import Latency
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
     from bedplate.visit.engine_server import Server
@@ -107,6 +104,7 @@ class VisitSetup:
         self._untorn: UntornWrites | None = None
         self._mounted: MountEntry | None = None
         self._devices: list[AttachedDevice] = []
+        self._emulated: LatencyDevice | None = None
 
     def measure(self) -> None:
         """Every step from the scratch device to the closing check."""
@@ -189,28 +187,44 @@ class VisitSetup:
         request = self._request
         scratch = request.scratch_device
         locked = self._lock(scratch)
-        device = prepare(
-            scratch,
-            ledger=self._ledger,
-            commands=self._commands,
-            directory=Path(scratch.image_directory or self._place),
-            progress=image_progress(self._emit, scratch.image_bytes),
-            expected=locked,
-        )
-        self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
+        if request.cell.device.latency is not None:
+            device = self._emulate(request.cell.device.latency)
+        else:
+            device = prepare(
+                scratch,
+                ledger=self._ledger,
+                commands=self._commands,
+                directory=Path(scratch.image_directory or self._place),
+                progress=image_progress(self._emit, scratch.image_bytes),
+                expected=locked,
+            )
+            self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
+            self._findings.device_facts = Levels(
+                {**device_facts(device), **outside(request.provenance, DISK)}
+            )
+        self._tune(device, request.cell.device, prefix="device")
+        return device
+
+    def _tune(self, device: AttachedDevice, levels: DeviceLevels, *, prefix: str) -> None:
         self._devices.append(device)
         self._findings.device_names.append(device.name)
-        device_levels = request.cell.device
         self._undo.callback(restore_all, self._ledger)
         self._findings.comparisons += queue_settings(
             device,
-            read_ahead_kb=device_levels.read_ahead_kb,
-            scheduler=device_levels.scheduler,
+            read_ahead_kb=levels.read_ahead_kb,
+            scheduler=levels.scheduler,
             write_back=write_back_wanted(self._levels),
             ledger=self._ledger,
+            prefix=prefix,
         )
-        self._findings.device_facts = Levels({**device_facts(device), **outside(request.provenance, DISK)})
-        return device
+
+    def _emulate(self, latency: Latency) -> AttachedDevice:
+        emulated, self._findings.device_facts = start_emulated(
+            self._request, latency, self._log_directory, ledger=self._ledger, commands=self._commands
+        )
+        self._undo.callback(emulated.stop)
+        self._emulated = emulated
+        return emulated.device
 
     def _take_journal(self) -> None:
         request = self._request
@@ -227,17 +241,7 @@ class VisitSetup:
             expected=locked,
         )
         self._undo.callback(release_journal, journal, device, ledger=self._ledger, commands=self._commands)
-        self._undo.callback(restore_all, self._ledger)
-        self._devices.append(device)
-        self._findings.device_names.append(device.name)
-        self._findings.comparisons += queue_settings(
-            device,
-            read_ahead_kb=None,
-            scheduler=None,
-            write_back=write_back_wanted(self._levels),
-            ledger=self._ledger,
-            prefix="journal_device",
-        )
+        self._tune(device, DeviceLevels(), prefix="journal_device")
         facts = {**device_facts(device), **outside(request.provenance, JOURNAL_DISK)}
         if device.image is not None:
             facts["kind"] = "memory behind a loop device"
@@ -314,7 +318,10 @@ class VisitSetup:
         self._ledger.note(Holding("mount", str(site.target), site.device.path))
         self._mounted = self._filesystem.mount(site)
         # What serves a file system from user space works, caches and writes for the server.
+        spared = None if self._emulated is None else self._emulated.pid
         for pid in marked_with(MARK, str(self._ledger.directory)):
+            if pid == spared:
+                continue  # the device, whose memory is none of the server's
             with contextlib.suppress(ProcessLookupError):
                 group.add(pid)
 
@@ -406,14 +413,7 @@ class VisitSetup:
             data_directory=self._data_directory,
             account=self._account,
             commands=self._commands,
-            probes=(
-                DeviceProbe(site.device.stat),
-                *(() if site.journal is None else (DeviceProbe(site.journal.stat, prefix="journal_device"),)),
-                MemoryProbe(),
-                PressureProbe(),
-                ProcessorProbe(),
-                GroupProbe("server", group.cpu_seconds),
-            ),
+            probes=probes_of(site, group, self._emulated),
             native_drivers=self._request.native_drivers,
             log_directory=self._log_directory,
             seed=self._request.seed,

@@ -19,13 +19,13 @@ from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan
 from bedplate.model.visit import RESTORED
 from bedplate.model.workload import model_of
 from bedplate.plan.document import TABLES
+from bedplate.plan.emulated.throttles import THROTTLES
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.present import plan_document, pruned_by_reasons
 from bedplate.plan.table import keys_of
-from bedplate.plan.throttles import THROTTLES
 from bedplate.registry import type_today
 
 ROOT = Path(__file__).parents[3]

@@ -147,7 +147,7 @@ def _cell_row(found: Overview, cell: CellFacts, name: str, *, image: bool) -> tu
         label.filesystem_block_bytes,
         f"{build.engine} {build.version}".strip(),
         label.database_block_bytes,
-        label.throttle,
+        label.emulated_device or None,
         durability.volatile_cache if durability else None,
         durability.class_with(VOLATILE_512) if durability else None,
         durability.protected_cache if durability else None,

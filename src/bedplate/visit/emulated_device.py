@@ -1,0 +1,51 @@
+"""The scratch device of a cell that asks for latency: made in memory for the visit, and gone with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import RequirementMissing
+from bedplate.host.devices.device import device_facts
+from bedplate.host.devices.latency_device import LatencyDevice, way_there
+from bedplate.host.recorder import DRIVER
+from bedplate.model.device_cache import KIND
+from bedplate.model.levels import Levels
+
+if TYPE_CHECKING:
+    from bedplate.host.command import Commands
+    from bedplate.host.ledger import Ledger
+    from bedplate.model.latency import Latency
+    from bedplate.model.visit import VisitRequest
+
+EMULATED_KIND = "emulated device with latency, in memory"
+
+
+def start_emulated(
+    request: VisitRequest, latency: Latency, place: Path, *, ledger: Ledger, commands: Commands
+) -> tuple[LatencyDevice, Levels]:
+    """The device, and what is known of it and of the way there; `place` is a folder on a tmpfs.
+
+    RequirementMissing where this machine cannot be such a device.
+    """
+    driver = request.native_drivers.get(DRIVER)
+    if driver is None or request.scratch_device.image_bytes is None:
+        raise RequirementMissing(
+            f"latency {latency.name}: the request names no driver {DRIVER}, or no size of an image; `bedplate setup` builds the driver"
+        )
+    folders = [place / name for name in ("way", "device")]
+    for folder in folders:
+        folder.mkdir()
+    way = way_there(Path(driver), folders[0], ledger=ledger, commands=commands)
+    emulated = LatencyDevice.start(
+        Path(driver),
+        folders[1],
+        latency,
+        request.scratch_device.image_bytes,
+        way,
+        seed=request.seed,
+        ledger=ledger,
+        commands=commands,
+    )
+    facts = {**device_facts(emulated.device), KIND: EMULATED_KIND, **way.facts}
+    return emulated, Levels(facts)
