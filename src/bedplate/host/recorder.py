@@ -83,7 +83,8 @@ class RecorderStatus:
     `fault_hits` are requests that an order to fail hit, `first_hit` where the first of them was; None of none and of a flush.
     `memory_locked` and `io_flusher` are the kernel's answers to mlockall(2) and PR_SET_IO_FLUSHER.
     `served` are requests that were answered at a moment of their own, `late` those that were answered later than it by more than
-    a twentieth of what they should take.
+    a twentieth of what they should take; `late_ns` are all their nanoseconds behind it together, `late_ns_max` those of the latest.
+    `is_real_time` says whether the kernel schedules it before others.
     """
 
     entries: int
@@ -99,6 +100,9 @@ class RecorderStatus:
     failure: str | None
     served: int = 0
     late: int = 0
+    late_ns: int = 0
+    late_ns_max: int = 0
+    is_real_time: bool = False
 
 
 def recorder_reasons() -> tuple[str, ...]:
@@ -129,6 +133,9 @@ def parse_status(text: str) -> RecorderStatus:
             failure=None if failure is None else str(failure),
             served=int(found["served"]),
             late=int(found["late"]),
+            late_ns=int(found["late_ns"]),
+            late_ns_max=int(found["late_ns_max"]),
+            is_real_time=found["real_time"] is True,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise OutputNotUnderstood("the power-cut recorder", expected="its document", found=text) from error
