@@ -179,6 +179,8 @@ class ClusterLevels:
     """whether the planner's page costs follow the block size, so that a byte costs it the same at every one"""
     untorn_writes: str = UNTORN_OFF
     """`on`: each page is written whole or not at all (RWF_ATOMIC); `count`: as without it, and counted"""
+    wal_segment_bytes: int | None = None
+    """size of a file of the WAL, asked at initdb"""
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ class DatasetScale:
 
     units: int | None = None
     times_memory: float | None = None
+    # More levels of what is loaded, whatever the scale.
+    more: Levels = field(default_factory=Levels)
 
 
 @dataclass(frozen=True)

@@ -111,18 +111,27 @@ def _loads(workloads: Iterable[PlannedWorkload], known_memory_bytes: int | None)
                     "machine says how much that is"
                 )
             memory = known_memory_bytes or 0
-            levels = Levels(scale=estimate_of(workload.type).scale_units(scale, memory))
+            levels = Levels(scale.more, scale=estimate_of(workload.type).scale_units(scale, memory))
             if scale.times_memory is not None:
                 # The rule "the database must not fit the cache" needs to know what was meant.
                 levels = levels.updated(scale_asked=f"{scale.times_memory:g}x memory")
             dataset = Dataset(workload.type, levels)
-            if any(dataset.levels["scale"] == other.levels.get("scale") for other in found):
+            if any(_same_scale(dataset, other) for other in found):
                 raise PlanError(
                     f"workload.scale: two scales come to {dataset.levels['scale']} at "
                     f"{format_size(memory)} of memory; take one out"
                 )
             found[dataset] = Load(dataset, workload.runs)
     return tuple(found.values())
+
+
+def _same_scale(dataset: Dataset, other: Dataset) -> bool:
+    """Whether two differ in nothing but how their scale was asked for."""
+    one, two = (
+        {name: level for name, level in each.levels.items() if name != "scale_asked"}
+        for each in (dataset, other)
+    )
+    return one == two
 
 
 def _in_bytes(levels: Levels, known_memory_bytes: int | None) -> Levels:

@@ -21,6 +21,7 @@ from bedplate.engines.postgresql.session import Session
 from bedplate.errors import BedplateError
 from bedplate.host.ledger import Holding
 from bedplate.host.plain_file import plain_text
+from bedplate.units import MIB
 from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess
 
@@ -126,6 +127,7 @@ class Cluster:
         checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
         # Before 18 there is no --no-data-checksums, and none is the default.
         has_no_option = major_of(self.build.version) < 18
+        segment = levels.wal_segment_bytes
         wanted = () if levels.data_checksums is False and has_no_option else checksums[levels.data_checksums]
         self._commands.run(
             [
@@ -139,6 +141,8 @@ class Cluster:
                 "--locale=C",
                 *wanted,
                 *options,
+                # Last: what the plan asks for wins over what a workload would choose.
+                *(() if segment is None else (f"--wal-segsize={segment // MIB}",)),
             ],
             account=self.account,
             timeout_s=900,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from bedplate.plan.workload_estimate import EngineEstimate
 
 _MAX_WAL_SIZE_BYTES = GIB
+# What initdb writes into postgresql.conf (DEFAULT_MAX_WAL_SEGS).
+_MAX_WAL_SEGMENTS = 64
 
 
 class PostgresqlEstimate:
@@ -21,7 +23,10 @@ class PostgresqlEstimate:
 
     def log_bytes(self, cell: Cell) -> int:
         """As it is set, else its default."""
-        return _max_wal_bytes(in_force(cell.cluster, "max_wal_size"))
+        asked, segment = in_force(cell.cluster, "max_wal_size"), cell.cluster.wal_segment_bytes
+        if asked is None and segment is not None:
+            return _MAX_WAL_SEGMENTS * segment
+        return _max_wal_bytes(asked)
 
 
 @lru_cache(maxsize=1024)

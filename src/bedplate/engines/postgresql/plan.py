@@ -24,11 +24,15 @@ from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
 from bedplate.plan.trees.commits import source_trees
 from bedplate.plan.trees.patches import patch_levels
 from bedplate.plan.words import joined, shown
-from bedplate.units import KIB
+from bedplate.units import KIB, MIB
+
+# What initdb takes (--wal-segsize, in megabytes).
+WAL_SEGMENT_SIZES = tuple(MIB << power for power in range(11))
 
 Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
 DatabaseBlock: TypeAlias = Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]
 WalBlock: TypeAlias = Annotated[int, within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
+WalSegment: TypeAlias = Annotated[int, within(values.power_of_two, WAL_SEGMENT_SIZES)]
 SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
 SettingValue: TypeAlias = Annotated[str, PlainValidator(known_settings.setting_value)]
 
@@ -92,6 +96,9 @@ class PostgresqlTable(EngineTable):
     """build | the same, and `64 kB` | `"8 kB"` | `"8 kB"`"""
     data_checksums: Factor[Flag] = Field(default=(), description="true or false")
     """cluster | `true`, `false` | the version's own (on since 18) | `false`"""
+    wal_segment_size: Factor[WalSegment] = Field(default=(), description="size of a file of the WAL")
+    """cluster | `1 MB`, `2 MB`, `4 MB`, … `1024 MB`: initdb's `--wal-segsize`, read back from the cluster | `16 MB` |
+    `{ vary = ["16 MB", "64 MB"] }`"""
     scaled_block_settings: Factor[Flag] = Field(
         default=(False,), description="true or false: settings counted in blocks follow the block size"
     )
@@ -170,6 +177,7 @@ class PostgresqlTable(EngineTable):
             self.scaled_page_costs,
             self.configuration,
             self.untorn_writes,
+            self.wal_segment_size,
         )
         return (*map(asked, scalars), *self.settings.values())
 
@@ -179,7 +187,7 @@ class PostgresqlTable(EngineTable):
         return EngineSetup(POSTGRESQL, builds, tuple(map(self._cluster, product(*self.cluster_factors()))))
 
     def _cluster(self, levels: tuple[Any, ...]) -> ClusterLevels:
-        checksums, scaled_blocks, scaled_costs, configuration, untorn, *of_settings = levels
+        checksums, scaled_blocks, scaled_costs, configuration, untorn, segment, *of_settings = levels
         return ClusterLevels(
             data_checksums=checksums,
             settings=Levels(dict(zip(self.settings, of_settings, strict=True))),
@@ -187,6 +195,7 @@ class PostgresqlTable(EngineTable):
             configuration=configuration,
             scaled_page_costs=scaled_costs,
             untorn_writes=untorn,
+            wal_segment_bytes=segment,
         )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host.recorder import Recorder, RecorderSizes
-from bedplate.host.tunables import set_tunable
+from bedplate.host.tunables import restore, set_tunable
 from bedplate.model.latency import Latency, Law
 from bedplate.units import MIB
 
@@ -181,7 +181,8 @@ class LatencyDevice:
             device = _attached(recorder, undo)
             largest = device.queue / "max_sectors_kb"
             if int(largest.read_text()) > _LARGEST_REQUEST_KB:
-                set_tunable(largest, str(_LARGEST_REQUEST_KB), ledger=ledger)
+                tuned = set_tunable(largest, str(_LARGEST_REQUEST_KB), ledger=ledger)
+                undo.callback(restore, tuned, ledger=ledger)
             return cls(recorder, device, undo.pop_all())
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -27,6 +28,7 @@ from bedplate.plan.values import UNTIL_STEADY, Script
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
 from bedplate.workloads.pgbench.dump import SCRIPTS, Dump, dump
+from bedplate.workloads.pgbench.filler import BLANK, FILLERS
 from bedplate.workloads.pgbench.own_directory import OwnDirectory, own_directory
 from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
 
@@ -38,6 +40,7 @@ DumpLevel: TypeAlias = Annotated[Dump, PlainValidator(dump)]
 CopyLevel: TypeAlias = Annotated[OwnDirectory, PlainValidator(own_directory)]
 DatabaseName: TypeAlias = Annotated[str, PlainValidator(database_name)]
 ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(values.own_script)]
+Filler: TypeAlias = Annotated[str, within(values.one_of, FILLERS)]
 WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
 Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
@@ -127,6 +130,9 @@ class PgbenchTable(WorkloadTable):
     scale: Factor[ScaleLevel] = Field(default=(), description='pgbench scale, or "4x memory"')
     """load | pgbench's scale (15 MB each), or a multiple of the memory | `20`, or so many that the database takes a quarter of the
     memory if that is less | `300`, `"4x memory"`"""
+    filler: Factor[Filler] = Field(default=(), description="blank, or random")
+    """load | what the filler columns hold: `blank`, as pgbench makes them, which compress to a hundredth; `random`, which compress to
+    three quarters at the least (Btrfs, ZFS, disks that compress) | `"blank"` | `{ vary = ["blank", "random"] }`"""
     dump: Factor[DumpLevel] = Field(default=(), description="an archive of pg_dump: one's own database")
     """load | in place of `scale`: the path of an archive of `pg_dump --format=custom` or `--format=directory`, from the plan's
     directory or absolute ([one's own database](OWN_DATABASE.md)) | none | `"shop.dump"`"""
@@ -164,6 +170,8 @@ class PgbenchTable(WorkloadTable):
         sources = [name for name, value in (("dump", self.dump), ("copy", self.copy_of)) if value]
         if sources and self.scale:
             reasons.append(f"scale is of pgbench's own tables, and {sources[0]} brings others; take one out")
+        if sources and self.filler:
+            reasons.append(f"filler is of pgbench's own tables, and {sources[0]} brings others; take one out")
         if len(sources) > 1:
             reasons.append("dump and copy are two databases; give each a [[workload]]")
         if not self.dump and (self.prepare or self.settle):
@@ -244,7 +252,10 @@ class PgbenchTable(WorkloadTable):
 
     @property
     def _scales(self) -> tuple[DatasetScale, ...]:
-        return self.scale or (DatasetScale(),)
+        scales = self.scale or (DatasetScale(),)
+        # Blanks are what pgbench itself writes, and what every study before had.
+        more = [Levels() if filler == BLANK else Levels(filler=filler) for filler in self.filler or (BLANK,)]
+        return tuple(replace(scale, more=levels) for scale in scales for levels in more)
 
 
 def _with_duration(table: RunTable, setup: EngineSetup) -> RunTable:

@@ -19,6 +19,7 @@ from bedplate.visit.logged_client import LoggedClient
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
+from bedplate.workloads.pgbench.filler import FILLER, RANDOM, demand_random, load_random
 from bedplate.workloads.pgbench.own_database import COPY, DUMP, is_own, without_data
 from bedplate.workloads.pgbench.own_directory import DATABASE, demand_unchanged
 from bedplate.workloads.pgbench.scripts import BUILT_IN, READ_WRITE, scripts_of, variables_of
@@ -53,30 +54,44 @@ class Pgbench:
         if is_own(dataset.levels):
             _copy_database(context)
             return
-        scale = dataset.levels.integer("scale") or 1
-        connection = cluster_of(context).connection.of_client
-        try:
-            context.commands.run(
-                [
-                    str(connection.program("pgbench")),
-                    "--initialize",
-                    "--quiet",
-                    f"--scale={scale}",
-                    *_fillfactor(dataset),
-                    *connection.options(),
-                ],
-                account=context.account,
-                timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
-            )
-        except CommandFailed as error:
-            # pgbench only says that its connection failed; the cause is the server's to tell.
-            raise BedplateError(*why_the_server_is_gone(context), *reasons_of(error)) from error
+        if dataset.levels.text(FILLER) == RANDOM:
+            _initialise(dataset, context, "--init-steps=dt")
+            with cluster_of(context).client_session() as session:
+                load_random(session, dataset.levels.integer("scale") or 1, context.seed)
+            _initialise(dataset, context, "--init-steps=vp")
+            with cluster_of(context).client_session() as session:
+                demand_random(session)
+        else:
+            _initialise(dataset, context)
         _checkpoint(context)
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A CHECKPOINT, the warm-up, the measurement; probes beside both."""
         recording = ClientRecording(spec, context, directory)
         return recording.made(_PgbenchRun(recording).measure)
+
+
+def _initialise(dataset: Dataset, context: VisitContext, *steps: str) -> None:
+    """Pgbench's own initialisation; of some of its steps where they are named."""
+    scale = dataset.levels.integer("scale") or 1
+    connection = cluster_of(context).connection.of_client
+    try:
+        context.commands.run(
+            [
+                str(connection.program("pgbench")),
+                "--initialize",
+                "--quiet",
+                f"--scale={scale}",
+                *steps,
+                *_fillfactor(dataset),
+                *connection.options(),
+            ],
+            account=context.account,
+            timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
+        )
+    except CommandFailed as error:
+        # pgbench only says that its connection failed; the cause is the server's to tell.
+        raise BedplateError(*why_the_server_is_gone(context), *reasons_of(error)) from error
 
 
 def _copy_database(context: VisitContext) -> None:
@@ -154,6 +169,7 @@ class _PgbenchRun:
             "block_size_bytes": cluster_of(context).build.block_size_bytes,
             "scale": None if self._is_own_database else levels.integer("scale") or 1,
             "scale_asked": levels.text("scale_asked"),
+            FILLER: levels.text(FILLER),
             "rate_tps": self._settings.rate_tps,
         }
         recording.facts |= {name: value for name, value in facts.items() if value is not None}

@@ -11,6 +11,8 @@ from bedplate.host.command import Commands
 from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.engines.postgresql.session import Session
     from bedplate.model.cell import BuildLevels, ClusterLevels
@@ -32,6 +34,7 @@ def read_back(
         block_size = int(control["Database block size"])
         wal_block_size = int(control["WAL block size"])
         checksums = int(control["Data page checksum version"]) != 0
+        segment_bytes = int(control["Bytes per WAL segment"])
     except (KeyError, ValueError) as error:
         raise OutputNotUnderstood("pg_controldata", expected=f"a line for {error}", found=output) from error
     shown = int(session.value("SHOW block_size"))
@@ -53,9 +56,26 @@ def read_back(
             "pg_controldata",
             matches=None if wanted_checksums is None else wanted_checksums == checksums,
         ),
+        ReadBack(
+            "WAL segment size",
+            levels.wal_segment_bytes,
+            segment_bytes,
+            "pg_controldata",
+            matches=None if levels.wal_segment_bytes is None else levels.wal_segment_bytes == segment_bytes,
+        ),
+        *_huge_pages(rows, asked),
         *configuration.compare_settings(asked, rows),
         *_reported_anyway(rows, asked),
     )
+
+
+def _huge_pages(rows: list[list[str | None]], asked: Mapping[str, str]) -> Iterator[ReadBack]:
+    """`huge_pages = try` and a small pool leave a server without them, and say so in `huge_pages_status` alone (since 17)."""
+    shown = {str(row[0]): row[4] for row in rows}
+    wanted = asked.get("huge_pages", "").lower()
+    if wanted in ("on", "off") and "huge_pages_status" in shown:
+        found = shown["huge_pages_status"]
+        yield ReadBack("huge pages", wanted, found, "SHOW huge_pages_status", matches=wanted == found)
 
 
 def _asked_settings(

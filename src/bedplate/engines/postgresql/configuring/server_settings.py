@@ -53,7 +53,8 @@ CONTROLLED: Mapping[str, str] = {
     "block_size": f"{_BUILT}; write block_size in [postgresql]",
     "wal_block_size": f"{_BUILT}; write wal_block_size in [postgresql]",
     "data_checksums": f"{_BUILT}; write data_checksums in [postgresql]",
-    **dict.fromkeys(("segment_size", "wal_segment_size", "server_version", "server_version_num"), _BUILT),
+    "wal_segment_size": f"{_BUILT}; write wal_segment_size in [postgresql]",
+    **dict.fromkeys(("segment_size", "server_version", "server_version_num"), _BUILT),
     **dict.fromkeys(
         (
             "archive_command",
