@@ -195,8 +195,8 @@ static void finish(struct job *job)
     lateness->served++;
     lateness->late_ns += behind;
     lateness->late_ns_max = behind > lateness->late_ns_max ? behind : lateness->late_ns_max;
-    /* A twentieth of what it should take from when it came: what a figure of such a device may be wrong by. */
-    lateness->late += behind > (job->due_ns - job->came_ns) / 20;
+    /* A twentieth of what it should take from when it came is what a figure of such a device may be wrong by. Of no time there is none. */
+    lateness->late += job->due_ns > job->came_ns && behind > (job->due_ns - job->came_ns) / 20;
     if (job->asked.work == QUEUE_FLUSH)
         flushing = false;
     outstanding--;

@@ -106,8 +106,10 @@ class Direct:
 
 def test_nothing_is_answered_sooner_than_it_was_drawn(place: RecorderLab, undo: ExitStack) -> None:
     latency = Latency("x", "uniform 5ms 6ms", "8ms", "12ms", queue_depth=4)
+    device = started(place, undo, latency)
+    assert (True, " ".join(latency.options)) == (device.read_back.matches, device.read_back.effective)
     with ExitStack() as files:
-        direct = Direct(started(place, undo, latency).device.path, files)
+        direct = Direct(device.device.path, files)
         assert min(direct.write_s(number * 7) for number in range(10)) >= 0.008
         assert min(direct.read_s(number * 7) for number in range(10)) >= 0.005
         flushes = []

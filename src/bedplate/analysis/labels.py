@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bedplate.model.visit import VisitRecord
 
 # Levels that have a place of their own: the variant's name, or an axis of the heat map.
-_SHOWN_ELSEWHERE = ("filesystem.", "device.throttle.")
+_SHOWN_ELSEWHERE = ("filesystem.", "device.throttle.", "device.latency.")
 _OWN_CONFIGURATION = "cluster.configuration"
 _KERNEL = "kernel.release"
 DEFAULT_BLOCK = "default"

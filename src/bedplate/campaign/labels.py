@@ -55,8 +55,8 @@ def _varied(cells: list[Cell]) -> tuple[str, ...]:
     return tuple(
         name
         for name in names
-        # A throttle is called by its name, not by its limits.
-        if (name in _SIZES or not name.startswith((_IN_VARIANT, "device.throttle.")))
+        # A throttle is called by its name, not by its limits, and a device with latency not by its times.
+        if (name in _SIZES or not name.startswith((_IN_VARIANT, "device.throttle.", "device.latency.")))
         and len({found.get(name) for found in levels}) > 1
     )
 

@@ -223,6 +223,7 @@ class VisitSetup:
             self._request, latency, self._log_directory, ledger=self._ledger, commands=self._commands
         )
         self._undo.callback(emulated.stop)
+        self._findings.comparisons.append(emulated.read_back)
         self._emulated = emulated
         return emulated.device
 

@@ -51,6 +51,10 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         replace(SOUND, course_missing=True),
         "course.jsonl, which is begun before the run, is not there",
     ),
+    "device late": (
+        replace(SOUND, late_share=0.2),
+        "answered 20.0 % of the requests more than a twentieth later",
+    ),
     "no checkpoint at all": (replace(SOUND, windows=()), "(0 in part)"),
     "checkpoint from the warm-up": (replace(SOUND, windows=(Window("timed", -1.0, 200.0),)), "(1 in part)"),
     "checkpoint past the end": (replace(SOUND, windows=(Window("timed", 400.0, None),)), "(1 in part)"),

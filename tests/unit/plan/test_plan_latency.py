@@ -20,7 +20,10 @@ Edited = Callable[[str, str], str]
 def test_named_and_explicit_latencies_are_levels(load_text: LoadText, edited: Edited) -> None:
     own = '{ read = "lognormal 0.5 ms 1.3", write = "1ms", flush = "2ms", queue_depth = 8, stall = "200ms every 30s", bandwidth = "1 MB" }'
     plan = load_text(edited(f'latency = {{ vary = ["gp3", {own}] }}', "scratch_device"))
-    name = "custom read lognormal 0.5ms 1.3, write 1ms, flush 2ms"
+    name = (
+        "custom read lognormal 0.5ms 1.3, write 1ms, flush 2ms, queue_depth 8, bandwidth 1048576, "
+        "stall 200ms every 30s"
+    )
     expected = Latency(
         name, "lognormal 0.5ms 1.3", "1ms", "2ms", 8, bytes_per_s=2**20, stall="200ms every 30s"
     )

@@ -10,17 +10,17 @@ import json
 import math
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.tunables import restore, set_tunable
 from bedplate.model.latency import Latency, Law
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import Ledger
@@ -151,8 +151,9 @@ def refusals(latency: Latency, way: WayThere) -> tuple[str, ...]:
 class LatencyDevice:
     """One that runs, attached. `folder` is on a tmpfs and empty; everything stands in the ledger."""
 
-    def __init__(self, recorder: Recorder, device: AttachedDevice, undo: ExitStack) -> None:
+    def __init__(self, recorder: Recorder, latency: Latency, device: AttachedDevice, undo: ExitStack) -> None:
         self._recorder = recorder
+        self._latency = latency
         self._undo = undo
         self.device = device
 
@@ -183,12 +184,22 @@ class LatencyDevice:
             if int(largest.read_text()) > _LARGEST_REQUEST_KB:
                 tuned = set_tunable(largest, str(_LARGEST_REQUEST_KB), ledger=ledger)
                 undo.callback(restore, tuned, ledger=ledger)
-            return cls(recorder, device, undo.pop_all())
+            return cls(recorder, latency, device, undo.pop_all())
 
     @property
     def pid(self) -> int:
         """The process behind it, whose memory is the device's."""
         return self._recorder.pid
+
+    @property
+    def read_back(self) -> ReadBack:
+        """What was asked, and what the running device was started with."""
+        words = (Path("/proc") / str(self.pid) / "cmdline").read_text(encoding="utf-8").split("\0")
+        asked = self._latency.options
+        found = [words[words.index(name) + 1] if name in words else "" for name in asked[::2]]
+        effective = " ".join(word for pair in zip(asked[::2], found, strict=True) for word in pair)
+        wanted = " ".join(asked)
+        return ReadBack("device.latency", wanted, effective, f"/proc/{self.pid}/cmdline", wanted == effective)
 
     @property
     def status_file(self) -> Path:

@@ -17,7 +17,7 @@ _MOST_BYTES_PER_S = 10**9
 
 
 def latency(value: Any) -> Latency:
-    """A named device, or a table of what it takes; a made-up one is named by its read, write and flush."""
+    """A named device, or a table of what it takes; a made-up one is named by its keys."""
     if isinstance(value, str) and value in LATENCIES:
         return LATENCIES[value]
     if not isinstance(value, dict) or not value:
@@ -31,9 +31,10 @@ def latency(value: Any) -> Latency:
             reasons.append(f"{shown(key)} = {shown(given)}: {error}")
     if reasons:
         raise ValueError(joined(reasons))
+    # Of every key, so that two levels never have one name.
+    name = "custom " + ", ".join(f"{key} {found[key]}" for key in LATENCY_KEYS if key in found)
     bandwidth = found.pop("bandwidth", None)
     depth = found.pop("queue_depth", USUAL_PLACES)
-    name = "custom " + ", ".join(f"{key} {found[key]}" for key in _TIMES)
     return Latency(name, queue_depth=depth, bytes_per_s=bandwidth, **found)
 
 

@@ -63,13 +63,13 @@ def read_back(
             "pg_controldata",
             matches=None if levels.wal_segment_bytes is None else levels.wal_segment_bytes == segment_bytes,
         ),
-        *_huge_pages(rows, asked),
+        *huge_pages_shown(rows, asked),
         *configuration.compare_settings(asked, rows),
         *_reported_anyway(rows, asked),
     )
 
 
-def _huge_pages(rows: list[list[str | None]], asked: Mapping[str, str]) -> Iterator[ReadBack]:
+def huge_pages_shown(rows: list[list[str | None]], asked: Mapping[str, str]) -> Iterator[ReadBack]:
     """`huge_pages = try` and a small pool leave a server without them, and say so in `huge_pages_status` alone (since 17)."""
     shown = {str(row[0]): row[4] for row in rows}
     wanted = asked.get("huge_pages", "").lower()
