@@ -193,7 +193,7 @@ def test_what_is_late_is_counted(place: RecorderLab, undo: ExitStack) -> None:
             reading.start()
             wait_until(lambda before=before: _reads(device) > before, deadline_s=AT_MOST_S)  # type: ignore[misc]
             os.kill(device.pid, signal.SIGSTOP)
-            time.sleep(0.4)
+            threading.Event().wait(0.4)
             os.kill(device.pid, signal.SIGCONT)
             reading.join()
             status = parse_status(device.status_file.read_text())

@@ -33,6 +33,7 @@ NAMED: dict[str, str] = {
     ".show.studies[].cells[].device_": "the sectors of the study's own device, and the class that holds on it",
     ".advise.device_sector_bytes": "the same",
     ".export.runs[].device_sector_bytes": "the same",
+    ".export.runs[].latency": "the emulated device with latency, which no former study has",
     ".export.runs[].chosen": "whether a search chose the visit, and former studies are none",
     ".page.cells[].promise": "the same",
     ".page.cells[].cache": "the same",

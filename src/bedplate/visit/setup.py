@@ -40,13 +40,13 @@ from bedplate.model.visit import CHECK_STEP, RESTORED, CheckOutcome, Outcome, Re
 from bedplate.model.workload import model_of
 from bedplate.visit.age import VisitAge
 from bedplate.visit.declaration import after_run, declare, durability_of
-from bedplate.visit.emulated_device import start_emulated
+from bedplate.visit.devices.emulated import start_emulated
+from bedplate.visit.devices.probes import probes_of
 from bedplate.visit.engine_server import ServerFailed, ServerSite, kept_server_data
 from bedplate.visit.events import image_progress
 from bedplate.visit.findings import Findings, Steps
 from bedplate.visit.footing import check_filesystem, device_troubles, filesystem_troubles
 from bedplate.visit.preflight import memory_limit
-from bedplate.visit.probes import probes_of
 from bedplate.visit.server import READ_STEP, end_server, read_in, start_server
 from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.visit.workload import VisitContext, workload_for
