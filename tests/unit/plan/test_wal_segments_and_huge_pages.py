@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def a_cell(*, segment_bytes: int | None = None, **settings: str) -> Cell:
 
 
 def test_huge_pages_need_some_that_are_reserved(machine: Callable[..., Machine]) -> None:
-    def reasons(reserved: str, **settings: str) -> list[str]:
+    def reasons(reserved: str, **settings: Any) -> list[str]:
         around = CellContext(machine(tunables={HUGE_PAGES: reserved}), IMAGE)
         return list(huge_pages(a_cell(**settings), around))
 
