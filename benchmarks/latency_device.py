@@ -21,7 +21,7 @@ from bedplate.host.devices.latency_device import FLUSH, READ, WRITE, LatencyDevi
 from bedplate.host.ledger import Ledger
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver
 from bedplate.host.recorder import DRIVER, parse_status
-from bedplate.model.latency import Latency, Law
+from bedplate.model.devices.latency import Latency, Law
 from bedplate.units import MIB
 from machine import print_machine
 
@@ -103,7 +103,12 @@ def job(device: str, rw: str, depth: int, seconds: int, commands: Commands, *, f
             "--bs=4k",
             "--direct=1",
         ),
-        *("--ioengine=libaio", f"--iodepth={depth}", f"--runtime={seconds}", "--time_based"),
+        *(
+            f"--ioengine={'psync' if flushes else 'libaio'}",
+            f"--iodepth={depth}",
+            f"--runtime={seconds}",
+            "--time_based",
+        ),
         *("--output-format=json", "--percentile_list=50:99"),
         *(("--fdatasync=1",) if flushes else ()),
     ]

@@ -33,7 +33,7 @@ from bedplate.host.process import start_time
 from bedplate.host.recorder import parse_status
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.latency import Latency
+from bedplate.model.devices.latency import Latency
 from bedplate.units import MIB
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
@@ -281,7 +281,7 @@ import os, pathlib, signal
 from bedplate.host.command import Commands
 from bedplate.host.devices.latency_device import LatencyDevice, WayThere
 from bedplate.host.ledger import Ledger
-from bedplate.model.latency import Latency
+from bedplate.model.devices.latency import Latency
 base, commands = pathlib.Path({str(place.base)!r}), Commands()
 ledger = Ledger.open(base / "orphans", "killed")
 device = LatencyDevice.start(pathlib.Path({str(place.driver)!r}), base / "recording", Latency("x", "1ms", "1ms", "1ms"), {64 * MIB},

@@ -16,8 +16,8 @@ from typing import Any
 
 from bedplate import registry
 from bedplate.model.codec import to_json
+from bedplate.model.devices.latency import Latency
 from bedplate.model.engine import engine_model
-from bedplate.model.latency import Latency
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.source_commit import is_commit_level
 from bedplate.units import format_size

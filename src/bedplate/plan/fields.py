@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
+from bedplate.model.devices.latency import Latency
 from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
 from bedplate.model.kept_dataset import DATASETS
-from bedplate.model.latency import Latency
 from bedplate.plan import values, words
 from bedplate.plan.chosen_cells import Departures, departures
 from bedplate.plan.emulated.latency_values import latency

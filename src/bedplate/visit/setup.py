@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from bedplate.host.devices.latency_device import LatencyDevice
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import Cell, RunSpec
-    from bedplate.model.latency import Latency
+    from bedplate.model.devices.latency import Latency
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
     from bedplate.visit.engine_server import Server

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bedplate.errors import PlanError
-from bedplate.model.latency import Latency
+from bedplate.model.devices.latency import Latency
 from bedplate.model.plan import Plan
 from bedplate.plan.emulated.latencies import LATENCIES
 from bedplate.plan.expand import expand

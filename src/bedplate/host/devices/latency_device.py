@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.tunables import restore, set_tunable
-from bedplate.model.latency import Latency, Law
+from bedplate.model.devices.latency import Latency, Law
 from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
 

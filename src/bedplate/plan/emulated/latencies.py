@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bedplate.model.latency import Latency
+from bedplate.model.devices.latency import Latency
 from bedplate.units import MIB
 
 _MEGABYTE = 1_000_000  # data sheets count in powers of ten

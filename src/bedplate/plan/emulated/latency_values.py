@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bedplate.model.latency import MOST_PLACES, USUAL_PLACES, Latency, Law, Stall
+from bedplate.model.devices.latency import MOST_PLACES, USUAL_PLACES, Latency, Law, Stall
 from bedplate.plan.emulated.latencies import LATENCIES
 from bedplate.plan.values import size, whole_number
 from bedplate.plan.words import joined, shown

@@ -15,7 +15,7 @@ from bedplate.model.levels import Levels
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Ledger
-    from bedplate.model.latency import Latency
+    from bedplate.model.devices.latency import Latency
     from bedplate.model.visit import VisitRequest
 
 EMULATED_KIND = "emulated device with latency, in memory"
