@@ -34,6 +34,7 @@ _PLAN_WORDS: Mapping[str, str] = {
     "device.memory": "machine.memory",
     "device.throttle.read_bytes_per_s": "scratch_device.throttle.read_bandwidth",
     "device.throttle.write_bytes_per_s": "scratch_device.throttle.write_bandwidth",
+    "device.latency.bytes_per_s": "scratch_device.latency.bandwidth",
     "device.": "scratch_device.",
     "kernel.release": "machine.kernel",
 }

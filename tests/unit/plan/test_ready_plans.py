@@ -120,8 +120,8 @@ def test_factors_are_called_by_the_keys_of_the_plan(path: Path, machine: MakeMac
     }
     for each in asked:
         *inner, key = each[-1].split(".")
-        # A table of settings, of limits, of fio's options or of variables takes what its program knows.
-        if each != ("engine",) and not {"settings", "throttle", "job", "variables"} & set(inner):
+        # A table of settings, of limits, of times, of fio's options or of variables takes what its program knows.
+        if each != ("engine",) and not {"settings", "throttle", "latency", "job", "variables"} & set(inner):
             assert key in keys_of(TABLES[*each[:-1], *inner]), each
 
 
