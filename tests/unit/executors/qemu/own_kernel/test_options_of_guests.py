@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import gzip
 import re
+from pathlib import Path
 
 import pytest
-from tests.support.guests.own_kernels import guest_configuration
+from tests.support.guests.own_kernels import guest_configuration, packed_image
 
 from bedplate.executors.qemu.initramfs import BOOT_MODULES, INIT
 from bedplate.executors.qemu.own_kernel.built_in import AllBuiltIn
 from bedplate.executors.qemu.own_kernel.configuration import Configuration
 from bedplate.executors.qemu.own_kernel.console import lacking_by_console
+from bedplate.executors.qemu.own_kernel.fragment import WantedConfiguration
+from bedplate.executors.qemu.own_kernel.image import embedded_configuration
 from bedplate.executors.qemu.own_kernel.options import (
     EVERY_GUEST,
     FILESYSTEMS,
@@ -16,6 +20,7 @@ from bedplate.executors.qemu.own_kernel.options import (
     SCHEDULERS,
     lacking,
 )
+from bedplate.host.command import Commands
 from bedplate.host.facts import SCHEDULER_MODULES
 from bedplate.model.filesystem import TRAITS
 
@@ -112,3 +117,32 @@ def test_a_console_tells_which_option_a_kernel_lacks(console: str, expected: str
 )
 def test_a_console_that_tells_of_something_else_is_left_to_itself(console: str) -> None:
     assert lacking_by_console(console) == ()
+
+
+GOLDEN = Path(__file__).parents[4] / "golden/kernels"
+
+
+def test_the_shipped_configuration_came_out_of_linux_whole(tmp_path: Path) -> None:
+    """What `scripts/extract-ikconfig` would find in the image of 6.12.118 that was built with it, without Btrfs."""
+    held = (GOLDEN / "linux-6.12.118-guest.ikconfig").read_bytes()
+    image = tmp_path / "bzImage"
+    image.write_bytes(packed_image("6.12.118", gzip.compress(held)))
+    text = embedded_configuration(image, commands=Commands())
+    assert text is not None
+    assert "Linux/x86 6.12.118 Kernel Configuration" in text
+    found = Configuration(text, "Linux 6.12.118")
+    assert list(lacking(found, (*EVERY_GUEST, *RECORDER), with_modules=False)) == []
+    wanted = WantedConfiguration("# CONFIG_BTRFS_FS is not set\n")
+    assert list(wanted.lost(found)) == []
+    assert wanted.left_out(found) == ("BTRFS_FS_POSIX_ACL",)
+    assert {"ext2", "ext3", "ext4", "xfs", "fuse"} <= set(AllBuiltIn(found).filesystems())
+    assert "btrfs" not in AllBuiltIn(found).filesystems()
+    assert AllBuiltIn(found).schedulers() == ("mq-deadline", "kyber", "bfq")
+
+
+def test_all_that_tinyconfig_lacks_is_named_at_once() -> None:
+    text = gzip.decompress((GOLDEN / "linux-6.12.118-tinyconfig.gz").read_bytes()).decode()
+    found = list(lacking(Configuration(text, "make tinyconfig"), EVERY_GUEST, with_modules=False))
+    assert len(found) > 25
+    assert "CONFIG_9P_FS is not set: the folders of the host" in found
+    assert "CONFIG_SERIAL_8250_CONSOLE is not set: the guest's console" in found
