@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate.host.cache import cache_directory
 from bedplate.model.filesystem import TRAITS
+from bedplate.model.source_commit import is_commit_level
 from bedplate.model.template import first_of
 from bedplate.plan.platforms import LOCAL, QEMU, SLURM, Platform
 from bedplate.plan.rules import kernel_refusals
@@ -209,7 +210,9 @@ def _not_fetched(asked: tuple[str | None, ...], guests: Mapping[str | None, Mach
             if release is not None
         )
     which = _listed((names[0], *(f"kernel {name}" for name in names[1:])))
-    words = "not fetched yet, so what it lacks is not known; `bedplate setup PLAN` fetches it"
+    built = any(is_commit_level(name) for name in names)
+    done, does = ("built", "builds") if built else ("fetched", "fetches")
+    words = f"not {done} yet, so what it lacks is not known; `bedplate setup PLAN` {does} it"
     return (Chosen(words, "kernel", which),)
 
 

@@ -68,7 +68,7 @@ class StudyOutcome:
     @property
     def exit_code(self) -> int:
         """That of `bedplate run`: it speaks of the whole study."""
-        if self.start is not None and (self.start.needs_kernel is not None or self.start.not_built):
+        if self.start is not None and self.start.needs_kernel is not None:
             return EXIT_REQUIREMENT_MISSING
         left_behind = self.start is not None and self.start.left_behind
         return EXIT_SOME_RUNS_FAILED if self.failed or left_behind else EXIT_DONE

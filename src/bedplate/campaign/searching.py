@@ -190,12 +190,7 @@ def _search(
             display.note(step.words)
             starts.append(_start(found, store, step, due, consent=consent, display=display))
             last = starts[-1]
-            if (
-                last.needs_kernel is not None
-                or last.left_behind
-                or last.not_built
-                or not last.completed + last.failed
-            ):
+            if last.needs_kernel is not None or last.left_behind or not last.completed + last.failed:
                 break
     return SearchOutcome(
         store.layout.directory,

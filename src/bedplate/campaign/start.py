@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from bedplate.campaign.preparation import drivers_of_plan, prepare_builds, prepa
 from bedplate.campaign.study_run import StudyRun
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from bedplate.campaign.consent import Consent
     from bedplate.campaign.display import Display
@@ -30,13 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyStart:
-    """The visits that are due, in order; `listener` shows them. `not_built` are sentences about those that were left out."""
+    """The visits that are due, in order; `listener` shows them."""
 
     store: StudyStore
     shared: SharedInputs
     listener: Display
     due: Sequence[ScheduledVisit]
-    not_built: tuple[str, ...] = ()
 
     @classmethod
     def prepared(
@@ -101,16 +100,6 @@ class StudyStart:
         attempt.finish()
         return record, summary(record, figures)
 
-    def without(self, cells: Collection[str], what: str, reasons: Sequence[str]) -> StudyStart:
-        """The same start, without the due visits of these cells, by their ids: `what` was not built, for these reasons."""
-        left = tuple(visit for visit in self.due if visit.cell_id not in cells)
-        count = len(self.due) - len(left)
-        if not count:
-            return self
-        visits = "1 visit" if count == 1 else f"{count} visits"
-        sentence = f"{visits} of {what} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
-        return replace(self, due=left, not_built=(*self.not_built, sentence, *reasons[1:]))
-
     def has_ended(self, record: VisitRecord) -> None:
         """Count a visit among those that decide whether the rest would fail alike."""
         self._alike.add(record)
@@ -140,5 +129,4 @@ class StudyStart:
 
     def one_by_one(self, runner: VisitRunner) -> StartOutcome:
         """Run the due visits in order, and keep each as soon as it is done; closes the runner."""
-        ended = StudyRun(self.store, self.shared, runner, self.listener).run(self.due)
-        return replace(ended, not_built=self.not_built)
+        return StudyRun(self.store, self.shared, runner, self.listener).run(self.due)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.host.requirement import Need
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 class StartOutcome:
     """How a start of a study ended; `needs_kernel` is what must be booted before it can go on.
 
-    `left_behind` are sentences: which visits are still due although nothing more comes of this start, and why. So are `not_built`: those of
-    cells that could not be built, which is no result.
+    `left_behind` are sentences: which visits are still due although nothing more comes of this start, and why.
     """
 
     completed: int
@@ -37,7 +36,6 @@ class StartOutcome:
     seconds: float
     needs_kernel: str | None = None
     left_behind: tuple[str, ...] = ()
-    not_built: tuple[str, ...] = ()
 
 
 class Listener(Protocol):
@@ -124,13 +122,6 @@ class Start(Protocol):
         """Make the figures of a visit that has ended and put it into the study; its final record, and a line of it.
 
         OSError where the study cannot be written, RequirementMissing where a process of the visit still writes.
-        """
-        ...
-
-    def without(self, cells: Collection[str], what: str, reasons: Sequence[str]) -> Start:
-        """The same start, without the due visits of these cells, by their ids: `what` was not built, for these reasons.
-
-        Their visits stay due, and the start's outcome names them.
         """
         ...
 

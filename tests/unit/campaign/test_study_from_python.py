@@ -152,37 +152,6 @@ def test_a_plan_is_worked_out_once(tmp_path: Path, nowhere: Nowhere, monkeypatch
     assert 4 == nowhere.visits == outcome.start.completed
 
 
-def test_visits_of_what_could_not_be_built_stay_due_the_rest_runs_and_the_start_ends_with_3(
-    tmp_path: Path, nowhere: Nowhere, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from bedplate.campaign.running import run  # noqa: PLC0415
-
-    (tmp_path / "plan.toml").write_text(PLAN)
-
-    def without_xfs(start: Start) -> StartOutcome:
-        cells = {
-            planned.cell.id for planned in start.expansion.cells if planned.cell.filesystem.type == "xfs"
-        }
-        reasons = ("building it failed: no such thing", "the whole output is in a file")
-        return start.without(cells, "kernel 0123456789ab", reasons).one_by_one(nowhere)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(nowhere, "run", without_xfs)
-        outcome = run(tmp_path / "plan.toml", tmp_path / "study")
-    assert (4, 0, 3) == (outcome.visits, outcome.failed, outcome.exit_code)
-    assert outcome.start is not None
-    assert outcome.start.not_built == (
-        "2 visits of kernel 0123456789ab did not run, as it was not built: building it failed: no such thing",
-        "the whole output is in a file",
-    )
-    assert 2 == nowhere.visits
-    found = read_progress(tmp_path / "study")
-    assert (2, 2) == (found.completed, found.left)
-    # Once it can be built, the same command runs what is left.
-    assert 0 == run(tmp_path / "plan.toml", tmp_path / "study").exit_code
-    assert 4 == nowhere.visits
-
-
 def test_a_new_study_begins_with_the_doubts_that_its_plan_has_and_goes_on_without(
     tmp_path: Path, nowhere: Nowhere, capsys: pytest.CaptureFixture[str]
 ) -> None:

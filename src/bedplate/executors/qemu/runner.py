@@ -289,6 +289,8 @@ class GuestRunner:
         asked = request.cell.kernel.release
         kernel = self._find(asked, cache_directory=self._cache)
         if kernel is None:
+            if request.cell.kernel.is_built:
+                raise RequirementMissing(f"kernel {asked} was not built; the start says why")
             raise RequirementMissing(
                 f"kernel {asked or 'for guests'} is not in {self._cache}; `bedplate setup` fetches it"
             )
