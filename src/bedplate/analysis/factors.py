@@ -107,7 +107,7 @@ def level_text(name: str, level: Scalar) -> str:
     """A level as a person reads it: `4 KiB`, `yes`, `512MB`."""
     if isinstance(level, bool):
         return "yes" if level else "no"
-    if name.endswith("_bytes") and isinstance(level, int):
+    if isinstance(level, int) and (name.endswith("_bytes") or name in database_block_levels()):
         return format_size(level)
     return str(level)
 

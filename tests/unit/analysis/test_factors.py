@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from bedplate.analysis.factors import factor_levels, level_text, short_name
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.engine import database_block_levels
 from bedplate.model.levels import Levels
 
 EXT4 = Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("ext4"), BuildLevels(), ClusterLevels())
@@ -83,3 +84,9 @@ def test_names_and_levels_are_words() -> None:
         level_text("x", True),
         level_text("x", "512MB"),
     ]
+
+
+def test_a_database_block_is_a_size_by_whatever_name_its_engine_has() -> None:
+    for name in database_block_levels():
+        assert "64 KiB" == level_text(name, 65536)
+    assert "65536" == level_text("cluster.settings.cache_spill", 65536)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_search import RUN, VISIT_S, SearchRecipe, write_search
-from tests.support.studies.synthetic_study import write_study
+from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.written import write
 
 from bedplate.analysis.overview import overview, overview_of
@@ -288,3 +288,18 @@ def test_blocks_that_the_schedule_lacks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="repetition 3 of the schedule lacks"):
         read_study(directory)
     assert (RUN,) == record.runs
+
+
+def test_a_cell_that_nobody_visited_is_called_as_one_that_was_made_alike(tmp_path: Path) -> None:
+    """One row of a map, and not one for what was read back beside one for what was asked."""
+    plain = Recipe(filesystem_blocks=(None,), course_s=5, canaries=0)
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=2, recipe=plain)))
+    found = read_of(study)
+    made = {study.schedule.cells[each.id].filesystem for each in found.cells if each.visits}
+    alike = [each for each in found.cells if study.schedule.cells[each.id].filesystem in made]
+    assert [each for each in alike if not each.visits]
+    assert {("default, 4 KiB", 4096)} == {
+        (each.label.filesystem_block, each.label.filesystem_block_bytes) for each in alike
+    }
+    others = [each for each in found.cells if each not in alike]
+    assert {"default"} == {each.label.filesystem_block for each in others}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.model.cell import FilesystemLevels
     from bedplate.model.figure import Metric
     from bedplate.model.reason import Reason
     from bedplate.model.search import SearchRecord
@@ -197,12 +198,19 @@ class Searched:
             *(each.cell for each in self.record.candidates),
             *(each.cell for each in self.record.left_out),
         )
-        blocks = {
+        read_back = {
             cell: facts.label.filesystem_block_bytes
             for cell, facts in self.overview.cells.items()
             if facts.label.filesystem_block_bytes is not None
         }
-        return label_cells([every[cell] for cell in asked], blocks)
+        # mkfs makes of equal requests equal blocks, so a cell that nobody visited has those of one that was.
+        made: defaultdict[FilesystemLevels, set[int]] = defaultdict(set)
+        for cell, size in read_back.items():
+            made[every[cell].filesystem].add(size)
+        alike = {
+            cell: min(sizes) for cell in asked if len(sizes := made.get(every[cell].filesystem, set())) == 1
+        }
+        return label_cells([every[cell] for cell in asked], {**alike, **read_back})
 
     @cached_property
     def cells(self) -> tuple[SearchedCell, ...]:
