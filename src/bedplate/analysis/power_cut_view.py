@@ -75,7 +75,8 @@ class CutRun:
     """One run of power cuts with its verdict; `declared` is what the visit's flushes and settings promise.
 
     `lost_transactions` says how many each cut lost that lost some and left the rest whole, `recovery_s` how long each took
-    until the engine answered, of those after which it did; both without the controls.
+    until the engine answered, of those after which it did; both without the controls. `declared_first` is what a visit promised
+    that failed afterwards.
     """
 
     key: VisitKey
@@ -87,6 +88,7 @@ class CutRun:
     declared: Durability | None
     lost_transactions: tuple[int, ...]
     recovery_s: tuple[float, ...]
+    declared_first: Durability | None = None
 
     @cached_property
     def cuts(self) -> Cuts:
@@ -109,6 +111,12 @@ class CutRun:
     def unmended(self) -> str | None:
         """Which copies of its pages the engine does without, by the code of the reason; None where it keeps all."""
         return pages_unmended(self.declared.reasons if self.declared else ())
+
+    @property
+    def left_out(self) -> str | None:
+        """The same as the visit declared it before it failed, as one does whose pages found no room."""
+        declared = self.declared or self.declared_first
+        return pages_unmended(declared.reasons if declared else ())
 
     def class_with(self, cache: str) -> str:
         """The class with a kind of cache: as it stands for the cell, else as its cuts alone show it, `–` where none did.
@@ -319,4 +327,5 @@ def _run(visit: StoredVisit, directory: Path) -> CutRun | None:
             each.lost_transactions for each in points if each.outcome is PointOutcome.LOST
         ),
         recovery_s=tuple(seconds for each in points if (seconds := recovery_s(each)) is not None),
+        declared_first=visit.record.durability,
     )

@@ -375,6 +375,12 @@ def test_pages_that_found_no_room_are_a_finding_with_its_way_out(tmp_path: Path)
         'cowextsize = "8k" is the way out.'
     )
     assert ("Not", words) == (head, text)
+    # The visit of such a run has failed, and keeps what it had declared before.
+    failed = replace(run, declared=None, declared_first=OFF)
+    (told,) = without_copies(
+        cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(failed,), declared=None)}))
+    )
+    assert (failed,) == told.no_room
     # Refused for another reason it is none.
     other = run_of(tmp_path / "other", replace(PAGES, counts=replace(COUNTS, refused={"EINVAL": 271})))
     assert () == without_copies(

@@ -21,6 +21,7 @@ from bedplate.analysis.power_cut_view import pooled
 from bedplate.analysis.wording import durability_class
 from bedplate.model.durability import DURABLE
 from bedplate.model.power_cut_verdict import BOUNDED, LOSS, CutCounts
+from bedplate.model.template import and_more
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 # A factor and its level in some cells; None in cells that do not have the factor.
 Separating: TypeAlias = "tuple[str, Scalar | None]"
 Levels: TypeAlias = "Mapping[str, Mapping[str, Scalar]]"
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class CutGroup:
     `name` has it in words (`full_page_writes=off`), empty where it is the type, which each name has, and for cells that nothing
     separates from a sound one.
     `bad` lost something, the worst first; `good` share the level and lost nothing. `otherwise` are the sound cells that differ
-    from a bad one in this level alone, and `otherwise_name` their level.
+    from a bad one in this level alone, and `otherwise_name` their level, or their names where that level does not tell.
     """
 
     name: str
@@ -184,7 +186,7 @@ class _Separation:
                 del separators[best]
                 continue
             own = left if best is None else covered[best]
-            groups.append(CutGroup("", _worst_first(own)) if best is None else self._group(best, own))
+            groups.append(CutGroup("", _worst_first(own)) if best is None else self._group(best, own, bad))
             left = [one for one in left if one not in own]
         return tuple(sorted(groups, key=lambda group: not any(each.corrupt for each in group.bad)))
 
@@ -212,7 +214,7 @@ class _Separation:
     def _level(self, one: CutCell, name: str) -> Scalar | None:
         return self.levels[one.cell].get(name)
 
-    def _group(self, separating: Separating, bad: Sequence[CutCell]) -> CutGroup:
+    def _group(self, separating: Separating, bad: Sequence[CutCell], all_bad: Sequence[CutCell]) -> CutGroup:
         name, level = separating
         otherwise = [each for each in self.sound if any(self._differing(one, each) == [name] for one in bad)]
         others = {repr(self._level(each, name)): self._level(each, name) for each in otherwise}
@@ -224,10 +226,18 @@ class _Separation:
                 self._within(each, separating) for each in self.sound if self._level(each, name) == level
             ),
             otherwise=tuple(otherwise),
-            otherwise_name=only
-            if isinstance(only, str) and name != TYPE and only != DEFAULT
-            else "otherwise",
+            otherwise_name=self._otherwise(name, only, otherwise, all_bad),
         )
+
+    def _otherwise(
+        self, name: str, only: Scalar | None, sound: Sequence[CutCell], all_bad: Sequence[CutCell]
+    ) -> str:
+        """The level of the sound cells; their names where a cell with that level is bad elsewhere, as the level says too much then."""
+        if not isinstance(only, str) or name == TYPE or only == DEFAULT:
+            return "otherwise"
+        if any(self._level(each, name) == only for each in all_bad):
+            return ", ".join(self.names[each.cell] for each in sound[:_NAMED]) + and_more(len(sound), _NAMED)
+        return only
 
     def _within(self, one: CutCell, separating: Separating) -> CutCell:
         """The cell with the name that it has where what separates stands before it."""

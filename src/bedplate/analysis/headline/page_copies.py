@@ -57,9 +57,11 @@ def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
     by_code: dict[str, list[CutRun]] = {}
     for facts in found.cells.values():
         for run in facts.cuts:
-            code, verdict = run.unmended, run.verdict
+            verdict, has_no_room = run.verdict, _pages_without_room(run) > 0
+            # A visit whose pages found no room has failed, and promises nothing any more.
+            code = run.left_out if has_no_room else run.unmended
             looked = verdict.pages is not None and not verdict.refused and _volatile(run).cuts > 0
-            if code is not None and (looked or _pages_without_room(run)):
+            if code is not None and (looked or has_no_room):
                 by_code.setdefault(code, []).append(run)
     told = (_sorted_out(_COPIES[code], runs) for code, runs in by_code.items())
     return tuple(
