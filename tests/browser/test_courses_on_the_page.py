@@ -79,7 +79,7 @@ def test_a_course_is_unpacked_as_it_was_recorded(
             else:
                 for value, back in zip(values, unpacked[name], strict=True):
                     assert abs(back - value) <= max(values) * max(1.1 / precision.steps(name), 1e-4)
-        told = "a second is told to 1/180" in found.page.locator("#courses-note").inner_text()
+        told = "a second is given to 1/180" in found.page.locator("#courses-note").inner_text()
         assert told == (precision is courses.COARSE)
         assert [] == found.complaints
 

@@ -308,7 +308,7 @@ def test_it_is_busy_while_a_loop_device_stands_above(
         "bedplate.host.recorder.unmount",
         lambda target, *, commands: unmount(target, commands=commands, deadline_s=0),
     )
-    with pytest.raises(DeviceInUse, match=rf"{device.path} stands on"):
+    with pytest.raises(DeviceInUse, match=rf"{device.path} lies on"):
         recorder.stop()
     recorder.detach(device)
     recorder.stop()

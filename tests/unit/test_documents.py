@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
+import shutil
+import textwrap
 from pathlib import Path
 
+import click
+import numpy as np
 import pytest
 
+from bedplate.cli.app import program
 from bedplate.cli.documents.manual import NAME, manual_page
 from bedplate.cli.documents.reference import MARKER, parts, renewed, rules_of_runs
 from bedplate.model.durability import CLASSES
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import FORMAT_VERSION
+from bedplate.plan.load import load_plan
 from bedplate.registry import WORKLOADS
+from bedplate.statistics.estimation import paired, unpaired
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
 
@@ -97,6 +105,19 @@ def test_every_durability_class_is_explained(repository: Path) -> None:
     section = section.partition("\n## ")[0]
     listed = re.findall(r"^\| ([a-z ]+) \| [^|]+ \|$", section, re.MULTILINE)
     assert ["class", *CLASSES] == listed
+
+
+def test_the_example_of_six_numbers_is_what_the_code_makes_of_them(repository: Path) -> None:
+    text = _text(repository, "method/statistics.md").partition("\n## Six numbers\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| \d \| (\d+) \| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    ext4, xfs, ratios, logarithms = np.array(rows, dtype=float).T
+    assert 3 == len(rows)
+    assert np.allclose(xfs / ext4, ratios, atol=5e-4)
+    assert np.allclose(np.log(xfs / ext4), logarithms, atol=5e-5)
+    for found in (paired(np.log(ext4), np.log(xfs)), unpaired(np.log(ext4), np.log(xfs))):
+        low, high = np.exp(found.interval(0.95))
+        assert f"interval of {low:.3f} to {high:.3f}" in text
+        assert f"{np.exp(found.mean):.3f}" in text
 
 
 def test_metrics_that_the_text_names_exist(repository: Path) -> None:
@@ -193,6 +214,87 @@ def test_a_table_ends_with_a_blank_line(repository: Path) -> None:
 
 def test_the_readme_is_read_at_once(repository: Path) -> None:
     assert len((repository / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def _calls(page: Path) -> list[str]:
+    """Every call of bedplate in the blocks of shell of a page, without comments and what a pipe does with it."""
+    text = page.read_text(encoding="utf-8")
+    lines = [
+        line.strip()
+        for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    calls = [call.strip() for line in lines for call in re.split(r"; | \| | > |  +#", line)]
+    return [call for call in calls if re.match(r"(?:sudo )?(?:\S*/)?bedplate ", call)]
+
+
+def _parsed(call: str) -> list[str]:
+    """What no command takes of a call; click's own error for an option or an argument that is wrong."""
+    words = shlex.split(call.removeprefix("sudo "))[1:]
+    context = program.make_context("bedplate", words)
+    command: click.Command = program
+    left = [*context._protected_args, *context.args]
+    while isinstance(command, click.Group):
+        _, found, left = command.resolve_command(context, left)
+        assert found is not None, call
+        command = found
+        context = command.make_context(found.name or "", list(left), parent=context)
+        left = [*context._protected_args, *context.args]
+    return left
+
+
+def _pages_to_type_from(repository: Path) -> list[Path]:
+    return [repository / "README.md", *sorted((repository / "docs" / "how-to").glob("*.md"))]
+
+
+def test_every_command_of_a_page_to_type_from_is_a_right_call(repository: Path) -> None:
+    calls = {page.name: _calls(page) for page in _pages_to_type_from(repository)}
+    assert 8 <= sum(map(bool, calls.values()))
+    assert {call: [] for found in calls.values() for call in found} == {
+        call: _parsed(call) for found in calls.values() for call in found
+    }
+
+
+@pytest.mark.parametrize(
+    "call", ["bedplate shwo first", "bedplate run --stduy s", "sudo ./bedplate compare first"]
+)
+def test_a_planted_wrong_call_is_found(call: str) -> None:
+    with pytest.raises(click.UsageError):
+        _parsed(call)
+
+
+def test_a_long_page_has_contents(repository: Path) -> None:
+    long = [page for page in (repository / "docs").rglob("*.md") if len(page.read_text().splitlines()) > 300]
+    assert 5 <= len(long)
+    # The commands are in the order of their help, which lists them.
+    without = {page.name for page in long if "\nContents: [" not in page.read_text()}
+    assert {"COMMANDS.md"} == without
+
+
+def test_a_how_to_is_one_screen(repository: Path) -> None:
+    tables = dict.fromkeys(parts(), "")
+    lines = {
+        page.name: len(renewed(page.read_text(), tables).splitlines())
+        for page in _pages_to_type_from(repository)[1:]
+    }
+    assert 7 <= len(lines)
+    assert {} == {name: count for name, count in lines.items() if count > 60}
+
+
+def test_a_plan_of_a_how_to_is_a_right_plan(repository: Path, tmp_path: Path) -> None:
+    blocks = [
+        (page.name, textwrap.dedent(block))
+        for page in _pages_to_type_from(repository)[1:]
+        for block in re.findall(r"^ *```toml\n(.*?)^ *```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+    assert 3 <= len(blocks)
+    for name in ("order.sql", "look.sql"):
+        (tmp_path / name).write_text("SELECT 1;\n")
+    shutil.copy(repository / "plans" / "own-database" / "shop.dump", tmp_path / "mine.dump")
+    for name, block in blocks:
+        # A page on one table shows that one alone.
+        whole = block if "filesystem" in block else f'filesystem = [{{ type = "ext4" }}]\n{block}'
+        assert load_plan(whole, source=name, directory=tmp_path).filesystems, name
 
 
 @pytest.mark.parametrize("name", ["quick", "barriers", "block-sizes", "checkpoints", "vondra-2011-oltp"])

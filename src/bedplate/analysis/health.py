@@ -30,7 +30,7 @@ _OUTLIERS_SHOWN = 3
 # docs/method/statistics.md, “Dips”, has the figures.
 _OF_DIPS = (
     "Where runs dip now and then, intervals that say 95 % hold the truth less often, and few repetitions may show no dip at "
-    "all: more repetitions say how often it happens, and the courses of these runs when."
+    "all. More repetitions say how often it happens, and the courses of these runs when."
 )
 
 

@@ -67,7 +67,7 @@ def label_cells(cells: Iterable[Cell], effective_blocks: Mapping[str, int]) -> d
     """Labels by cell id: the variant, and whatever else varies between these cells.
 
     Where one factor at a time departs from what most cells have, the departures are named and the rest is not.
-    `effective_blocks` are file system block sizes by cell id, read back where none was asked for.
+    `effective_blocks` are file system block sizes by cell id, read back where none was requested.
     """
     known = list(cells)
     labels = _labels(known, effective_blocks, brief=True)

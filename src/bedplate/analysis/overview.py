@@ -176,7 +176,7 @@ class CellFacts:
         """What stands beside the cell's figures, apart from the emulation of its device."""
         found = []
         if self.changing:
-            found.append(because("effective-changed", "what was in force changed between its visits"))
+            found.append(because("effective-changed", "what was effective changed between its visits"))
         if self.incomparable:
             words = f"its visits are not comparable, so there is no interval ({'; '.join(self.incomparable)})"
             found.append(because(NOT_COMPARABLE, words))

@@ -37,7 +37,7 @@ def recording_words(run: CutRun) -> list[str]:
     recording = run.recording
     if isinstance(unit, int) and recording is not None:
         words.append(
-            f"cut as a device would leave it that writes {format_size(unit)} whole: no class of the cell on another; it does not "
+            f"cut as a device would leave it that writes {format_size(unit)} whole: no class of the cell on another. It does not "
             f"cover {recording.uncovered_writes or 0:,} of {recording.long_writes or 0:,} writes above 4 KiB, which were longer, "
             "no power of two or not aligned to themselves"
         )

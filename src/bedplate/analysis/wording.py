@@ -48,8 +48,8 @@ SECTORS_512 = "512-byte sectors"
 SECTORS_4K = "4 KiB sectors"
 OTHER_SECTORS = "other sectors"
 # What the page's script fills too, for the cells and pairs that its reader chooses.
-SAME_IN_FORCE = "in force is the same as in {cells}"
-IDENTICAL = "the same in force as its baseline under another name: one result, not two"
+SAME_IN_FORCE = "effectively the same as {cells}"
+IDENTICAL = "effectively the same as its baseline under another name: one result, not two"
 SAME_WITHIN = "same within {margin}"
 OF_RATIOS = "{margin} %"
 OF_DIFFERENCES = "{margin} points"
@@ -335,7 +335,7 @@ def repetitions_sentence(
     if repetitions < 5:
         return (
             f"{repetitions} repetitions give each figure a 95 % interval, a wide one: only differences far larger than the "
-            f"scatter can be told. {more}"
+            f"scatter can be found. {more}"
         )
     return (
         f"{repetitions} repetitions give each figure a 95 % interval. Intervals that overlap may still "

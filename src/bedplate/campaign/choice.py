@@ -171,7 +171,7 @@ def _kernels(
     for release, one in refused.items():
         if one == hopeless:
             why = "the newest at hand that has every file system of the plan"
-            words = f"{why} ({own.kernel_release} has not)"
+            words = f"{why} ({own.kernel_release} lacks one)"
             return dict.fromkeys(plan.filesystems, release), (Chosen(words, "kernel", release),)
     chosen: dict[FilesystemLevels, str] = {}
     for levels in plan.filesystems:

@@ -12,7 +12,7 @@ from bedplate.campaign.engine_preparation import preparations
 from bedplate.executors.local import LocalExecutor
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.host.native_driver import LIBFUSE3, compiler_requirements, ensure_driver, library_requirement
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Requirement, look
 from bedplate.installation import shipped
@@ -50,29 +50,34 @@ def requirements_of(
     """
     cells, workloads = tuple(cells), tuple(workloads)
     needs = (executor or LocalExecutor()).needs((cell.filesystem.type for cell in cells), workloads)
-    return tuple(
-        dict.fromkeys(
-            (*look(dict.fromkeys(needs)), *_libraries_of(cells, workloads), *build_requirements_of(cells))
-        )
-    )
+    found: dict[tuple[str, str], Requirement] = {}
+    for each in (
+        *look(dict.fromkeys(needs)),
+        *_needs_of_drivers(cells, workloads),
+        *build_requirements_of(cells),
+    ):
+        found.setdefault((each.name, each.package), each)
+    return tuple(found.values())
 
 
-def _libraries_of(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[Requirement, ...]:
-    """The libraries that drivers of these types of workloads in these cells are compiled with, found or not."""
+def _needs_of_drivers(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[Requirement, ...]:
+    """The compiler and the libraries of drivers of these types of workloads in these cells, found or not."""
     # Cells of an engine whose library is compiled for them do without the distribution's.
     engines = (
         cell.build.engine
         for cell in cells
         if own_library_of(cell.build.engine, cell.cluster.settings) is None
     )
+    drivers = (*drivers_of(workloads, engines), *_emulated_of(cells))
     libraries = {
         library: library_requirement(
             library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
         )
-        for driver in (*drivers_of(workloads, engines), *_emulated_of(cells))
+        for driver in drivers
         for library in driver.libraries
     }
-    return tuple(libraries.values())
+    compiler = compiler_requirements("compiles the drivers of workloads") if drivers else ()
+    return (*compiler, *libraries.values())
 
 
 def _emulated_of(cells: Iterable[Cell]) -> tuple[Driver, ...]:

@@ -72,7 +72,7 @@ _OF_FILESYSTEMS = frozenset(
     {"type", "block_size", "mount_options", "mkfs_options", "barrier", "journal", *feature_levels()}
 )
 _BEGIN = """\
-# Written by bedplate. Copy it, change what is asked, and run it with `bedplate run`: docs/PLANS.md has every key, and
+# Written by bedplate. Copy it, change the question, and run it with `bedplate run`: docs/PLANS.md has every key, and
 # what a key that is left out means. It erases nothing: the scratch device is an image file.
 """
 
@@ -110,7 +110,7 @@ class Question:
 def filesystem_question(
     machine: Machine, types: Sequence[str], *, repetitions: int | None = None, scale: str | None = None
 ) -> Question:
-    """Which file system should PostgreSQL stand on, here."""
+    """Which file system suits PostgreSQL, here."""
     chosen = _types(types, machine)
     load = "" if scale is None else f"{_workload()}scale = {_scale(scale, machine)}\n"
     return Question(
@@ -185,7 +185,7 @@ def safe_question(
     single = [name for name, values in levels.items() if together and len(values) == 1]
     if single:
         raise PlanError(
-            f"nothing would stand beside {single[0]}={levels[single[0]][0]}: of several settings, one that is not on or off "
+            f"nothing would be beside {single[0]}={levels[single[0]][0]}: of several settings, one that is not on or off "
             "has to have two values, first the one to compare with: wal_sync_method=fdatasync,open_sync"
         )
     cells = len(chosen) * (2 if together else max(map(len, levels.values()), default=1))
@@ -302,10 +302,10 @@ def _server(directory: DataDirectory) -> str:
     )
     found = directory.version if directory.version.isprintable() else "of the server"
     if not engine_model(directory.engine).is_built:
-        return f"\n# Version {found or 'of the server'}: that of this machine's distribution stands in for it.\n{settings}"
+        return f"\n# Version {found or 'of the server'}: that of this machine's distribution takes its place.\n{settings}"
     if directory.version in VERSIONS:
         return f'\n[postgresql]\nversion = "{directory.version}"\n{settings}'
-    return f"\n# Version {found} cannot be built here: the newest that can stands in for it.\n{settings}"
+    return f"\n# Version {found} cannot be built here: the newest that can takes its place.\n{settings}"
 
 
 def _workload_of(directory: DataDirectory) -> str:

@@ -71,7 +71,7 @@ def _filesystem(
     retry_failed: bool,
     yes: bool,
 ) -> int:
-    """Which file system should PostgreSQL stand on, here: `ask filesystem`."""
+    """Which file system suits PostgreSQL, here: `ask filesystem`."""
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
     from bedplate.cli.questioning import answer  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
@@ -132,7 +132,7 @@ def _safe(
     """Is it safe after a power cut: `ask safe full_page_writes=off --on ext4,xfs,btrfs`.
 
     A setting that is on or off is asked about beside its opposite. Several change together. With a data directory, or nothing
-    where one server runs: is what it stands on now safe, with its settings.
+    where one server runs: is it safe as it runs now, with its settings.
     """
     from bedplate.campaign.questions import asked_settings, safe_question  # noqa: PLC0415
     from bedplate.cli.questioning import answer, own_server  # noqa: PLC0415

@@ -29,7 +29,7 @@ _ANY_PATH = click.Path(path_type=Path, readable=False)
 @click.option("--plan", metavar="FILE", type=PATH, help="write the plan that measures it to this file")
 @AS_JSON
 def inspect(target: Path, *, plan: Path | None, as_json: bool) -> int:
-    """What a server stands on: file system, options, the device's cache, settings, durability class. Changes nothing.
+    """What a server runs on: file system, options, the device's cache, settings, durability class. Changes nothing.
 
     It reads the kernel's tables and the server's files, and starts nothing; without root it says what it could not read.
     """

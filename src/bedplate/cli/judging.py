@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-if",
     metavar="CONDITION",
-    help="'slower 5%': exit with 1 where it holds, with 125 where it cannot be told",
+    help="'slower 5%': exit with 1 where it holds, with 125 where it is not known",
 )
 @ACROSS_DURABILITY
 @CELLS
@@ -83,7 +83,7 @@ def compare(
     chooses among several studies, and pairs them; they get a verdict where they are comparable.
 
     CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
-    with it: 0 it does not hold, 1 it holds of a comparison, 125 it cannot be told, as where a study is missing. `git
+    with it: 0 it does not hold, 1 it holds of a comparison, 125 it is not known, as where a study is missing. `git
     bisect run` takes 125 for a commit that cannot be tested. It would take 2 (a wrong option) for a bad commit, so try
     the command once by hand.
     """

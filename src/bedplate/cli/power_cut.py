@@ -72,7 +72,7 @@ power_cut.add_command(bundle_command)
     "--fail-if",
     metavar="CONDITION",
     type=OneOf(["bad", "worse"]),
-    help="bad: a cut took something; worse: more than is promised. Exit with 1 where it holds, with 125 where it cannot be told",
+    help="bad: a cut took something; worse: more than is promised. Exit with 1 where it holds, with 125 where it is not known",
 )
 @DIRECTORY
 @YES

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     # A question about some file systems, by their names.
     About = Callable[[Sequence[str]], Question]
 
-_EXIT_WORDS = {0: "does not hold", 1: "holds", EXIT_CANNOT_TELL: "cannot be told"}
+_EXIT_WORDS = {0: "does not hold", 1: "holds", EXIT_CANNOT_TELL: "is not known"}
 PLAN_FILE, STUDY, PAGE = "plan.toml", "study", "report.html"
 
 

@@ -54,9 +54,9 @@ class TimeBudget(click.ParamType[float]):
     "--durable",
     type=click.Choice(["volatile", "protected", "bounded", "measured", "any"]),
     metavar="CLASS",
-    help="only cells that a power cut leaves so: volatile (all is kept with a volatile cache; without this option), protected "
-    "(all is kept where the cache survives), bounded (the last commits may be lost), measured (as volatile, and power is cut in the cells "
-    "that would be named), any",
+    help="only cells that a power cut leaves so. volatile: all is kept with a volatile cache (the default). protected: all is kept "
+    "where the cache survives. bounded: the last commits may be lost. measured: as volatile, and power is cut in the cells that would be "
+    "named. any: all cells",
 )
 @click.option("--budget", metavar="TIME", type=TimeBudget(), help="how long it may take at most: 90min, 4h")
 @click.option(

@@ -105,7 +105,7 @@ def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("directory", type=PATH, help="a folder in which studies stand, at any of four levels")
+@click.argument("directory", type=PATH, help="a folder that holds studies, at any of four levels")
 @click.option(
     "-o", "--output", metavar="FILE", type=PATH, help="the page to write; default: index.html in the folder"
 )

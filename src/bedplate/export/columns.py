@@ -54,11 +54,11 @@ class WorkloadExport(NamedTuple):
 
 RUN_COLUMNS: Mapping[str, ExportColumn] = {
     "study": ExportColumn(String, "title of the study"),
-    "cell": ExportColumn(String, "identity of the cell: a readable name and a hash of what was asked"),
+    "cell": ExportColumn(String, "identity of the cell: a readable name and a hash of what was requested"),
     "variant": ExportColumn(String, "the file system with its options, without its block size"),
     "filesystem": ExportColumn(String, "`ext4`, `xfs`, …"),
     "filesystem_block_size_bytes": ExportColumn(
-        Int64, "block size of the file system, read back where none was asked for"
+        Int64, "block size of the file system, read back where none was requested"
     ),
     "block_size_bytes": ExportColumn(Int64, "block size that PostgreSQL was built with"),
     "throttle": ExportColumn(String, "the plan's name of the emulated device; empty without emulation"),

@@ -40,7 +40,7 @@ SEARCH_COLUMNS: Mapping[str, ExportColumn] = {
     ),
     "proved_low": ExportColumn(Float64, "its 95 % interval; empty below three repetitions"),
     "proved_high": ExportColumn(Float64),
-    "proved_n": ExportColumn(Int64, "how many repetitions stand behind it"),
+    "proved_n": ExportColumn(Int64, "how many repetitions it is made of"),
     "chance_near_best": ExportColumn(
         Float64, "the model's chance that the cell is within the margin of the best; a share"
     ),

@@ -442,14 +442,14 @@ NOTHING_ACKNOWLEDGED: Rule[CutEvidence] = Rule(
 CONTROLS_PASS: Rule[CutEvidence] = Rule(
     "controls pass",
     f"no more than {percent(CONTROLS_BAD_MIN)} of the controls are bad, of those with an acknowledged transaction",
-    "a negative control must fail (issue 7); the limit is a convention of bedplate",
+    "an oracle that finds nothing wrong must have been seen to find something; the limit is a convention of bedplate",
     _controls_pass,
 )
 ORDER_FAILS: Rule[CutEvidence] = Rule(
     "cuts in order fail",
-    "a bad cut in order where a protected cache was declared durable, one that is not whole where it was bounded loss; "
-    "not counting those whose journal the repair could not replay; or no cut in order. Of somebody's own engine the whole log, which "
-    "nothing cut, is asked instead, before any cut",
+    "no cut in order; a bad one where a protected cache was declared durable, or one that is not whole where it was bounded loss. "
+    "Those whose journal the repair could not replay do not count. With an engine of your own the oracle reads the whole log, which nothing cut, "
+    "before any cut",
     "what was written in order is what a machine that was killed leaves",
     _order_fails,
 )

@@ -120,7 +120,7 @@ def _log_not_turned_over(evidence: TransactionEvidence) -> Spoken | None:
     written = "an unknown part" if turned is None else f"{turned:.2f} times the size"
     words = (
         f"the checkpoint age grew {grown} over the window, in which {written} of the log was written: pages that it changed "
-        "were left for later; a longer duration, a longer warm-up or a smaller log shows the cost of them"
+        "were left for later. A longer duration, a longer warm-up or a smaller log shows the cost of them"
     )
     known = {"age_growth_share": growth, "turned_over": turned}
     return spoken(words, **{name: value for name, value in known.items() if value is not None})
@@ -245,7 +245,7 @@ def _too_short(evidence: TransactionEvidence) -> Spoken | None:
     asked, ran_s = evidence.asked_duration_s, evidence.client_s or evidence.duration_s
     if asked is None or ran_s >= asked * (1 - SHORT_SHARE_MAX):
         return None
-    return spoken(f"{ran_s:.1f} s were measured, {asked:g} s were asked", seconds=ran_s, asked_s=asked)
+    return spoken(f"{ran_s:.1f} s were measured, {asked:g} s were requested", seconds=ran_s, asked_s=asked)
 
 
 def _log_unknown(evidence: TransactionEvidence) -> str | None:
@@ -267,13 +267,13 @@ def _touching(evidence: TransactionEvidence) -> tuple[Window, ...]:
 WITHOUT_CHECKPOINT: Rule[TransactionEvidence] = Rule(
     "read-write without a checkpoint",
     "no timed checkpoint begins and ends within the measured window of a run that writes, of a server that logs its checkpoints (canaries apart)",
-    "DESIGN.md sections 4 and 5; a saw-tooth of 8000 to 3000 tps within one cycle (Percona 2020)",
+    "a shorter run shows the good time between two checkpoints; a saw-tooth of 8000 to 3000 tps within one cycle (Percona 2020)",
     _without_checkpoint,
 )
 _CHECKPOINT_IN_READ_ONLY: Rule[TransactionEvidence] = Rule(
     "checkpoint in a read-only run",
     "any checkpoint overlaps the measured window",
-    "DESIGN.md section 4",
+    "a checkpoint writes what runs before it left: a read-only run contains none",
     _checkpoint_in_read_only,
 )
 _CLIENT_SATURATED: Rule[TransactionEvidence] = Rule(
@@ -291,7 +291,7 @@ _STILL_FILLING: Rule[TransactionEvidence] = Rule(
 )
 _TWO_SPEEDS: Rule[TransactionEvidence] = Rule(
     "two speeds",
-    f"the seconds of a run that only reads, and not from the device, fall into two stretches of {STRETCH_S_MIN} s or "
+    f"a run only reads, and not from the device. Its seconds fall into two stretches of {STRETCH_S_MIN} s or "
     f"more whose median tps differ by more than {percent(SPEEDS_SHARE_MIN)} and by more than four of their deviations",
     "measured: threads that serve two sessions each run at 70,000 or at 110,000 tps, as the scheduler places them",
     _two_speeds,
@@ -343,14 +343,14 @@ _TOO_SHORT: Rule[TransactionEvidence] = Rule(
 _NO_LOG: Rule[TransactionEvidence] = Rule(
     "no transaction log",
     "there is none, or it cannot be read",
-    "absent is not zero (DESIGN.md section 5)",
+    "absent is not zero: what is not known is neither good nor bad",
     _log_unknown,
     Validity.UNKNOWN,
 )
 LOG_NOT_TURNED_OVER: Rule[TransactionEvidence] = Rule(
     "log not turned over",
-    f"a run that writes, of a server with fuzzy checkpoints, whose checkpoint age grows by more than {percent(AGE_GROWTH_SHARE_MAX)} of "
-    "its limit over the window (Theil–Sen), and in which less than the size of the log was written (canaries apart)",
+    f"a run writes, on a server with fuzzy checkpoints. The checkpoint age grows by more than {percent(AGE_GROWTH_SHARE_MAX)} of "
+    "its limit over the window (Theil–Sen), and less than the size of the log was written (canaries apart)",
     "InnoDB puts off writing pages until its log has no room: what a window leaves is not in its figures",
     _log_not_turned_over,
 )

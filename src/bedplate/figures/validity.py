@@ -137,7 +137,7 @@ def _checkpoints_unknown(evidence: RunEvidence) -> str | None:
 KERNEL_WARNING: Rule[RunEvidence] = Rule(
     "kernel warning",
     "any kernel message of the visit beyond those of an ordinary mount",
-    "DESIGN.md section 5",
+    "the kernel says so where a device, a driver or a file system fails; a convention of bedplate",
     _kernel_messages,
 )
 SERVER_BROKE: Rule[RunEvidence] = Rule(
@@ -179,27 +179,27 @@ DEVICE_LATE: Rule[RunEvidence] = Rule(
 INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
     "input unreadable",
     "an input of the figures is missing or damaged",
-    "absent is not zero (DESIGN.md section 5)",
+    "absent is not zero: what is not known is neither good nor bad",
     _unreadable,
     Validity.UNKNOWN,
 )
 COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     "course incomplete",
     f"a probe failed during the run, or no sample was taken in more than {percent(UNSEEN_SHARE_MAX)} of it",
-    "absent is not zero (DESIGN.md section 5)",
+    "absent is not zero: what is not known is neither good nor bad",
     _course_ends_early,
     Validity.UNKNOWN,
 )
 COURSE_MISSING: Rule[RunEvidence] = Rule(
     "course missing",
     "the samples of the run are not there",
-    "absent is not zero (DESIGN.md section 5)",
+    "absent is not zero: what is not known is neither good nor bad",
     _course_missing,
 )
 CHECKPOINTS_UNKNOWN: Rule[RunEvidence] = Rule(
     "checkpoints unknown",
     "the server's log cannot be read",
-    "absent is not zero (DESIGN.md section 5)",
+    "absent is not zero: what is not known is neither good nor bad",
     _checkpoints_unknown,
     Validity.UNKNOWN,
 )

@@ -64,4 +64,4 @@ def effective_facts(comparisons: Iterable[ReadBack]) -> Mapping[str, Scalar]:
 def _reason(item: ReadBack) -> str:
     if item.effective is None:
         return f"{item.name}: asked {item.asked!r}, not shown by {item.source}: it was ignored"
-    return f"{item.name}: asked {item.asked!r}, in force is {item.effective!r} ({item.source})"
+    return f"{item.name}: asked {item.asked!r}, effective is {item.effective!r} ({item.source})"

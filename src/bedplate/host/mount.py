@@ -190,7 +190,7 @@ def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...
     for backing in sorted(Path("/sys/block").glob("loop*/loop/backing_file")):
         image = text_of(backing)
         if _is_under(image, top):
-            found.append(f"/dev/{backing.parts[-3]} stands on {image}")
+            found.append(f"/dev/{backing.parts[-3]} lies on {image}")
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.host.file_lock import file_lock
-from bedplate.host.requirement import Requirement
+from bedplate.host.requirement import Need, Requirement, look
 from bedplate.host.room import places_without_room
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 
@@ -35,6 +35,7 @@ _SHARED_FLAGS = ("-shared", "-fPIC")
 _COMPILE_LIMIT_S = 120.0
 # A quarter of a million lines in one file, on a busy machine.
 _COMPILE_LIBRARY_LIMIT_S = 1800.0
+_C_HEADER = Path("/usr/include/stdio.h")
 
 
 @dataclass(frozen=True)
@@ -159,13 +160,21 @@ def library_version(library: Library, *, commands: Commands) -> str | None:
 
 
 def library_requirement(library: Library, *, reason: str, commands: Commands) -> Requirement:
-    """Whether the library can be compiled with; `reason` says what for. Needs no root."""
-    return Requirement(
-        name=library.header,
-        package=library.package,
-        reason=reason,
-        found=library_version(library, commands=commands) is not None,
-    )
+    """Whether the library can be compiled with; `reason` says what for. Needs no root.
+
+    Without a compiler nobody knows, and it is missing: `compiler_requirements` has the compiler.
+    """
+    try:
+        found = library_version(library, commands=commands) is not None
+    except RequirementMissing:
+        found = False
+    return Requirement(name=library.header, package=library.package, reason=reason, found=found)
+
+
+def compiler_requirements(reason: str) -> tuple[Requirement, ...]:
+    """What C is compiled with, found or not; `reason` says what is. Needs no root, starts no program."""
+    headers = Requirement("C library headers", "libc6-dev", reason, found=_C_HEADER.is_file())
+    return (*look((Need(COMPILER, "gcc", reason),)), headers)
 
 
 def _demand_version(library: Library, name: str, commands: Commands) -> str:

@@ -426,7 +426,7 @@ def room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
         way_out = "record less"
     else:
         needed_bytes = sizes.disk_bytes + (sizes.journal_bytes or 0)
-        needs = f"an emulated device, whose data stands in memory, needs {format_size(needed_bytes)}"
+        needs = f"an emulated device, whose data is in memory, needs {format_size(needed_bytes)}"
         way_out = "use a smaller image_size"
     reasons = []
     free_bytes = room.f_bavail * room.f_frsize

@@ -207,7 +207,7 @@ def _write(path: Path, value: str) -> str:
         ) from error
     effective = read_tunable(path)
     if effective != value:
-        raise VerifyFailed(f"{path}: asked for {value!r}, in force is {effective!r}")
+        raise VerifyFailed(f"{path}: asked for {value!r}, effective is {effective!r}")
     return effective
 
 

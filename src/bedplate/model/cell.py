@@ -115,11 +115,11 @@ class FilesystemLevels:
     barrier: bool | None = None
     """whether fsync flushes the device's cache"""
     journal: str | None = None
-    """`none`, or what else was asked"""
+    """`none`, or what else was requested"""
     features: Levels = field(default_factory=Levels)
     """what only this type knows: `data`, `nodatacow`"""
     journal_device: str | None = None
-    """where an external journal stands: `ram`, or `device` for the plan's second scratch device; null without one"""
+    """where an external journal is: `ram`, or `device` for the plan's second scratch device; null without one"""
 
 
 @dataclass(frozen=True)

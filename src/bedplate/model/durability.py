@@ -46,10 +46,10 @@ _ASYNCHRONOUS = because(
     "synchronous_commit = off: the last commits may be lost, what stays is whole",
 )
 _JOURNAL_IN_MEMORY = because(
-    "journal-in-memory", "the journal stands in memory: a power cut takes it, and what only it holds"
+    "journal-in-memory", "the journal is in memory: a power cut takes it, and what only it holds"
 )
 _LOG_IN_MEMORY = because(
-    "log-in-memory", "the log stands in memory: a power cut takes the last seconds, what stays is whole"
+    "log-in-memory", "the log is in memory: a power cut takes the last seconds, what stays is whole"
 )
 _DELAYED = because(
     "fsync-waits-for-nothing", "fsync waits for nothing: the last seconds may be lost, what stays is whole"

@@ -183,9 +183,9 @@ class CutPoint:
     """how many entries of the log were issued before it"""
     profile: Profile
     placement: Placement
-    """how the position was chosen: `uniform`, `weighted`, `sought` where metadata waits, or behind a flush that met writes
-    on their way, or `enumerated`: a state of the window that ends there; of a recovery `span`, between two flushes, or `whole`,
-    behind everything: a control, which must be good"""
+    """how the position was chosen: `uniform`, `weighted`, `sought` (where metadata waits, or behind a flush that met writes
+    on their way), `enumerated` (a state of the window that ends there). Of a recovery: `span` (between two flushes), `whole` (behind
+    everything: a control, which must be good)"""
     seed: int
     """draws what is kept of the volatile writes"""
     control: bool = False
@@ -214,7 +214,7 @@ class PointRecord:
     acknowledged: int
     """transactions acknowledged before the cut"""
     volatile_discards: int = 0
-    """discards after the last flush, each of which the device may have done or not; 0 in records of before they were drawn"""
+    """discards after the last flush, each of which the device may have done or not; 0 in records older than such draws"""
     lost_transactions: int = 0
     """those of them that are missing"""
     lost_ms: float | None = None
@@ -235,8 +235,8 @@ class PointRecord:
     replay_failed: bool = False
     """whether the file system's repair could not replay its journal, by its own words, and went on without"""
     failed_once: str | None = None
-    """what ended a first look at the image, where a second one, at the image built again, went well: a mount that failed, or an engine
-    that did not answer in time; no finding, as it did not come from the image; else null"""
+    """what ended a first look at the image, where a second one, at the image built again, went well. A mount that failed, or an engine
+    that did not answer in time. It is no finding, as it did not come from the image; else null"""
     problems: tuple[str, ...] = ()
     """findings, the gravest first; where the file system had to be repaired, its own words and the repair's
     before the engine's"""
@@ -276,7 +276,7 @@ class RecordingFacts:
     journal_flushes: int | None = None
     """flushes of the external journal; null without one"""
     loses_journal: bool = False
-    """whether that stands in memory and is gone after each cut"""
+    """whether that is in memory and is gone after each cut"""
     bound_ms: float | None = None
     """how long before a cut a bounded loss may begin, as the engine's settings say"""
     bound_transactions: int | None = None
@@ -290,10 +290,10 @@ class RecordingFacts:
     """settings of the engine, its version, the kernel; `foreign_syncs` and `pressure` only where counting or the
     neighbour did not work, and why"""
     sought: int | None = None
-    """cuts where metadata waits, or behind a flush that met writes on their way; null in records of before there were such"""
+    """cuts where metadata waits, or behind a flush that met writes on their way; null in records older than such cuts"""
     sought_left_out: int | None = None
-    """cuts that were to be sought and were not made: `waiting` is empty, or else none of the run's profiles tears a write; null in records of
-    before this was written down"""
+    """cuts that were to be sought and were not made: `waiting` is empty, or else none of the run's profiles tears a write; null in older
+    records"""
     waiting: Mapping[str, int] = field(default_factory=dict)
     """spans of the log in which metadata waits that a cut can tear, by its kind; `write in flight at a flush` are those behind a
     flush that met writes on their way"""

@@ -99,7 +99,7 @@ class BlameEvidence:
     replays: int
     """images that were made and asked"""
     steadiness: Repeatability
-    """whether an image that was asked twice answered alike"""
+    """whether an image that was tried twice answered alike"""
     smallest: tuple[BlamedWrite, ...] = ()
     """the writes whose loss alone is enough; empty where the cut is bad without any loss"""
     is_smallest: bool = True
@@ -288,7 +288,7 @@ def _smallest_words(evidence: BlameEvidence) -> str:
     asked = _counted(evidence.replays, "replay", "replays")
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return f"not bad when it was replayed ({asked}): its verdict changes on the same image"
-    unsteady = "; the same image gave another verdict when it was asked again" * (
+    unsteady = "; the same image gave another verdict at a second try" * (
         evidence.steadiness is Repeatability.CHANGES
     )
     if evidence.bad_without_loss:

@@ -389,7 +389,7 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
         )
         found.append(because("controls-prove-less", words))
     if verdict.journal_lost:
-        words = "the journal stood in memory and was gone after each cut"
+        words = "the journal was in memory and gone after each cut"
         found.append(because("journal-lost", words))
     if verdict.remade:
         words = (

@@ -84,7 +84,7 @@ class ScratchDevice:
     image_bytes: int | None = None
     """size of the image file"""
     image_directory: str | None = None
-    """where the image file stands"""
+    """where the image file is"""
     erase: tuple[str, ...] = ()
     """devices that may be erased"""
     erase_foreign: bool = False
@@ -168,7 +168,7 @@ class VisitRequest:
     """what was made for the workloads beforehand: name to path (a folder of CSV files by the
     type of its workload; `pg_test_fsync`: the folder of a PostgreSQL's programs)"""
     expected_answers: Mapping[str, str] = field(default_factory=dict)
-    """digests of right answers by what was asked, as earlier visits found them"""
+    """digests of right answers by the question, as earlier visits found them"""
     answer_sources: Mapping[str, str] = field(default_factory=dict)
     """which run of which visit found each of them"""
     needed_bytes: int | None = None
@@ -184,7 +184,7 @@ class ReadBack:
     name: str
     """option, by its dotted name"""
     asked: Scalar | None
-    """null where nothing was asked"""
+    """null where nothing was requested"""
     effective: Scalar | None
     """null where it could not be read"""
     source: str
@@ -272,7 +272,7 @@ class TimedItem:
     limit_s: float | None = None
     """where it was stopped; null where it was not"""
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    """of a query `rows`, `answer` (digest), `answer_key` (what was asked, in words), `plan` (hash)"""
+    """of a query `rows`, `answer` (digest), `answer_key` (the question, in words), `plan` (hash)"""
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class RunRecord:
     """What happened in one run, before any figure is made of it."""
 
     spec: RunSpec
-    """the run as it was asked"""
+    """the run as it was requested"""
     outcome: Outcome
     reasons: tuple[Reason, ...] = ()
     """why not completed"""
@@ -347,7 +347,7 @@ class VisitRecord:
     key: VisitKey
     """which visit"""
     cell: Cell
-    """the cell as it was asked"""
+    """the cell as it was requested"""
     dataset: Dataset
     """the dataset"""
     outcome: Outcome
@@ -392,11 +392,11 @@ class VisitRecord:
     build_digest: str | None = None
     """digest of the engine's build"""
     provenance: Mapping[str, str] = field(default_factory=dict)
-    """what may be compared with what: `machine` and `plan` by digest, `executor`, `kernel`, `build`, `protocol`, `dataset` (`loaded`,
-    `restored`; absent in older studies, which loaded), and `tools` (versions of the library or tool that did the work, where it is no PostgreSQL); on a fleet
-    also `node`, and `machine` is then the digest of all nodes; in a guest also `accelerator` (`kvm`, `tcg`),
-    `qemu`, `kernel_digest` (image and modules), `host_kernel`, `disk`, `zfs` and `zfs_modules`; not compared
-    are `disk_sector_bytes` (physical sectors under the guest's disk, where something tells), and of an
+    """what may be compared with what. `machine` and `plan` by digest, `executor`, `kernel`, `build`, `protocol`, `dataset` (`loaded`,
+    `restored`; absent in older studies, which loaded). `tools`: versions of the library or tool that did the work, where it is no PostgreSQL. On a
+    fleet also `node`, and `machine` is then the digest of all nodes. In a guest also `accelerator` (`kvm`, `tcg`),
+    `qemu`, `kernel_digest` (image and modules), `host_kernel`, `disk`, `zfs` and `zfs_modules`. Not compared
+    are `disk_sector_bytes` (physical sectors under the guest's disk, where they are known), and of an
     external journal `journal_disk` and `journal_disk_sector_bytes`"""
     whole_seconds: float | None = None
     """`seconds` with hand-over, a guest's boot and the making of figures; null in older studies"""
@@ -406,8 +406,8 @@ class VisitRecord:
     the visit did not come to it, and in older studies, of which `failed_step` = `check` beside a text means
     errors"""
     free_space: tuple[FreeSpace, ...] = ()
-    """free space before the database, after its load and after the runs, where the plan asks for `aged` or `fill` (whatever the level);
-    on a disk of the workload's own it is in the record of the run"""
+    """free space before the database, after its load and after the runs, where the plan asks for `aged` or `fill` (whatever the level).
+    On a disk of the workload's own it is in the record of the run"""
     sealed: bool = False
     """whether `checksums.json` was written with it; false in older studies"""
 

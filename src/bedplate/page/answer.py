@@ -341,7 +341,7 @@ def _unchosen(advice: _Advice) -> Iterable[str]:
     """Where nothing is recommended, the first thing that is not known is what to choose."""
     for runs, _ in _unjudged(advice):
         where = f" in {runs}" if advice.contests else ""
-        yield f"Which cell is the best{where}: nothing can be recommended; the reason stands above."
+        yield f"Which cell is the best{where}: nothing can be recommended; the reason is above."
 
 
 def _unjudged(advice: _Advice) -> tuple[tuple[str, str], ...]:

@@ -77,7 +77,7 @@ class ScratchDeviceTable(PlanTable):
     throttle: Factor[ThrottleLevel] = Field(default=(), description="emulated slower device")
     """device | a name, or a table of limits (below) | none | `"hdd-7200"`"""
     latency: Factor[LatencyLevel] = Field(default=(), description="emulated device with latency")
-    """device | a name, or a table of times (below); needs `image_size`, which stands in memory then | none | `"gp3"`"""
+    """device | a name, or a table of times (below); needs `image_size`, which is in memory then | none | `"gp3"`"""
 
     @model_validator(mode="after")
     def _not_both(self) -> ScratchDeviceTable:
@@ -85,7 +85,7 @@ class ScratchDeviceTable(PlanTable):
             raise ValueError('allowed is one of image_size = "6 GB" and device = "/dev/disk/by-id/…"')
         if self.device is not None and self.latency:
             raise ValueError(
-                'latency is of an emulated device, whose data stands in memory: use image_size = "6 GB"'
+                'latency is of an emulated device, whose data is in memory: use image_size = "6 GB"'
             )
         return self
 
@@ -164,7 +164,7 @@ class FilesystemTable(_Features):  # type: ignore[misc]
     """filesystem | `internal`; `external`: on a device of its own (ext3, ext4, XFS, JFS, ReiserFS; a log device of ZFS); `none`
     (ext4) | `internal`, where there is one | `{ vary = ["internal", "external"] }`"""
     journal_device: Factor[JournalDevice] = Field(default=(), description="ram, or device")
-    """filesystem | where an external journal stands: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
+    """filesystem | where an external journal is: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
 
     fill: Factor[Fill] = Field(default=(), description=f"{', '.join(_types_with('fill'))} only")
     """filesystem | `no`, or how full the file system is with the database, as df has it: `50 %`, `60 %`, `70 %`, `75 %`, `80 %`, `85 %`,
@@ -212,7 +212,7 @@ class Document(PlanTable):
     seed: Seed = Field(default=1, description="a whole number")
     """– | a whole number from 0; decides the order | `1` | `2011`"""
     executor: Executor = Field(default="local", description="who runs the visits")
-    """– | `local`, `qemu`, `slurm`, `auto` ([who lives the visits](#who-lives-the-visits)) | `"local"` | `"auto"`"""
+    """– | `local`, `qemu`, `slurm`, `auto` ([where visits run](#where-visits-run)) | `"local"` | `"auto"`"""
     dataset: DatasetBy = Field(default=LOADED, description="whether a visit loads its dataset")
     """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
     onto the image of every visit ([restored datasets](method/filesystems.md#restored-datasets)) | `"loaded"` | `"restored"`"""

@@ -106,7 +106,7 @@ def _closest(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
     allowed = list(keys_of(TABLES[tuple(table)]))
     listed = f"allowed: {', '.join(allowed)}"
     if _SETTINGS in allowed:
-        listed += f"; a setting of the server stands in [{'.'.join((*table, _SETTINGS))}]"
+        listed += f"; a setting of the server goes into [{'.'.join((*table, _SETTINGS))}]"
     return did_you_mean(key, allowed, otherwise=_elsewhere(table, key, document) or listed)
 
 

@@ -118,7 +118,7 @@ class SlurmTable(PlanTable):
     """– | a table of devices of external journals by node, in place of `device` in `[journal_device]`; **each will be erased**, and
     must be named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
     local_directory: Directory = Field(default=LOCAL_DIRECTORY, description="absolute path on every node")
-    """– | an absolute path on every node, on a disk of its own: results and images stand below it while a visit lives |
+    """– | an absolute path on every node, on a disk of its own: results and images are below it while a visit runs |
     `"/var/tmp"` | `"/scratch"`"""
     controller_deadline: JobTime = Field(
         default=CONTROLLER_DEADLINE_S, description='how long a silent controller is waited for: "1 d"'

@@ -159,7 +159,9 @@ def mkfs_options(words: list[str]) -> tuple[str, ...]:
             # Told apart, an argument cannot hide in a longer word (`-Jdevice=…`).
             reasons.append(f"{shown(word)}: write the option and its argument as two texts")
         elif not option and not after_option:
-            reasons.append(f"{shown(word)} stands alone; mkfs would take it for a device or a size")
+            reasons.append(
+                f"{shown(word)} has no option before it; mkfs would take it for a device or a size"
+            )
         after_option = option
     if reasons:
         raise ValueError(joined(reasons))

@@ -2,7 +2,7 @@
 
 Every effect is a contrast of matched cells (`design`) that is made once per repetition; Student's t over
 the repetitions judges it. So neither drift between repetitions nor unequal variances of cells matter,
-and whatever a repetition did to all cells of one level (a boot of one kernel, DESIGN.md section 5) counts as
+and whatever a repetition did to all cells of one level (a boot of one kernel) counts as
 scatter of the effect, which a residual variance over all cells would miss. Contrasts are means over many
 cells, which makes up for the few degrees of freedom.
 

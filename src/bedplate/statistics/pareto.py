@@ -26,7 +26,7 @@ class Standing(StrEnum):
     """What is told of an alternative beside all others."""
 
     LEADING = "leading"
-    # Another is shown better in something and worse in nothing, but not everything could be told.
+    # Another is shown better in something and worse in nothing, but not everything is known.
     OPEN = "open"
     RULED_OUT = "ruled out"
 

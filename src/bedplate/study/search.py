@@ -39,7 +39,7 @@ def read_order(layout: StudyLayout) -> tuple[StudySchedule, SearchRecord | None]
 
 def _wrong(found: SearchRecord, schedule: StudySchedule) -> Iterator[str]:
     if found.durable not in WANTED:
-        yield f"it asks for the durability {found.durable!r:.200}, which there is not"
+        yield f"it asks for the durability {found.durable!r:.200}, which does not exist"
     for dataset in filter(None, (found.dataset, found.cut_dataset)):
         if dataset not in schedule.datasets:
             yield f"it is of the dataset {dataset!r:.200}, which the schedule does not have"

@@ -30,7 +30,7 @@ _WORDS = {Standing.LEADING: "leads", Standing.OPEN: "behind?", Standing.RULED_OU
 _STYLES = {Standing.LEADING: "bold green", Standing.OPEN: "yellow", Standing.RULED_OUT: "dim"}
 _LEGEND = (
     "leads: no cell is shown better in one column and worse in none. ruled out: one is, and the same in the "
-    "rest; behind?: one is, not everything could be told. Geometric means, with the 95 % interval of the first alone."
+    "rest; behind?: one is, not everything is known. Geometric means, with the 95 % interval of the first alone."
 )
 _NOT_JUDGED = "Means of few repetitions, with an interval or else their range: what was found, and no order."
 

@@ -43,8 +43,8 @@ _NOT_MADE = "not made"
 _ENDLESS = 1000
 _WORDS = (
     "Cache: a volatile one in a device with sectors of 4 KiB, which it writes whole, one with sectors of 512 bytes, and a "
-    "protected one. Drawn: cuts at positions that chance chose after which something acknowledged was missing or damaged, of all "
-    "such cuts, and how many in a hundred that may be, at the most (exact 95 % interval of k of n; cuts of one recording); beneath, "
+    "protected one. Drawn: bad cuts of those that chance placed, after which something acknowledged was missing or damaged, and "
+    "how many in a hundred that may be (exact 95 % interval of k of n). Beneath is "
     "what was found. Lost: the most acknowledged transactions that one cut took and left the rest whole; – where each that took some broke "
     "the rest. Back after: median time until the engine answered, in memory. After a power cut: the class with that cache."
 )
@@ -54,8 +54,8 @@ _SOUGHT_WORDS = (
 )
 _LATE_WORDS = " With late completions, behind flushes that met writes on their way, too."
 _RECUT_WORDS = (
-    "What some cuts left was recorded while file system and engine recovered, and that recording cut again between its flushes: bad cuts of all such, "
-    "and how many in a hundred that may be, at the most. Recoveries: those that were recorded, of those asked for; a cut that was bad itself has none. One "
+    "What some cuts left was recorded while file system and engine recovered, and that recording was cut again between its flushes. Shown are bad cuts "
+    "of all such, and how many in a hundred that may be, at the most. Recoveries: those that were recorded, of those asked for; a cut that was bad itself has none. One "
     "bad cut lowers the class above."
 )
 _SHORT: Mapping[str, str] = {VOLATILE_4K: "4 KiB", VOLATILE_512: "512 B", PROTECTED: "protected"}
@@ -290,10 +290,10 @@ def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
     asides = [*([differs] if differs else []), *recording_words(run)]
     if not run.verdict.of_the_cell and run.spec.levels.get(DEVICE_UNIT) is None:
         asides.append(
-            "the journal in RAM was kept, as if it stood on a device of its own: no class of the cell as it is"
+            "the journal in RAM was kept, as if it were on a device of its own: no class of the cell as it is"
         )
     if cell.cuts and run.verdict.journal_lost:
-        asides.append("the journal stood in memory and was gone after each cut")
+        asides.append("the journal was in memory and gone after each cut")
     return notes.marks(*asides, before="\n")
 
 

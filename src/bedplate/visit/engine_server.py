@@ -27,7 +27,7 @@ class ServerFailed(BedplateError):
 
 @dataclass(frozen=True)
 class ServerSite:
-    """What a server stands on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
+    """What a server runs on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
 
     `environment` is of every process of the server, beside what its engine gives it.
     """

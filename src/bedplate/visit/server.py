@@ -120,7 +120,7 @@ def verify_server(comparisons: Sequence[ReadBack]) -> None:
         raise VisitFailed(
             "server read back",
             *(
-                f"{item.name}: asked {item.asked}, in force is {item.effective} ({item.source})"
+                f"{item.name}: asked {item.asked}, effective is {item.effective} ({item.source})"
                 for item in wrong
             ),
         )

@@ -62,7 +62,7 @@ class VisitContext:
     `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
     there and never to the scratch device. `inputs` are paths of what was made for the workloads before
     the visit. `engine_settings` are the cell's, for an engine that the workload itself opens; into
-    `tool_versions` it puts the versions of the libraries and tools that do the work. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
+    `tool_versions` it puts the versions of the libraries and tools that do the work. `expected_answers` are digests of right answers by the question; a run adds its own, which
     later runs are held to. `answer_sources` say in which run of which visit an answer was found, where that is known. `make_cold` stops the server, mounts the file system anew and starts it again:
     nothing is cached afterwards, and every session is gone. A workload that makes file systems or servers of its own does so from the `request`, below
     `place`, and notes them in the `ledger`. `emit` tells the caller of the visit what happens now.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # What code and values become: one word, whatever is in them.
 _ONE_WORD = "x"
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
-# A sentence ends at these where a space follows: "1.5" and "e.g. this" go on.
-_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\")”’*]*(?:\s+|$)|\n\s*\n")
+# A sentence ends at these where a space follows: "1.5" and "e.g. this" go on. A middle dot is between things, not words.
+_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\")”’*]*(?:\s+|$)|\n\s*\n| · ")
 _WORD = re.compile(r"[^\W_][\w'’./%-]*")
 _COMMENT = re.compile(r"^\s*#\s?(.*)$")
 _TEMPLATE_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
@@ -26,6 +26,8 @@ _TEMPLATE_ENDS = re.compile(
     r"\{%.*?%\}|\{#.*?#\}|<pre.*?</pre>|</?(?:p|li|h\d|dt|dd|td|th|tr|summary|figcaption|div|label|option|button)\b[^>]*>",
     re.DOTALL,
 )
+# Statements of SQL, and XML.
+_PROGRAM = re.compile(r"(?:SELECT|UNION|WITH|INSERT|CREATE)\b|<")
 _TAG = re.compile(r"<[^>]*>")
 
 
@@ -84,15 +86,26 @@ def of_template(source: str) -> Iterator[Sentence]:
 
 
 def of_python(source: str) -> Iterator[Sentence]:
-    """Of a module's literals; docstrings are for those who read it."""
+    """Of a module's literals; docstrings are for those who read it, and what has no space is a name.
+
+    A literal of several lines is a program or a file of its own, and so are a statement of SQL and XML.
+    """
     for literal in python_literals(source):
-        yield from sentences(literal.line, _plain(literal.text))
+        text = literal.text.strip()
+        if " " in text and "\n" not in text and not _PROGRAM.match(text):
+            yield from sentences(literal.line, _plain(text))
+
+
+def of_help(text: str) -> Iterator[Sentence]:
+    """Of the help of a command or an option, whose paragraphs are parted by empty lines."""
+    yield from sentences(1, _plain(text))
 
 
 def of_script(source: str) -> Iterator[Sentence]:
     """Of the literals of JavaScript."""
     for literal in script_literals(source):
-        yield from sentences(literal.line, _TAG.sub("", literal.text))
+        if " " in literal.text.strip():
+            yield from sentences(literal.line, _TAG.sub("", literal.text))
 
 
 def _plain(text: str) -> str:

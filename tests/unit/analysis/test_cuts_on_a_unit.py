@@ -59,4 +59,4 @@ def test_what_the_unit_does_not_cover_is_said(uncovered: int, long: int, tmp_pat
     )
     (words,) = recording_words(run)
     assert "a device would leave it that writes 16 KiB whole" in words
-    assert f"it does not cover {uncovered:,} of {long:,} writes above 4 KiB" in words
+    assert f"It does not cover {uncovered:,} of {long:,} writes above 4 KiB" in words

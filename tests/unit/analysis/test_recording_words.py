@@ -56,7 +56,7 @@ def test_writes_that_complete_late_are_named_with_what_they_met() -> None:
 def test_a_unit_that_is_written_whole_is_named_with_what_it_does_not_cover() -> None:
     recording = SimpleNamespace(uncovered_writes=1200, long_writes=3000, sought_left_out=0)
     (words,) = said(spec={DEVICE_UNIT: 16384}, recording=recording)
-    assert "writes 16 KiB whole: no class of the cell on another; it does not cover 1,200 of 3,000" in words
+    assert "writes 16 KiB whole: no class of the cell on another. It does not cover 1,200 of 3,000" in words
 
 
 @pytest.mark.parametrize(

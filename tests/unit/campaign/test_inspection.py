@@ -1,4 +1,4 @@
-"""What a server stands on: engines by their files, settings by the server's own order, classes by the rules of a visit."""
+"""What a server runs on: engines by their files, settings by the server's own order, classes by the rules of a visit."""
 
 from __future__ import annotations
 

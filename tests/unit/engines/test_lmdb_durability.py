@@ -59,7 +59,7 @@ def test_a_journal_in_memory_is_told_beside_the_flags() -> None:
     filesystem = FilesystemPromise(FLUSHING, journal_in_memory=True)
     found = declared(filesystem, LmdbFlags("nometasync", writemap=False))
     assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
-    assert ["the journal stands in memory", "sync = nometasync"] == [
+    assert ["the journal is in memory", "sync = nometasync"] == [
         reason.sentence.split(":")[0] for reason in found.reasons
     ]
 

@@ -240,7 +240,7 @@ def test_cells_asked_runs_and_about_have_their_rows(found: Overview, files: dict
     assert {"completed", "not_run"} <= {row["outcome"] for row in runs}
     about = {row["what"]: row["is"] for row in _rows(files["xlsx"]["About"])}
     assert '=HYPERLINK("http://x","y")' == about["study"]
-    assert str(about["stands beside every figure"]).startswith("Image file")
+    assert str(about["is said beside every figure"]).startswith("Image file")
 
 
 def test_long_names_are_cut_visibly_everywhere(files: dict[str, Sheets]) -> None:

@@ -301,6 +301,6 @@ def test_a_process_that_waits_for_a_lock_when_the_time_is_over_makes_the_run_sus
     found = of_processes(tmp_path, elapsed_ns=int(3e9))
     assert Validity.SUSPECT is found.validity
     assert (
-        "tpcb took 3.0 s, and 1 s were asked: a process waited for a lock while the others were done"
+        "tpcb took 3.0 s, and 1 s were requested: a process waited for a lock while the others were done"
         == found.validity_reasons[0].sentence
     )

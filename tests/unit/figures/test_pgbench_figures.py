@@ -246,7 +246,7 @@ SUSPECT: dict[str, tuple[Raw, str]] = {
     "counts differ": (Raw(pgbench_extra=1), "60000 transactions, pgbench counted 60001"),
     "log incomplete": (Raw(whole=False), "not read to its end"),
     "failed transactions": (Raw(failed=7), "7 transactions failed beside 60000"),
-    "too short": (Raw(facts={"duration_s_asked": 61.0}), "60.0 s were measured, 61 s were asked"),
+    "too short": (Raw(facts={"duration_s_asked": 61.0}), "60.0 s were measured, 61 s were requested"),
     "steal": (Raw(counters=lambda at: {"cpu.steal_s": 0.2 * (at + 10)}), "a hypervisor took 9.1 %"),
 }
 

@@ -105,7 +105,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         "other programs used 34 % of the processors' time or more",
     ),
     "caches": (replace(SOUND, cache_drops=2), "dropped the machine's caches 2 times"),
-    "short": (replace(SOUND, client_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were asked"),
+    "short": (replace(SOUND, client_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were requested"),
 }
 UNKNOWN: dict[str, tuple[PgbenchEvidence, str]] = {
     "no server log": (replace(SOUND, windows=None), "its checkpoints are not known"),

@@ -158,7 +158,7 @@ def test_limit_that_does_not_read_back_leaves_no_group(tmp_path: Path, ledger: L
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "mkdir", with_deaf_limit)
-        with pytest.raises(VerifyFailed, match="in force is None"):
+        with pytest.raises(VerifyFailed, match="effective is None"):
             Group.create("x", memory_bytes=LIMIT, ledger=ledger, hierarchy=hierarchy)
     assert not directory.exists()
 

@@ -15,6 +15,7 @@ from bedplate.host.native_driver import (
     COMPILER,
     LIBFUSE3,
     Library,
+    compiler_requirements,
     ensure_driver,
     library_requirement,
     library_version,
@@ -136,6 +137,18 @@ class _NoCompiler(Commands):
 def test_without_a_compiler_a_library_cannot_be_looked_for() -> None:
     with pytest.raises(RequirementMissing, match=r"look for lmdb\.h.*install the packages gcc"):
         library_version(LIBLMDB, commands=_NoCompiler())
+
+
+def test_without_a_compiler_a_library_is_missing_like_the_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = library_requirement(LIBLMDB, reason="the driver d", commands=_NoCompiler())
+    assert "lmdb.h is missing (package liblmdb-dev): the driver d" == found.sentence
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr("bedplate.host.native_driver._C_HEADER", tmp_path / "stdio.h")
+    assert [("gcc", False), ("libc6-dev", False)] == [
+        (each.package, each.found) for each in compiler_requirements("the driver d")
+    ]
 
 
 def test_no_compiler_names_the_packages(tmp_path: Path) -> None:

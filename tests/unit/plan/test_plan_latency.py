@@ -54,7 +54,7 @@ def test_what_no_device_has_is_refused_by_name(
 
 def test_a_real_device_has_its_own_latency(load_text: LoadText, minimal: str) -> None:
     text = minimal.replace('image_size = "4 GB"', 'device = "/dev/disk/by-id/ata-x"\nlatency = "gp3"')
-    with pytest.raises(PlanError, match="data stands in memory"):
+    with pytest.raises(PlanError, match="data is in memory"):
         load_text(text)
 
 

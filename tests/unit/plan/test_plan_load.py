@@ -272,7 +272,7 @@ def test_a_setting_beside_the_keys_of_its_engine_is_told_where_settings_stand(
     reasons_of: ReasonsOf, edited: Edited
 ) -> None:
     (reason,) = reasons_of(edited("wal_sync_method = 'fdatasync'", "postgresql"))
-    assert reason.endswith("settings; a setting of the server stands in [postgresql.settings]")
+    assert reason.endswith("settings; a setting of the server goes into [postgresql.settings]")
     (clock,) = reasons_of(edited("time = '60 s'", "workload"))
     assert "slurm" not in clock
 

@@ -124,7 +124,7 @@ def test_a_file_system_that_keeps_the_order_of_writes_bounds_the_loss_without_sy
 def test_a_journal_in_memory_takes_lmdb_with_it() -> None:
     found = declared(cell("lmdb"), journal_in_memory=True)
     assert ("unsafe", "unsafe") == classes(found)
-    assert any("journal stands in memory" in reason for reason in sentences(found.reasons))
+    assert any("journal is in memory" in reason for reason in sentences(found.reasons))
 
 
 def test_without_an_engine_only_what_was_fsynced_is_spoken_of() -> None:

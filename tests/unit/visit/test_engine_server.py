@@ -87,7 +87,7 @@ def test_it_is_made_synced_started_read_back_and_ended_with_the_visit(stage: Sta
 
 def test_a_setting_that_is_not_in_force_fails_the_visit_and_is_recorded(stage: Stage) -> None:
     stage.played.shown = "off"
-    with pytest.raises(VisitFailed, match="sync: asked on, in force is off"):
+    with pytest.raises(VisitFailed, match="sync: asked on, effective is off"):
         stage.start()
     assert ["off"] == [item.effective for item in stage.findings.comparisons]
 

@@ -156,7 +156,9 @@ def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sen
     told = {
         "shown better than": [cell for cell, column in others.items() if better[column]],
         "the same as": [cell for cell, column in others.items() if same[column]],
-        "not told from": [cell for cell, column in others.items() if not better[column] and not same[column]],
+        "not distinguished from": [
+            cell for cell, column in others.items() if not better[column] and not same[column]
+        ],
     }
     direction = "highest" if objective.metric.better is Better.HIGHER else "lowest"
     name, figure = _named(found, contest, best), _figure_words(found, contest, objective, best)
@@ -202,10 +204,10 @@ def _behind(found: Advised, contest: Contest, standing: Standing) -> Iterable[Se
             rest = "; in the rest it is the same" if len(told) < len(contest.objectives) else ""
             text = f"{name} is ruled out by {behind}: {listed}{rest}."
         else:
-            text = f"{name} is behind {behind}: {listed}; not told in {', '.join(untold)}."
+            text = f"{name} is behind {behind}: {listed}; not known in {', '.join(untold)}."
         yield Sentence("behind", text, (cell, other), tuple(each for _, each in told))
     if len(cells) > _SHOWN:
-        words = "Ruled out" if standing is Standing.RULED_OUT else "Behind, not in everything told"
+        words = "Ruled out" if standing is Standing.RULED_OUT else "Behind, not in everything known"
         yield Sentence("behind", f"{words} as well: {len(cells) - _SHOWN} more.", cells[_SHOWN:])
 
 
@@ -480,7 +482,7 @@ def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: 
 def _named(found: Advised, contest: Contest, cell: str) -> str:
     others = contest.same_as.get(cell, ())
     alike = (
-        f" (the same in force as {', '.join(cell_words(found.overview, o) for o in others)})"
+        f" (effectively the same as {', '.join(cell_words(found.overview, o) for o in others)})"
         if others
         else ""
     )

@@ -268,7 +268,7 @@ def _best(evidence: CheckEvidence, check: BestCheck, group: str) -> Doubt:
         there = _listed(factor, levels) or "none"
         wanted = check.best or f"that of {check.like}"
         raise NothingMeasuredError(
-            f"the best {factor} is asked between {wanted} and others; measured: {there}"
+            f"the best {factor} is sought between {wanted} and others; measured: {there}"
         )
     names = {level: level_text(factor, level) for level in levels}
     sign = 1.0 if METRICS[check.metric].better is Better.HIGHER else -1.0

@@ -177,7 +177,7 @@ class CheckEvidence:
                 continue
             facts = [self.found.cells[side.cell] for side in sides]
             if pair.contender.cell in facts[0].identical_to:
-                self.tally.leave_pair_out("pairs that are the same in force")
+                self.tally.leave_pair_out("pairs that are effectively the same")
             elif reasons := self.surroundings.of_pair(pair, self.asked.run):
                 self.tally.leave_pair_out(f"pairs that are not comparable ({reasons[0]})")
             else:

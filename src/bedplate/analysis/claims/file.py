@@ -149,7 +149,7 @@ class SpreadCheck(Bounded):
     kind: Literal["spread"]
     factor: Line = Field(description="a factor")
     contender: Line = Field(description="a FILTER: the cells whose spread is meant")
-    baseline: Line = Field(description="a FILTER: the cells beside which it stands")
+    baseline: Line = Field(description="a FILTER: the cells beside which it is judged")
     takes_pairs: ClassVar[bool] = False
     always_a_ratio: ClassVar[bool] = True
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ENDS = {
     Finding.HOLDS: ("holds", "hold"),
     Finding.FAILS: ("does not hold", "do not hold"),
-    Finding.CANNOT_TELL: ("cannot be told", "cannot be told"),
+    Finding.CANNOT_TELL: ("cannot be judged", "cannot be judged"),
     Finding.NOT_MEASURED: ("was not measured", "were not measured"),
 }
 
@@ -30,7 +30,7 @@ def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
     sentences = [findings_sentence([one for judged in found.judged for one in judged])]
     if found.asked:
         sentences.append(
-            f"{found.told} of {found.asked} claims with an interval can be told. Of findings that are given together, "
+            f"{found.told} of {found.asked} claims with an interval can be judged. Of findings that are given together, "
             f"{percent(RATE)} are wrong on average; for that every interval here has a confidence of "
             f"{100 * found.confidence:.4g} % or more."
         )
@@ -38,7 +38,7 @@ def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
             "The figure beside a claim is the one that it rests on: of the part that is least sure, or that refutes it."
         )
     else:
-        sentences.append("No claim here has an interval, so none can be told.")
+        sentences.append("No claim here has an interval, so none can be judged.")
     return tuple(sentences)
 
 

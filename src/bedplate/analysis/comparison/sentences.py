@@ -34,8 +34,8 @@ PAIRS_DISAGREE = (
     "the pairs disagree beyond chance, so this is a mean over these pairs and not the ratio of each"
 )
 DEPENDS = "It depends on {factor}: {levels}; {level} beside {baseline} {figure}."
-NO_FACTOR_TOLD = "On which factor it depends cannot be told. The pairs range from {least} to {greatest}."
-PAIRS_RANGE = "The pairs range from {least} to {greatest}; that they disagree cannot be told."
+NO_FACTOR_TOLD = "On which factor it depends is not known. The pairs range from {least} to {greatest}."
+PAIRS_RANGE = "The pairs range from {least} to {greatest}; that they disagree is not shown."
 PAIRS_WITHOUT = "{n} more pair{s} of this kind {verb} no ratio to pool."
 PAIRS_CROSS = "{n} pair{s} cross{es} durability classes ({classes}) and {verb} in no pooled line. {way}"
 ACROSS_OPTION = "`--across-durability` pools all."

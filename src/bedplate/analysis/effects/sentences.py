@@ -32,7 +32,7 @@ NO_FACTOR = "No factor varies over cells that have a figure."
 NO_FACTOR_IN_A_CLASS = "No factor varies over cells of one durability class that have a figure."
 NOT_POSITIVE_RUNS = "{n} run{s} without a positive figure"
 DESCRIPTIONS_ONLY = f"Descriptions only: intervals need {REPETITIONS_MIN} repetitions."
-NO_INTERPLAY = "No factor can be told to change what another one does."
+NO_INTERPLAY = "No factor is shown to change what another one does."
 
 
 def strongest_sentence(each: FactorEffects) -> str | None:
@@ -49,7 +49,7 @@ def strongest_sentence(each: FactorEffects) -> str | None:
     what = f"of the variation of {figure_words(each)} {between}"
     largest = max(judged, key=lambda share: share.share)
     if largest.low is None or largest.high is None or largest.low <= 0:
-        return " ".join((f"No factor can be told to have a share {what}.", *_crossing_clause(each)))
+        return " ".join((f"No factor is shown to have a share {what}.", *_crossing_clause(each)))
     names = " and ".join(map(short_name, largest.factors))
     whose = f"The factor {names} has" if len(largest.factors) == 1 else f"The factors {names} together have"
     sentence = (

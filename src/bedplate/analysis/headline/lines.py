@@ -181,7 +181,7 @@ def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
     if told.verdict is Verdict.SAME:
         return f"the same within {margin_words(told)} as {other}: {figures}{also}"
     if told.verdict is Verdict.CANNOT_TELL:
-        return f"cell by cell not told from {other}: {figures}{also}"
+        return f"cell by cell not distinguished from {other}: {figures}{also}"
     of = " the time of" if answer.metric.unit in _TIMES else " of"
     return f"{figures}{of if told.kind is EstimateKind.RATIO else ' beside'} {other}"
 

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from bedplate.study.stored import Study
 
 STOPPED_WHEN_TOLD = (
-    "the study of pairs ended when it could tell, so the number of its repetitions is no accident: the interval of the answer holds at every "
-    "look, those of tables and of `compare` are of one look and too narrow"
+    "the study of pairs ended when it could tell, so the number of its repetitions is no accident. The interval of the answer holds at every "
+    "look; those of tables and of `compare` are of one look and too narrow"
 )
 
 

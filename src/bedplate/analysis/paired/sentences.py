@@ -35,7 +35,7 @@ def progress_words(found: Looked) -> str:
     told = "; ".join(line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
     if found.is_last:
-        return f"ab: {'told' if found.is_told else 'not told'} after {found.blocks} blocks: {told}; {time}"
+        return f"ab: {'known' if found.is_told else 'not known'} after {found.blocks} blocks: {told}; {time}"
     return f"ab: block {found.blocks}: {told}; {time}"
 
 
@@ -58,7 +58,7 @@ def _answer(found: Looked) -> Iterator[str]:
     yield from _promises(found)
     if rest := found.lines[_LINES:]:
         told = sum(is_told(line) for line in rest)
-        yield f"  and {len(rest)} more lines, {told} of them told: `bedplate show {found.overview.study.directory}`"
+        yield f"  and {len(rest)} more lines, {told} of them known: `bedplate show {found.overview.study.directory}`"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
     yield f"  {found.blocks} blocks, {time} of visits{_left_out(found)}; the intervals hold at every look."
     yield from _why_not(found)
@@ -80,7 +80,7 @@ def _promises(found: Looked) -> Iterator[str]:
 def _verdict(found: Looked) -> str:
     record = found.record
     if found.condition is not None:
-        words = {Truth.HOLDS: "holds", Truth.FAILS: "does not hold", Truth.CANNOT_TELL: "cannot be told"}
+        words = {Truth.HOLDS: "holds", Truth.FAILS: "does not hold", Truth.CANNOT_TELL: "is not known"}
         return f"“{record.condition}” {words[found.condition]}"
     words_of = dict.fromkeys(_word(line, record) for line in found.lines)
     if not words_of:
@@ -90,7 +90,7 @@ def _verdict(found: Looked) -> str:
 
 def _word(line: Compared, record: PairedRecord) -> str:
     if line.identical:
-        return "the same in force"
+        return "effectively the same"
     if line.comparison.verdict is Verdict.SAME:
         return f"same within {percent(record.margin)}"
     return str(line.comparison.verdict)
@@ -102,7 +102,7 @@ def line_words(found: Looked, line: Compared) -> str:
     if len(found.record.pairs) > 1:
         what += f" on {short_name(found.overview.cells[line.pair.baseline.cell].label.full)}"
     if line.identical:
-        return f"{what}: the same in force"
+        return f"{what}: effectively the same"
     if line.comparison.basis is None:
         estimate = line.comparison.estimate
         seen = "no figure" if estimate is None else estimate_words(line.comparison.kind, estimate, 2)

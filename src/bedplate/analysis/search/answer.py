@@ -85,7 +85,7 @@ def _cell_lines(found: Searched, end: SearchEnd, number: int) -> Iterator[str]:
     cell = found.id_of(number)
     yield f"  {name(found, number)}"
     if end.proof is not None and number in end.proof.doubtful:
-        yield f"    its proof leaves open whether it is worse in {bounded_words(found)} than was asked"
+        yield f"    its proof leaves open whether it is worse in {bounded_words(found)} than was allowed"
     facts = found.overview.cells.get(cell)
     if facts is not None:
         yield f"    after a power cut: {durability_told(facts)}{_cut_words(found, cell)}"

@@ -92,7 +92,7 @@ def _merged(found: Overview, cells: tuple[str, ...], same_as: Mapping[int, int])
     return {
         number: because(
             "identical-in-force",
-            f"it is the same in force as {found.cells[cells[first]].label.full}, whose visits count for both",
+            f"it is effectively the same as {found.cells[cells[first]].label.full}, whose visits count for both",
             cell=cells[first],
         )
         for number, first in same_as.items()

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from bedplate.study.stored import Study
 
 CHOSEN = (
-    "a search chose which cells to visit and how often: they are not sampled alike, and the mean of a few visits to a cell that was chosen "
-    "for them is too good; the model's figures and the proof stand beside the means"
+    "a search chose which cells to visit and how often, so they are not sampled alike. The mean of a few visits to a cell that was chosen "
+    "for them is too good. The model's figures and the proof are beside the means"
 )
 _EXTENDED = (
     "a search chose the cells of the first {blocks} blocks, and `extend` made all cells up to {repetitions} repetitions: what goes beyond them is of "

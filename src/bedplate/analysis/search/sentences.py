@@ -102,11 +102,11 @@ def end_words(found: Searched, end: SearchEnd) -> str:
             return f"One of these {len(end.cells)}, which cannot be told apart within {margin}."
         return (
             f"One of these {len(end.cells)}, which cannot be told apart within {margin}. Of {len(doubtful)} of them the proof leaves open whether "
-            f"they are worse in {bounded_words(found)} than was asked."
+            f"they are worse in {bounded_words(found)} than was allowed."
         )
     if end.proof is not None and end.proof.unsure:
         worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
-        return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was asked."
+        return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was allowed."
     proof = (
         "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
     )

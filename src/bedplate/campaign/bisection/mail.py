@@ -65,7 +65,7 @@ def _found(found: Bisected) -> Iterator[str]:
         )
     else:
         yield from _filled(
-            f"Whether “{condition}” holds of {_short(bad.hash)} beside {_short(good.hash)} could not be told, so no commit was looked for."
+            f"Whether “{condition}” holds of {_short(bad.hash)} beside {_short(good.hash)} is not known, so no commit was looked for."
         )
 
 

@@ -86,7 +86,7 @@ def of_a_change(budget: str) -> Callable[[FC], FC]:
 @click.option(
     "--fail-if",
     metavar="CONDITION",
-    help="'slower 5%': end when that is known; exit with 1 where it holds, with 125 where it cannot be told",
+    help="'slower 5%': end when that is known; exit with 1 where it holds, with 125 where it is not known",
 )
 @of_a_change(BUDGET_DEFAULT)
 def ab(

@@ -298,6 +298,6 @@ It needs:
 | `mended/` | what was lost, by device and byte |
 | `promised.txt` | each client, and its last transaction that was acknowledged before the cut |
 | `log.txt` | what was written, flushed and acknowledged before the cut |
-| `check.sh`, `confine.sh`, `engine/` | what the tools are asked, and what takes their rights |
+| `check.sh`, `confine.sh`, `engine/` | what the tools have to answer, and what takes their rights |
 | `story.txt`, `versions.txt` | the story above; what it was recorded with |
 """

@@ -35,7 +35,7 @@ class MariadbProbe:
     """Cumulative statistics of the server. The sizes of a page and of the log stand beside them."""
 
     name = "MariaDB statistics"
-    skew = "one statement on one connection a second; it counts what stands in memory, and reads no table"
+    skew = "one statement on one connection a second; it counts what is in memory, and reads no table"
 
     def __init__(self, session: MariadbSession) -> None:
         self._session = session

@@ -32,7 +32,7 @@ _DEFAULTS = {
 _DEPTH_MOST = 10
 _FILES_MOST = 1000
 _UNTOLD = (
-    "settings of roles and databases (ALTER ROLE … SET, ALTER DATABASE … SET) stand in tables, which cannot be read from files; "
+    "settings of roles and databases (ALTER ROLE … SET, ALTER DATABASE … SET) are in tables, which cannot be read from files; "
     "a session can set synchronous_commit as well"
 )
 

@@ -107,14 +107,14 @@ class PostgresqlTable(EngineTable):
     scaled_page_costs: Factor[Flag] = Field(
         default=(False,), description="true or false: the planner's costs of a page follow the block size"
     )
-    """cluster | `true`: the planner's `seq_page_cost` and `random_page_cost` follow the block size (a 4 kB page costs half of an 8
-    kB page), so that block sizes are more often compared under one plan; what is scaled is what `settings` say, else
+    """cluster | `true`: the planner's `seq_page_cost` and `random_page_cost` follow the block size: a 4 kB page
+    costs half of an 8 kB page. So block sizes are more often compared under one query plan. What is scaled is what `settings` say, else
     PostgreSQL's default | `false` | `true`"""
     untorn_writes: Factor[UntornWrites] = Field(
         default=(UNTORN_OFF,), description=f"{UNTORN_OFF}, {UNTORN_ON} or {UNTORN_COUNT}"
     )
     """cluster | `on`: the server writes each data page whole or not at all, as far as the file system can (RWF_ATOMIC; a library is
-    preloaded into it); `count`: as without, and counted, to hold the other against. Both need `debug_io_direct = "data"`, and so version
+    preloaded into it). `count`: as without, and counted, for comparison. Both need `debug_io_direct = "data"`, and so version
     16 or later | `"off"` | `{ vary = ["off", "on"] }`"""
     configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
     """cluster | the path of an own `postgresql.conf`, in or below the plan's directory; its text becomes part of the plan | none |

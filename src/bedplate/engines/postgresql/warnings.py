@@ -48,7 +48,7 @@ def _of_scaled_costs(plan: Plan) -> list[str]:
         return []
     words = (
         "scaled_page_costs: effective_cache_size is left at PostgreSQL's default of 524288 pages, which is 512 MB at "
-        "1 kB and 16 GB at 32 kB, and plans may still follow the block size; set it in [postgresql.settings], or "
+        "1 kB and 16 GB at 32 kB. Query plans may still follow the block size. Set it in [postgresql.settings], or "
         "scaled_block_settings = true"
     )
     return [words]

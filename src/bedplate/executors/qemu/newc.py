@@ -71,7 +71,7 @@ def _check(entry: CpioEntry, seen: set[str]) -> None:
         raise ValueError(f"{entry.name} is in the archive twice")
     parent = "/".join(parts[:-1])
     if parent and parent not in seen:
-        raise ValueError(f"{entry.name} stands before its folder {parent}")
+        raise ValueError(f"{entry.name} comes before its folder {parent}")
     if len(entry.data) > _LARGEST_BYTES:
         raise ValueError(f"{entry.name} is too large for the format: {len(entry.data)} bytes")
 

@@ -51,7 +51,7 @@ class Collector:
         except KeyError:
             raise StudyError(
                 f"{self._store.layout.directory}: a job ran {key.cell}, repetition {key.repetition}, which the "
-                "schedule has not; the study was changed by hand"
+                "schedule lacks; the study was changed by hand"
             ) from None
 
     def is_kept(self, key: VisitKey) -> bool:

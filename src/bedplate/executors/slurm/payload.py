@@ -199,7 +199,7 @@ class Payload:
         ahead_s = WARNING_S if limit_s >= WARNED_FROM_S else 0.0
         if time.monotonic() - self._started > limit_s - ahead_s - min(_EARLY_S, limit_s / 4):
             return _end("limit", f"the job's limit of {limit_s:.0f} s was near")
-        return _end("stopped", "the job was asked to end")
+        return _end("stopped", "the job got a signal to end")
 
 
 def main(arguments: list[str]) -> int:

@@ -217,7 +217,7 @@ def about_sheet(found: Overview) -> Sheet:
             "what they can tell",
             repetitions_sentence(found.repetitions, executor=facts.executor, has_speeds=has_speeds([found])),
         ),
-        *(("stands beside every figure", f"{capital(words)}.") for words in found.marks),
+        *(("is said beside every figure", f"{capital(words)}.") for words in found.marks),
         *(row for each in workload_exports() if each.is_in(found) for row in each.about),
         *_machines(found),
         ("sectors", f"{sectors_told(device_sectors(found))}. Colours are those of that class"),
@@ -259,7 +259,7 @@ _MEANINGS = (
     ),
     ("a sheet for each run", "A row for each cell, four columns for each figure."),
     (f"sheet {CELLS}", "What the cells are, and those that cannot exist, with the reason."),
-    (f"sheet {EFFECTIVE}", "What the plan asked for and what was read back as in force."),
+    (f"sheet {EFFECTIVE}", "What the plan asked for and what was read back as effective."),
     (
         f"sheet {SEARCHED}",
         "Of a search: every cell as it was measured, as the model predicts it, and as fresh runs proved it; see docs/EXPORT.md, “search”.",
@@ -286,7 +286,7 @@ _MEANINGS = (
     ("smallest, largest", "Of the same repetitions."),
     (
         "n",
-        "How many repetitions stand behind the figure. The run is the unit of statistics, never the second.",
+        "How many repetitions the figure is made of. The run is the unit of statistics, never the second.",
     ),
     ("an empty cell", "Nothing was measured, which is not zero; the column remarks says why."),
     (
@@ -296,8 +296,8 @@ _MEANINGS = (
     (
         AFTER_POWER_CUT,
         (
-            "What survives it with a volatile cache / a protected one, in one word where all agree, and behind them "
-            "what holds with sectors of 512 bytes where a cut can tear what a device with 4 KiB writes whole: durable, "
+            "What survives it with a volatile cache / a protected one, in one word where all agree. Behind them is "
+            "what holds with sectors of 512 bytes, where a cut can tear what a device with 4 KiB writes whole. Classes: durable, "
             "bounded loss (the last commits may go, what stays is whole), unsafe, unknown. Speeds of two classes are no contest."
         ),
     ),

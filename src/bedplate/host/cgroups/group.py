@@ -200,7 +200,7 @@ class Group:
         page = os.sysconf("SC_PAGE_SIZE")
         if effective is None or effective // page != memory_bytes // page:
             raise VerifyFailed(
-                f"{path}: asked for {format_size(memory_bytes)}, in force is {effective} bytes"
+                f"{path}: asked for {format_size(memory_bytes)}, effective is {effective} bytes"
             )
         yield ReadBack("device.memory_bytes", memory_bytes, effective, str(path), True)
 
@@ -223,7 +223,7 @@ class Group:
                 _write(path, f"{device} {value}")
                 effective = _device_line(path, device)
             if effective != value:
-                raise VerifyFailed(f"{path}: asked for {value} on {device}, in force is {effective}")
+                raise VerifyFailed(f"{path}: asked for {value} on {device}, effective is {effective}")
             comparisons.append(ReadBack(f"device.throttle.{field}", value, effective, str(path), True))
         return comparisons
 

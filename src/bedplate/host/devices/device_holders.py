@@ -68,7 +68,7 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
             f"{first_of(processes, _NAMED_MOST)}: {path} is mounted on {entry.target} in another mount namespace"
         )
     found += [
-        f"/dev/{loop.name} stands on {path}"
+        f"/dev/{loop.name} lies on {path}"
         for loop in sorted(sys_block.glob("loop*"))
         if backing_file(loop.name, sys_block) == path
     ]

@@ -142,7 +142,7 @@ def refusals(latency: Latency, way: WayThere) -> tuple[str, ...]:
             shown = "any number" if math.isinf(wanted) else f"{wanted:,.0f}"
             reasons.append(
                 f"latency {latency.name}: at queue_depth = {latency.queue_depth} it would answer {shown} {kind}s a second, and user space "
-                f"takes {most:,.0f} here, of which {most * _BUSY_SHARE_MAX:,.0f} leave room to the database; ask for a smaller "
+                f"takes {most:,.0f} here, of which {most * _BUSY_SHARE_MAX:,.0f} leave room to the database. Ask for a smaller "
                 "queue_depth, longer times, or a limit with iops"
             )
     return tuple(reasons)

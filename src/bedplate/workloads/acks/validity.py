@@ -28,8 +28,8 @@ def _read_late(evidence: AcksEvidence) -> Spoken | None:
     if share is None or share <= TOGETHER_SHARE_MAX:
         return None
     return spoken(
-        f"{percent(share, digits=1)} of the lines came together with another of their client (limit {percent(TOGETHER_SHARE_MAX)}), so that their "
-        "time is not known: the writer holds lines back, and shall flush after each; or the reader of its pipe had no processor",
+        f"{percent(share, digits=1)} of the lines came together with another of their client (limit {percent(TOGETHER_SHARE_MAX)}), so their "
+        "time is not known. The writer holds lines back, and must flush after each; or the reader of its pipe had no processor",
         share=share,
         limit=TOGETHER_SHARE_MAX,
     )

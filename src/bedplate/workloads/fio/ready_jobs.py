@@ -85,7 +85,7 @@ READY_FIO_JOBS: Mapping[str, ReadyJob] = {
         overwrite=(True, "the tables' blocks exist; a checkpoint extends nothing"),
         sync_file_range=(
             "write:32",
-            "checkpoint_flush_after is 256 kB on Linux: after so much the kernel is asked to begin writing",
+            "checkpoint_flush_after is 256 kB on Linux: after so much the kernel begins writing",
         ),
         end_fsync=(True, "a checkpoint ends with an fsync of every file, and fio's time includes it"),
         time_based=(False, "a checkpoint ends when its blocks are written"),

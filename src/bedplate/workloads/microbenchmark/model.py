@@ -41,8 +41,8 @@ MODEL = MicrobenchmarkModel(
         items="a test (`fillseq`)",
         facts="`made_cold`, `left_out` (tests that the engine's settings do not have); `waiting_test`, `waiting_commits`, "
         "`waiting_flushes`: of its tests whose commits wait, the one that lacked the most flushes",
-        files="`tests/<test>.json`: what the driver says of a test (`drivers/microbenchmark.c`); `tests/tpcb.progress.jsonl`: how many transactions had ended at each second; `lmdb/` in studies of `lmdb`, which "
-        "is what the type was called when it had no other engine",
+        files="`tests/<test>.json`: what the driver says of a test (`drivers/microbenchmark.c`). `tests/tpcb.progress.jsonl`: how many transactions had ended at each second. "
+        "`lmdb/` in studies of `lmdb`, the type's name when it had no other engine",
     ),
     # Its metrics had the name of the one engine, too.
     former_metrics={

@@ -65,7 +65,7 @@ def longer_than_asked(test: BenchTest, options: BenchOptions) -> str | None:
         return None
     took_s, limit_s = test.elapsed_ns / 1e9, options.duration_s * (1 + LATE_SHARE_MAX) + LATE_S_MAX
     return (
-        f"{test.test} took {took_s:.1f} s, and {options.duration_s} s were asked"
+        f"{test.test} took {took_s:.1f} s, and {options.duration_s} s were requested"
         if took_s > limit_s
         else None
     )

@@ -52,8 +52,8 @@ MODEL = PgbenchModel(
         "protocol": "run.protocol",
     },
     words=RecordWords(
-        dataset="`scale`; of one's own database `dump` (the name of its file), `source_sha256`, `source_bytes`, `source_compression` (absent: "
-        "gzip), `prepare_text` and `settle_text` (what ran behind its restore); of a data directory `copy` (its name), `database`, "
+        dataset="`scale`. Of one's own database `dump` (the name of its file), `source_sha256`, `source_bytes`, `source_compression` (absent: "
+        "gzip), `prepare_text` and `settle_text` (what ran behind its restore). Of a data directory `copy` (its name), `database`, "
         "`source_sha256` (of its control file), `source_bytes`, and `…_fixed`: what its files are, whatever a plan asks for",
         run="`script`, `clients`, `jobs`, `duration_s`, …; of several scripts `script` is `several`, and `script_1`, `script_1_weight`, "
         "`script_1_text` are the first; `variable_…` is what scripts find set",

@@ -30,8 +30,8 @@ def of_plan(plan: Plan) -> Iterator[str]:
     for key in sorted(sources):
         what = "the restored database" if key == DUMP else "the data directory"
         yield (
-            f"workload.{key}: the study keeps no data of it, but the texts of the scripts, and its page and exports go where you "
-            f"send them; every visit copies {what}, whose files are then as fragmented as fresh ones"
+            f"workload.{key}: the study keeps no data of it, but the texts of the scripts; its page and exports go where you "
+            f"send them. Every visit copies {what}, whose files are then as fragmented as fresh ones"
         )
 
 

@@ -41,8 +41,8 @@ _VERDICT_COLUMNS: Mapping[str, ExportColumn] = {
     "declared_protected": ExportColumn(String),
     "measured_volatile": ExportColumn(
         String,
-        "the class that the cuts show, with a volatile cache and sectors of 4 KiB, with one and sectors of 512 bytes, and "
-        "with a protected one; empty where the verdict is refused or no such cut was asked for",
+        "the class that the cuts show: with a volatile cache and sectors of 4 KiB, with one and sectors of 512 bytes, and "
+        "with a protected one. Empty where the verdict is refused or the plan has no such cut",
     ),
     "measured_volatile_512": ExportColumn(String),
     "measured_protected": ExportColumn(String),

@@ -39,7 +39,8 @@ MODEL = OwnDiskModel(
         "keep_logs": "keep_logs",
     },
     words=RecordWords(
-        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`; `ram_journal` where it is `kept`, `press_dirty_pages` where it is true, `completions` where they are late, `sector_bytes` where they are not 512, `fua` where it is true, `recut` where there are any",
+        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`. Where they differ from the default: `ram_journal`, "
+        "`press_dirty_pages`, `completions`, `sector_bytes`, `fua`, `recut`",
         run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`",
         files="`recording.json`, `points.jsonl`, `log.xz`, `recovery-NUMBER.xz`",
     ),

@@ -102,15 +102,16 @@ class PowerCutTable(WorkloadTable):
         description="a whole number from 0 to 100000: cuts more, where metadata waits that can be torn",
     )
     """measure | 0 to 100000: how often more the power is cut, at positions where metadata of the file system waits that a cut can
-    tear, and with late `completions` behind flushes that met writes on their way; each once with sectors of 512 bytes and once with 4 KiB, or once as a `device_unit` leaves it. Where the recording has no such
+    tear. With late `completions` also behind flushes that met writes on their way. Each once with sectors of 512 bytes and once with 4 KiB,
+    or once as a `device_unit` leaves it. Where the recording has no such
     position, or no profile tears, there are none, and the page says how many and why | `24` | `0`"""
     states: States = Field(
         default=0,
         description="a whole number from 0 to 100000: cuts more, of states that are enumerated",
     )
     """measure | 0 to 100000: how often more the power is cut, each time to try one more state that a window between two flushes can
-    leave: every subset of the writes of windows of up to 12, a drawn part of these where they are more than half of this number; of
-    larger windows each write and each block of 4 KiB missing or alone, and subsets that are drawn | `0` | `3000`"""
+    leave. Of windows of up to 12 writes every subset, or a drawn part where these are more than half of this number. Of larger windows each
+    write and each block of 4 KiB missing or alone, and drawn subsets | `0` | `3000`"""
     recut: SoughtPoints = Field(
         default=0,
         description="a whole number from 0 to 100000: cuts more, while file system and engine recover from one of the others",
@@ -121,8 +122,8 @@ class PowerCutTable(WorkloadTable):
         default=tuple(profile.value for profile in DEFAULT_PROFILES),
         description=f"a list of {', '.join(PROFILES)}",
     )
-    """measure | a list, `ordered` among them, of what the device makes of the writes after its last flush: `subset-4k` and
-    `subset-512` keep each block of that size or not, by chance; `whole` each write; `lost` none; `ordered` all of them, as a
+    """measure | a list, `ordered` among them, of what the device makes of the writes after its last flush. `subset-4k` and
+    `subset-512` keep each block of that size or not, by chance, and `whole` each write. `lost` keeps none, `ordered` all of them, as a
     cache does that power cannot take | `["subset-4k", "subset-512", "lost", "ordered"]` | `["lost", "ordered"]`"""
     device_unit: DeviceUnit = Field(
         default=NO_UNIT,
@@ -148,13 +149,13 @@ class PowerCutTable(WorkloadTable):
         default=(IMAGE_BYTES,),
         description='size of the recorded disk, such as "4 GB"; it is sparse, in memory',
     )
-    """load | 128 MB to 16 GB: size of the recorded disk. It stands in memory, sparse, once for each point that is worked on. On a
+    """load | 128 MB to 16 GB: size of the recorded disk. It is in memory, sparse, once for each point that is worked on. On a
     small one Btrfs lacks room for metadata, and tears pages even in order | `"4 GB"` | `"512 MB"`"""
     ram_journal: Factor[RamJournal] = Field(
         default=(JOURNAL_LOST,), description=f"{JOURNAL_LOST} or {JOURNAL_KEPT}"
     )
-    """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it stood
-    on a device of its own | `"lost"` | `"kept"`"""
+    """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it were on a
+    device of its own | `"lost"` | `"kept"`"""
     press_dirty_pages: Factor[Flag] = Field(
         default=(False,), description="true or false: what the engine has dirty is written back all the while"
     )
@@ -173,15 +174,15 @@ class PowerCutTable(WorkloadTable):
     fua: Factor[Flag] = Field(
         default=(False,), description="true or false: the recorded disk can write past its cache"
     )
-    """load | `true`: as a disk would leave it that can write past its cache (FUA): what is written so is on the medium, and no flush
-    behind it covers anything else, but where somebody else waited for one. Needs a kernel that tells of such requests | `false` |
+    """load | `true`: as a disk leaves it that can write past its cache (FUA). What is written so is on the medium, and no flush behind it
+    covers anything else, but where somebody else waited for one. Needs a kernel that reports such requests | `false` |
     `{ vary = [false, true] }`"""
     keep_logs: KeptLogs = Field(
         default=KEEP_SMALL,
         description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
     )
     """measure | the write log of a recording without a bad cut: `small` keeps it if it packs to 32 MB or less, `all` always, `bad`
-    never; that of a recording with a bad cut is always kept | `"small"` | `"all"`"""
+    never. The log of a recording with a bad cut is always kept | `"small"` | `"all"`"""
     cells: ChosenCells = Field(
         default=(), description="a list of tables: where it differs from the first cell"
     )
@@ -203,7 +204,7 @@ class PowerCutTable(WorkloadTable):
             )
         if self.device_unit != NO_UNIT and self.states:
             reasons.append(
-                "states are of a device that writes 4 KiB whole, and a device_unit makes it another one: leave one of the two out, or "
+                "states are of a device that writes 4 KiB whole, and a device_unit makes it another one. Leave one of the two out, or "
                 f"put it into a second workload with another number of points ({self.points + 1}), which is a recording of its own"
             )
         if Profile.SUBSET_512.value in self.profiles_drawn() and LARGE_SECTOR_BYTES in self.sector_size:

@@ -35,8 +35,8 @@ _SCORE_COLUMNS: Mapping[str, ExportColumn] = {
     **run_columns("study", "cell", "dataset", "run", "emulated"),
     "metric": ExportColumn(
         String,
-        "`time` (the sum; a timeout counts as its limit), `score` (sum of best time / time; a timeout scores 0), `m_time` and "
-        "`m_score` (the same over the queries that finished in every cell with one and the same plan)",
+        "`time`: the sum; a timeout counts as its limit. `score`: the sum of best time / time; a timeout scores 0. `m_time` and "
+        "`m_score`: the same over the queries that finished in every cell with one and the same plan",
     ),
     "value": ExportColumn(Float64, "the score; empty where a query has no time"),
     "unit": ExportColumn(String, "`s`, or `1`"),
@@ -45,7 +45,7 @@ _SCORE_COLUMNS: Mapping[str, ExportColumn] = {
     ),
     "low": ExportColumn(Float64, "lower bound of the 95 % interval; empty below three repetitions"),
     "high": ExportColumn(Float64, "its upper bound"),
-    "repetitions": ExportColumn(Int64, "how many runs stand behind it"),
+    "repetitions": ExportColumn(Int64, "how many runs it is made of"),
     "basis": ExportColumn(String, "`trusted`; `suspect` or `unknown` where the cell has no trusted run"),
     "queries": ExportColumn(Int64, "how many queries this score is made of"),
     "queries_kept": ExportColumn(Int64, "how many are left for `m_time` and `m_score`"),

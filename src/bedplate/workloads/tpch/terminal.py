@@ -43,7 +43,7 @@ _HEADS = {"indexes": "in-\ndexes", "analyze": "ana-\nlyze", "checkpoint": "check
 _SCORE_WORDS = (
     "Over medians of the repetitions, with the share of a cell that is best in every query, and the 95 % "
     "interval below where there are 3 repetitions. time: the sum; a timeout counts as its limit. score: the sum "
-    "of best time / time; a timeout scores 0, and how many were stopped stands below. m-time, m-score: only the queries that finished in every cell with "
+    "of best time / time; a timeout scores 0, and how many were stopped is below. m-time, m-score: only the queries that finished in every cell with "
     f"one and the same plan. {MARKS}"
 )
 _QUERY_WORDS = (

@@ -129,7 +129,7 @@ def test_killed_at_each_step_it_comes_to_the_same_text_and_asks_for_nothing_twic
     ("verdict", "ending", "words"),
     [
         (GOOD, BisectEnding.NO_BAD_COMMIT, "There is no bad commit"),
-        (SKIP, BisectEnding.NOT_KNOWN, "could not be told, so no commit was looked for"),
+        (SKIP, BisectEnding.NOT_KNOWN, "is not known, so no commit was looked for"),
     ],
 )
 def test_a_bad_end_that_is_not_bad_ends_it_before_a_commit_is_asked_for(

@@ -103,7 +103,7 @@ def test_a_silent_controller_decides_nothing(job: JobFolder) -> None:
 
 def test_a_job_that_was_asked_to_end_waits_for_slurms_word_why(job: JobFolder) -> None:
     job.take(CLAIM)
-    job.note_end(JobEnd("stopped", "the job was asked to end", 1.0))
+    job.note_end(JobEnd("stopped", "the job got a signal to end", 1.0))
     assert fate(job, listed("RUNNING")) is None
     assert Fate.LIMIT is fate(job, listed("TIMEOUT"))
     assert Fate.STOPPED is fate(job, listed("CANCELLED"))

@@ -193,7 +193,7 @@ def test_every_setting_that_does_not_read_back_is_told(machine: Machine, ledger:
             tree=machine.tree,
         )
     assert 1 == len(raised.value.reasons)
-    assert "asked for 'kyber', in force is ''" in raised.value.reasons[0]
+    assert "asked for 'kyber', effective is ''" in raised.value.reasons[0]
 
 
 def test_dirty_bytes_come_back_as_the_ratio_that_was_in_force(tmp_path: Path, ledger: Ledger) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from bedplate.engines.postgresql.builds.version import parse_version
 from bedplate.errors import CommandFailed
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import compiler_requirements
 from bedplate.host.requirement import Need, Requirement, look, missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TOOLS = (
-    Need("cc", "gcc", "compiles PostgreSQL once per block size"),
     Need("make", "make", "runs PostgreSQL's build"),
     Need("tar", "tar", "unpacks PostgreSQL's source"),
     Need("bzip2", "bzip2", "unpacks PostgreSQL's source"),
@@ -25,7 +25,6 @@ _PARSER_TOOLS = (
     Need("flex", "flex", "generates the scanners of PostgreSQL 17 and later"),
 )
 _PKG_CONFIG = Need("pkg-config", "pkg-config", "finds liburing", alternatives=("pkgconf",))
-_C_HEADER = Path("/usr/include/stdio.h")
 _ZLIB_HEADER = Path("/usr/include/zlib.h")
 # Debian's perl-base has the interpreter only; PostgreSQL's generators use these modules.
 _PERL_MODULES = ("-MFile::Compare", "-MFile::Basename", "-MGetopt::Long", "-MData::Dumper")
@@ -35,10 +34,10 @@ def build_requirements(version: str, *, commands: Commands | None = None) -> tup
     """Everything that building `version` ("18", "15.18") needs, found or not."""
     major = parse_version(version).major
     runner = Commands() if commands is None else commands
-    found = list(look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 else ()))))
-    found.append(
-        Requirement("C library headers", "libc6-dev", "compiles PostgreSQL", found=_C_HEADER.is_file())
-    )
+    found = [
+        *compiler_requirements("compiles PostgreSQL once per block size"),
+        *look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 else ()))),
+    ]
     found.append(
         Requirement(
             "zlib headers",

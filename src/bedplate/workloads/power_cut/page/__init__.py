@@ -189,9 +189,9 @@ def _notes(run: CutRun) -> Iterator[str]:
         yield f"recorded on a disk of {format_size(run.verdict.image_bytes)}"
     yield from recording_words(run)
     if not run.verdict.of_the_cell and run.spec.levels.get(DEVICE_UNIT) is None:
-        yield "the journal in RAM was kept, as if it stood on a device of its own"
+        yield "the journal in RAM was kept, as if it were on a device of its own"
     if run.verdict.journal_lost:
-        yield "the journal stood in memory and was gone after each cut"
+        yield "the journal was in memory and gone after each cut"
     yield from recovery_words(run)
     idle = sum(run.verdict.cuts(cache).idle for cache in CACHES)
     if idle:

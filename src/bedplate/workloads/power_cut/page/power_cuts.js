@@ -149,7 +149,7 @@
     const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.mean ?? null) === null);
     note.textContent =
       `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, ${bedplate.centre(page.metrics[metric])}s, against the share of ` +
-      `the drawn cuts that were bad; lines are exact 95 % intervals. In words stand the classes ` +
+      `the drawn cuts that were bad; lines are exact 95 % intervals. The words are the classes ` +
       `with the volatile cache of the device and with a protected one; ` +
       `${[...new Set(cuts.map((cut) => cut.sectors))].join("; ")}.` +
       `${without.length ? ` ${without.length} recordings of cells without this figure are left out.` : ""}`;

@@ -239,7 +239,7 @@ bedplate.choice = (() => {
     const note = document.getElementById("choice-note");
     note.hidden = !dropped.length;
     note.textContent = dropped.length
-      ? `The link names what this page has not, so it was left out: ` +
+      ? `The link names what this page lacks, so it was left out: ` +
         `${dropped.slice(0, 5).map(short).join("; ")}${dropped.length > 5 ? `; and ${dropped.length - 5} more` : ""}.`
       : "";
   };

@@ -123,7 +123,7 @@ bedplate.longTables = (() => {
         type: "button",
         class: "alike",
         "aria-expanded": String(open.has(row)),
-        title: "rows that cannot be told from this one",
+        title: "rows that cannot be distinguished from this one",
         onclick: () => {
           if (!open.delete(row)) open.add(row);
           show(table);

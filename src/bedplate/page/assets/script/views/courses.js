@@ -368,7 +368,7 @@ bedplate.courses = (() => {
   // Told where it is coarser than what a figure shows.
   const precision =
     m.steps < 1000
-      ? ` To keep this page small, a second is told to 1/${m.steps} of the range of its course; the study has it exactly.`
+      ? ` To keep this page small, a second is given to 1/${m.steps} of the range of its course; the study has it exactly.`
       : "";
 
   const words = (state, picked) => {

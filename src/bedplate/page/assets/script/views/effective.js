@@ -13,7 +13,7 @@
       { class: "wide", tabindex: "0" },
       (() => {
         const made = bedplate.table(
-          ["What", "Asked", "In force", "Read from"],
+          ["What", "Asked", "Effective", "Read from"],
           rows.map((row) => row.map(text)),
         );
         made.querySelectorAll("tbody tr").forEach((line, i) => {
@@ -104,5 +104,5 @@
     bedplate.choice.change({ "effective.cell": Number(event.target.value) }),
   );
   bedplate.view({ name: "effective", keys: ["focus", "effective.cell"], place: "effective-cell", draw });
-  bedplate.view({ name: "in force alike", keys: [], place: "effective-common", draw: drawCommon });
+  bedplate.view({ name: "effective alike", keys: [], place: "effective-common", draw: drawCommon });
 })();

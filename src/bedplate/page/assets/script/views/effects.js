@@ -126,7 +126,7 @@
     const ends = (from, to, real) => {
       if (from === null && to === null) return ", no interval";
       const [low, high] = [from, to].map((end) => end?.toFixed(3) ?? "…");
-      return ` (${low}–${high})${real ? "" : ", cannot be told from 1"}`;
+      return ` (${low}–${high})${real ? "" : ", cannot be distinguished from 1"}`;
     };
     charts.draw(
       "effects-ratios",
@@ -195,7 +195,7 @@
         ]),
       ),
       bedplate.table(
-        ["Factor", "Level", "Baseline", "Ratio#", "from#", "to#", "Told from 1"],
+        ["Factor", "Level", "Baseline", "Ratio#", "from#", "to#", "Differs from 1"],
         design.ratios.map(([factor, level, baseline, ratio, low, high, real]) => [
           factor,
           level,

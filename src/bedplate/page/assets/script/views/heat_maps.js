@@ -326,8 +326,8 @@
       "ul",
       { class: "chosen" },
       [
-        ["told worse", "worse"],
-        ["told better", "better"],
+        ["shown worse", "worse"],
+        ["shown better", "better"],
         ["alike", words.filled("same_within", { margin: words.margin("ratio", bedplate.pairs.margin()) })],
         ["open", "cannot tell: hollow"],
         ["apart", "no verdict: the baseline, identical, side by side"],

@@ -92,7 +92,7 @@
     document.getElementById("order-note").textContent =
       `${metric.name}, ${bedplate.data.runName(state.run)}: n = ${shown.length - canaries} runs ` +
       `and ${canaries} canaries; ${counts.suspect} suspect, ${counts.unknown} ${bedplate.words.doubts.unknown}, ` +
-      `${counts.failed} failed, ${counts.not_run} not run. A cell with one run stands at 1 by ` +
+      `${counts.failed} failed, ${counts.not_run} not run. A cell with one run is at 1 by ` +
       `definition.`;
     charts.legend(
       "order-legend",
