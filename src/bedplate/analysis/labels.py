@@ -126,7 +126,7 @@ def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[
     if latencies:
         marks.append(
             f"emulated device ({'; '.join(latencies)}): what requests and flushes take is drawn, in user space, and the data "
-            "stands in memory"
+            "is in memory"
         )
     # What is cut, or fails, stands in memory: an image only shows what the cell's levels come to.
     if any(
