@@ -72,6 +72,13 @@ class MachineUnfit(BedplateError):
     code = "machine-unfit"
 
 
+class BuildFailed(BedplateError):
+    """Somebody's own source cannot be built: a patch does not apply, or a compiler says no. What else there is goes on."""
+
+    exit_code = EXIT_REQUIREMENT_MISSING
+    code = "build-failed"
+
+
 class DeviceRefused(BedplateError):
     """The scratch device may not be erased: it is in use, foreign, or not what the plan named."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bedplate.host.requirement import Requirement
     from bedplate.model.cell import BuildLevels
     from bedplate.model.plan import EngineSetup
+    from bedplate.model.source_commit import PlanSources, SourceTree
     from bedplate.model.visit import EngineBuild
 
 
@@ -40,9 +41,17 @@ class EnginePreparation(Protocol):
         ...
 
     def ensure(
-        self, levels: BuildLevels, progress: Callable[[BuildProgress], None], *, tarball: Path | None
+        self,
+        levels: BuildLevels,
+        progress: Callable[[BuildProgress], None],
+        *,
+        tarball: Path | None,
+        sources: PlanSources | None = None,
     ) -> EngineBuild:
-        """Made now where the cache lacks it; `tarball` is an own source."""
+        """Made now where the cache lacks it; `tarball` is an own source, `sources` are the plan's trees and patches.
+
+        BuildFailed where somebody's own source cannot be built: the cells of other builds can still be measured.
+        """
         ...
 
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
@@ -77,13 +86,16 @@ class OwnPrograms(Protocol):
 class OwnLibrary(Protocol):
     """The role `own_library`: of an engine that is a library, whose source somebody may name in a plan.
 
-    `setting` is the one of cells that says which; cells without it take the distribution's.
+    `settings` are those of cells that say which, of which a cell has one at most; cells without take the distribution's.
     """
 
-    setting: str
+    settings: tuple[str, ...]
 
-    def ensure(self, level: str, path: str | None) -> Library:
-        """What drivers are linked with, compiled now where the cache lacks it; `path` is where the source lies, if that is known."""
+    def ensure(self, level: str, path: str | None, tree: SourceTree | None = None) -> Library:
+        """What drivers are linked with, compiled now where the cache lacks it; `path` or `tree` is where the source lies, if that is known.
+
+        BuildFailed where somebody's own source cannot be built: the cells of other libraries can still be measured.
+        """
         ...
 
 

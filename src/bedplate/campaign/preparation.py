@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.campaign.dataset_inputs import inputs_by_workload
 from bedplate.campaign.engine_preparation import preparations
+from bedplate.errors import BuildFailed
 from bedplate.executors.local import LocalExecutor
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import BuildLevels, Cell, Dataset
     from bedplate.model.levels import Levels
     from bedplate.model.plan import EngineSetup, Plan
+    from bedplate.model.source_commit import PlanSources
     from bedplate.model.visit import EngineBuild
 
 # Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
@@ -104,12 +106,20 @@ def builds_to_make(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
     return tuple(levels for levels in builds_of(cells) if not preparations()[levels.engine].is_there(levels))
 
 
+@dataclass(frozen=True)
+class PreparedBuilds:
+    """Builds by their levels, and why those of somebody's own source are missing that cannot be built."""
+
+    made: Mapping[BuildLevels, EngineBuild]
+    failed: Mapping[BuildLevels, BuildFailed]
+
+
 def prepare_builds(
-    cells: Iterable[Cell], display: Display, *, tarball: Path | None = None
-) -> Mapping[BuildLevels, EngineBuild]:
-    """Every build of these cells, made now where the cache lacks it."""
+    cells: Iterable[Cell], display: Display, *, sources: PlanSources, tarball: Path | None = None
+) -> PreparedBuilds:
+    """Every build of these cells, made now where the cache lacks it; `sources` are those of the plan."""
     wanted = builds_of(cells)
-    builds = {}
+    builds, failed = {}, {}
     for number, levels in enumerate(wanted, start=1):
         engine = preparations()[levels.engine]
         name = f"{engine.words(levels)} ({number} of {len(wanted)})"
@@ -118,10 +128,15 @@ def prepare_builds(
             display.preparing(f"{name}: {progress.step}", progress.done or 0, progress.total or 0)
 
         made_now = not engine.is_there(levels)
-        builds[levels] = engine.ensure(levels, tell, tarball=tarball)
+        try:
+            builds[levels] = engine.ensure(levels, tell, tarball=tarball, sources=sources)
+        except BuildFailed as error:
+            failed[levels] = error
+            display.note(f"{name} cannot be built: {'; '.join(error.reasons)}")
+            continue
         if made_now:
             display.note(f"built {name}")
-    return builds
+    return PreparedBuilds(builds, failed)
 
 
 def prepare_inputs(
@@ -142,10 +157,19 @@ def prepare_drivers(workloads: Iterable[str], engines: Iterable[str] = ()) -> Ma
     return {driver.name: _compiled(driver, driver.name) for driver in drivers_of(workloads, engines)}
 
 
-def drivers_of_plan(plan: Plan, workloads: Iterable[str]) -> Mapping[str, str]:
+@dataclass(frozen=True)
+class PreparedDrivers:
+    """Paths of native drivers by name, and why those of a library are missing that cannot be built, by its level in cells."""
+
+    made: Mapping[str, str]
+    failed: Mapping[str, BuildFailed]
+
+
+def drivers_of_plan(plan: Plan, workloads: Iterable[str]) -> PreparedDrivers:
     """The same for all of a plan; those of an engine once for each library that its cells name."""
     workloads = tuple(workloads)
     found: dict[str, str] = {}
+    failed: dict[str, BuildFailed] = {}
     # What belongs to no engine is compiled for a plan whose engines all have a library of their own, too.
     found |= prepare_drivers(workloads)
     if any(device.latency is not None for device in plan.devices):
@@ -159,18 +183,22 @@ def drivers_of_plan(plan: Plan, workloads: Iterable[str]) -> Mapping[str, str]:
                 found |= prepare_drivers(workloads, (setup.engine,))
                 continue
             role: OwnLibrary = registry.engine_part(setup.engine, "own_library")
-            library = role.ensure(level, plan.archives.get(level))
+            try:
+                library = role.ensure(level, plan.archives.get(level), plan.sources.trees.get(level))
+            except BuildFailed as error:
+                failed[level] = error
+                continue
             for driver in drivers_of(workloads, (setup.engine,)):
                 if driver.variant == setup.engine:
                     name = driver.name_with(level)
                     found[name] = _compiled(replace(driver, libraries=(library,)), name)
-    return found
+    return PreparedDrivers(found, failed)
 
 
 def own_library_of(engine: str, settings: Levels) -> str | None:
     """Which library of somebody's own a cell's settings name; None for the distribution's."""
     role: OwnLibrary | None = registry.engine_part_or_none(engine, "own_library")
-    return None if role is None else settings.text(role.setting)
+    return None if role is None else next(filter(None, map(settings.text, role.settings)), None)
 
 
 def _compiled(driver: Driver, name: str) -> str:

@@ -68,7 +68,7 @@ class StudyOutcome:
     @property
     def exit_code(self) -> int:
         """That of `bedplate run`: it speaks of the whole study."""
-        if self.start is not None and self.start.needs_kernel is not None:
+        if self.start is not None and (self.start.needs_kernel is not None or self.start.not_built):
             return EXIT_REQUIREMENT_MISSING
         left_behind = self.start is not None and self.start.left_behind
         return EXIT_SOME_RUNS_FAILED if self.failed or left_behind else EXIT_DONE
@@ -308,7 +308,7 @@ def _measure(
                 found.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
             )
         with watch() as display:
-            start = found.executor.run(StudyStart.prepared(found, store, due, consent, display))
+            start = StudyStart.prepared(found, store, due, consent, display).by(found.executor)
     failed = 0 if start is not None and start.needs_kernel is not None else store.unsuccessful(found.schedule)
     return StudyOutcome(
         store.layout.directory,

@@ -190,7 +190,12 @@ def _search(
             display.note(step.words)
             starts.append(_start(found, store, step, due, consent=consent, display=display))
             last = starts[-1]
-            if last.needs_kernel is not None or last.left_behind or not last.completed + last.failed:
+            if (
+                last.needs_kernel is not None
+                or last.left_behind
+                or last.not_built
+                or not last.completed + last.failed
+            ):
                 break
     return SearchOutcome(
         store.layout.directory,
@@ -268,8 +273,7 @@ def _start(
         begun=len(store.schedule.visits) - len(due),
         seconds_left=budget_s - step.spent_s,
     )
-    start = StudyStart.prepared(found, store, due, consent, watched, cells=tuple(cells))
-    return found.executor.run(start)
+    return StudyStart.prepared(found, store, due, consent, watched, cells=tuple(cells)).by(found.executor)
 
 
 def _together(starts: Sequence[StartOutcome]) -> StartOutcome | None:

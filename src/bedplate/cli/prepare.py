@@ -9,6 +9,7 @@ from bedplate.campaign.display import display_for_terminal
 from bedplate.campaign.planning import own_plans, planned_study, work_out
 from bedplate.campaign.requirements import ensure_requirements
 from bedplate.cli.running import consent
+from bedplate.errors import BuildFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,13 +50,18 @@ def setup(
         # Once more: with the kernels there it is known what they take.
         found = work_out(found)
         found.executor.prepare_cells(found.cells, display)
-        drivers_of_plan(found.plan, found.workloads)
-        builds = prepare_builds(found.cells, display, tarball=tarball)
-        inputs = prepare_inputs(found.datasets, display, MadeAnyway(builds, found.cells, found.plan.archives))
-    for build in builds.values():
-        print(f"{build.prefix}  ({build.source_origin}, sha256 {build.source_sha256[:16]}…)")
+        drivers = drivers_of_plan(found.plan, found.workloads)
+        builds = prepare_builds(found.cells, display, sources=found.plan.sources, tarball=tarball)
+        made = MadeAnyway(builds.made, found.cells, found.plan.archives)
+        inputs = prepare_inputs(found.datasets, display, made)
+    for build in builds.made.values():
+        sha256 = f", sha256 {build.source_sha256[:16]}…" if build.source_sha256 else ""
+        print(f"{build.prefix}  ({build.source_origin}{sha256})")
     for paths in inputs.values():
         print(*paths.values(), sep="\n")
+    failed = (*builds.failed.values(), *drivers.failed.values())
+    if failed:
+        raise BuildFailed(*(reason for error in failed for reason in error.reasons))
 
 
 def _prepare_kernels(

@@ -76,7 +76,7 @@ def tell_start(start: StartOutcome, kernel_release: str, go_on: str) -> None:
             f"boot that one, then go on with: {go_on}"
         )
         return
-    for sentence in start.left_behind:
+    for sentence in (*start.not_built, *start.left_behind):
         print(sentence)
-    if start.left_behind:
+    if start.left_behind or start.not_built:
         print(f"visits that did not run are due again: {go_on}")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class StartOutcome:
     """How a start of a study ended; `needs_kernel` is what must be booted before it can go on.
 
-    `left_behind` are sentences: which visits are still due although nothing more comes of this start, and why.
+    `left_behind` are sentences: which visits are still due although nothing more comes of this start, and why. So are `not_built`:
+    those of cells that could not be built, which is no result.
     """
 
     completed: int
@@ -36,6 +37,7 @@ class StartOutcome:
     seconds: float
     needs_kernel: str | None = None
     left_behind: tuple[str, ...] = ()
+    not_built: tuple[str, ...] = ()
 
 
 class Listener(Protocol):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing
 from bedplate.host.file_lock import file_lock
 from bedplate.host.requirement import Need, Requirement, look
 from bedplate.host.room import places_without_room
@@ -129,7 +129,7 @@ def compiled_library(
     """`library` from its own C files in place of the distribution's, compiled at -O2 unless the cache has it already.
 
     `name` says which source it is, and `files` reads it, headers too, where it is needed. Drivers are linked with the objects, so that what
-    was compiled is what runs. Raises `RequirementMissing` as `ensure_driver` does.
+    was compiled is what runs. Raises `BuildFailed` where it does not compile, `RequirementMissing` as `ensure_driver` does.
     """
     key = hashlib.sha256(f"{_compiler_version(commands, name)} {FLAGS}".encode()).hexdigest()[:8]
     folder = cache_directory / f"{name}-{key}"
@@ -215,7 +215,8 @@ def _compile_library(folder: Path, *, name: str, files: Mapping[str, bytes], com
     except CommandFailed as error:
         full = places_without_room(error.output, folder.parent, Path(tempfile.gettempdir()))
         shutil.rmtree(fresh, ignore_errors=True)
-        raise RequirementMissing(*full, f"{name} cannot be compiled: {error.reasons[0]}") from error
+        said = f"{name} cannot be compiled: {error.reasons[0]}"
+        raise (RequirementMissing(*full, said) if full else BuildFailed(said)) from error
     put_in_place(fresh, folder)
 
 

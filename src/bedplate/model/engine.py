@@ -28,7 +28,7 @@ class EngineModel:
     `unnamed_settings`.
     `commit_setting` is what says how a commit waits, of an engine of which each test of a microbenchmark may have another
     (`BY_TEST`); `commit_modes` are its values in tests that are called synchronous, and in the others. `more_tests` are those of a
-    microbenchmark that not every engine has. `library_level` is the level of a cell that says which library it is, where a plan may name one.
+    microbenchmark that not every engine has. `library_settings` say in cells which library it is, where a plan may name one.
     """
 
     label: str
@@ -44,7 +44,7 @@ class EngineModel:
     commit_setting: str = ""
     commit_modes: tuple[str, str] = ("", "")
     more_tests: tuple[str, ...] = ()
-    library_level: str | None = None
+    library_settings: tuple[str, ...] = ()
 
     def block_bytes(self, cell: Cell) -> int | None:
         """The database block size of a cell; None where there is none to choose, or none was asked for."""
@@ -78,8 +78,8 @@ def database_block_levels() -> frozenset[str]:
 
 def library_levels() -> frozenset[str]:
     """What says in cells which library an engine is, each a level by its dotted name."""
-    named = (engine_model(engine).library_level for engine in registry.ENGINES)
-    return frozenset(name for name in named if name is not None)
+    named = (engine_model(engine).library_settings for engine in registry.ENGINES)
+    return frozenset(f"cluster.settings.{name}" for names in named for name in names)
 
 
 def engine_model(engine: str) -> EngineModel:

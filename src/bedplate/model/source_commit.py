@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 # What a plan writes for the changes that are not committed.
 WORKING_TREE = "working tree"
+# The setting of cells whose library is made from a tree.
+SOURCE = "source"
 # Where a study notes them, beside its plan.
 SOURCES = "sources"
 # The fact of how many files of a work tree git does not know: they are left out.

@@ -118,6 +118,10 @@ class EngineBuild:
     """what it was configured with"""
     digest: str
     """digest of everything that made it"""
+    commit: str | None = None
+    """full hash of the commit that was built; null of a release"""
+    patches: tuple[str, ...] = ()
+    """patches that were applied, in order, each by its file's name and the first digits of its SHA-256"""
 
 
 @dataclass(frozen=True)

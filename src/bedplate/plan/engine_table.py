@@ -10,6 +10,7 @@ from bedplate import registry
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
+from bedplate.model.source_commit import SourceTree
 from bedplate.plan.table import PlanTable
 
 if TYPE_CHECKING:
@@ -75,7 +76,11 @@ class SettingsTable(EngineTable):
         clusters = tuple(
             ClusterLevels(
                 settings=Levels(
-                    {name: level for name, level in zip(names, levels, strict=True) if level is not None}
+                    {
+                        name: _level(level)
+                        for name, level in zip(names, levels, strict=True)
+                        if level is not None
+                    }
                 )
             )
             for levels in product(*self.cluster_factors())
@@ -98,6 +103,12 @@ def section_of(engine: str) -> str:
 def plain_setup(engine: str) -> EngineSetup:
     """Of an engine without a table: there is one way to have it."""
     return EngineSetup(engine, (BuildLevels.unbuilt(engine),), (ClusterLevels(),))
+
+
+def _level(level: Any) -> Scalar:
+    """A tree by the commit that it is asked for by."""
+    found: Scalar = level.level if isinstance(level, SourceTree) else level
+    return found
 
 
 def asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:

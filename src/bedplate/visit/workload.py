@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 class Driver:
     """A program of bedplate's own that a workload is driven with: `drivers/<program>.c` and its libraries.
 
-    With a `variant` it is compiled with `drivers/<program>/<variant>` too: what one engine has of it. `library_setting` is the one
+    With a `variant` it is compiled with `drivers/<program>/<variant>` too: what one engine has of it. `library_settings` are those
     of an engine's settings that names another library than the distribution's. One that `is_preloaded` is a shared object.
     """
 
     program: str
     libraries: tuple[Library, ...] = ()
     variant: str = ""
-    library_setting: str = ""
+    library_settings: tuple[str, ...] = ()
     is_preloaded: bool = False
 
     @property
@@ -43,11 +43,12 @@ class Driver:
 
     def name_with(self, library: str) -> str:
         """The same of one that is compiled with a library that cells name."""
-        return f"{self.name}-{library}"
+        # Of a commit the digits alone: a subject is no name of a file.
+        return f"{self.name}-{library.partition(' ')[0]}"
 
     def name_for(self, settings: Levels) -> str:
         """That of a cell, by its engine's settings."""
-        library = settings.text(self.library_setting) if self.library_setting else None
+        library = next(filter(None, map(settings.text, self.library_settings)), None)
         return self.name if library is None else self.name_with(library)
 
 

@@ -14,7 +14,7 @@ from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.display import LineDisplay
 from bedplate.engines.postgresql import preparation as postgresql
 from bedplate.engines.postgresql.builds.build import BuildSpec
-from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host import requirement
 from bedplate.host.build_progress import BuildProgress
@@ -29,6 +29,7 @@ from bedplate.model.cell import (
     KernelLevels,
 )
 from bedplate.model.levels import Levels
+from bedplate.model.source_commit import PlanSources
 
 if TYPE_CHECKING:
     from bedplate.model.visit import EngineBuild
@@ -60,6 +61,7 @@ class Builds:
 
     def __init__(self) -> None:
         self.kept: set[BuildSpec] = set()
+        self.broken: set[tuple[str, ...]] = set()
         self.asked: list[BuildSpec] = []
         self.caches: set[Path] = set()
 
@@ -68,9 +70,13 @@ class Builds:
         self.caches.add(cache_directory)
         return object() if spec in self.kept else None
 
-    def ensure(self, spec: BuildSpec, *, cache_directory: Path, commands: object, progress: Any) -> object:
-        del commands
+    def ensure(
+        self, spec: BuildSpec, *, cache_directory: Path, commands: object, progress: Any, sources: PlanSources
+    ) -> object:
+        del commands, sources
         self.caches.add(cache_directory)
+        if spec.patches in self.broken:
+            raise BuildFailed("the compiler said no")
         self.asked.append(spec)
         if spec not in self.kept:
             progress(BuildProgress("source: unpacks"))
@@ -146,8 +152,8 @@ def test_what_builds_postgresql_is_needed_only_where_a_build_is_missing(
 ) -> None:
     asked: list[str] = []
 
-    def requirements(version: str) -> tuple[Requirement, ...]:
-        asked.append(version)
+    def requirements(spec: BuildSpec) -> tuple[Requirement, ...]:
+        asked.append(spec.version)
         return (BISON,)
 
     monkeypatch.setattr(postgresql, "build_requirements", requirements)
@@ -169,22 +175,22 @@ def test_without_cells_only_what_every_visit_needs_is_asked_for(builds: Builds) 
 def test_each_build_is_made_once_and_said_once(builds: Builds, display: Display, tmp_path: Path) -> None:
     small = cell(block_size_bytes=1024, wal_block_size_bytes=4096)
     builds.kept.add(BuildSpec("18", 8192))
-    made = preparation.prepare_builds([cell(), small, cell("xfs"), small], display)
-    found = {levels: str(build) for levels, build in made.items()}
+    made = preparation.prepare_builds([cell(), small, cell("xfs"), small], display, sources=PlanSources())
+    found = {levels: str(build) for levels, build in made.made.items()}
     assert {cell().build: "build of 18 8192", small.build: "build of 18 1024"} == found
     assert [BuildSpec("18", 8192), BuildSpec("18", 1024, 4096)] == builds.asked
     assert {tmp_path / "cache"} == builds.caches
     name = "PostgreSQL 18, 1 kB blocks (2 of 2)"
     assert [f"built {name}"] == display.notes
     assert [(f"{name}: source: unpacks", 0, 0), (f"{name}: compiles", 7, 700)] == display.steps
-    preparation.prepare_builds([small], display)
+    preparation.prepare_builds([small], display, sources=PlanSources())
     assert [f"built {name}"] == display.notes
 
 
 def test_an_own_tarball_is_what_every_build_is_made_of(builds: Builds, display: Display) -> None:
     tarball = Path("/somewhere/postgresql-18.tar.bz2")
     cells = [cell(), cell(block_size_bytes=1024)]
-    preparation.prepare_builds(cells, display, tarball=tarball)
+    preparation.prepare_builds(cells, display, sources=PlanSources(), tarball=tarball)
     assert [tarball, tarball] == [spec.tarball for spec in builds.asked]
 
 
@@ -196,9 +202,24 @@ def test_a_build_that_fails_is_not_called_built(
 
     monkeypatch.setattr(postgresql, "ensure_build", fails)
     with pytest.raises(RequirementMissing, match="no compiler"):
-        preparation.prepare_builds([cell()], display)
+        preparation.prepare_builds([cell()], display, sources=PlanSources())
     assert [] == display.notes
     assert set() == builds.kept
+
+
+def test_somebodys_own_that_cannot_be_built_is_told_and_the_rest_is_built(
+    builds: Builds, display: Display
+) -> None:
+    patch = ("x.patch 0123456789ab",)
+    builds.broken.add(patch)
+    cells = [cell(patches=patch), cell()]
+    found = preparation.prepare_builds(cells, display, sources=PlanSources())
+    assert [cell().build] == list(found.made)
+    assert {cells[0].build: ("the compiler said no",)} == {
+        levels: error.reasons for levels, error in found.failed.items()
+    }
+    name = "PostgreSQL 18, with x.patch 0123456789ab, 8 kB blocks (1 of 2)"
+    assert f"{name} cannot be built: the compiler said no" == display.notes[0]
 
 
 def test_a_driver_is_compiled_from_the_source_beside_the_program(

@@ -8,6 +8,7 @@ from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.engines.lmdb.model import MODEL
 from bedplate.engines.lmdb.settings import settings_in_force
 from bedplate.model.levels import Levels
+from bedplate.model.source_commit import SOURCE
 from bedplate.visit.workload import Driver
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class LmdbBench:
     """Its environment is opened anew for each test."""
 
-    drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBLMDB,), "lmdb"),)
+    drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBLMDB,), "lmdb", (SOURCE,)),)
     library = "liblmdb"
     files: tuple[str, ...] = ("data.mdb", "lock.mdb")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.lmdb.settings import ASYNCHRONOUS, FULL, NOSYNC
 from bedplate.model.engine import EngineModel
+from bedplate.model.source_commit import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,4 +28,5 @@ MODEL = LmdbModel(
     cuts_per_s=400 / 60,
     commit_setting="sync",
     commit_modes=(FULL, NOSYNC),
+    library_settings=(SOURCE,),
 )

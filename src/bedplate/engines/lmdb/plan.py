@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, ValidationInfo
 
+from bedplate.engines.lmdb.own_library import place_in_tree
 from bedplate.engines.lmdb.settings import PREALLOCATIONS, SYNC_MODES
 from bedplate.model.engine import BY_TEST
 from bedplate.model.engines import LMDB
+from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
 from bedplate.plan.engine_table import SettingsTable
 from bedplate.plan.fields import Factor, Flag, within
+from bedplate.plan.trees.commits import source_trees
 
 # What a plan may ask for.
 _SYNC = (BY_TEST, *SYNC_MODES)
 SyncMode: TypeAlias = Annotated[str, within(values.one_of, _SYNC)]
 Preallocation: TypeAlias = Annotated[str, within(values.one_of, PREALLOCATIONS)]
+
+
+def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
+    return source_trees(value, info.context or {}, place_in_tree)
+
+
+Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
 
 
 class LmdbTable(SettingsTable):
@@ -38,6 +48,13 @@ class LmdbTable(SettingsTable):
     )
     """cluster | `none`, `ftruncate`, `fallocate`, `written`: what is done with the file, up to the size of the map, before a fill |
     `none` | `"fallocate"`"""
+
+    source: Source = Field(
+        default=(), description='a table such as { tree = "~/src/lmdb", commit = "mdb.master" }'
+    )
+    """cluster | a tree with LMDB's source, at its top or in `libraries/liblmdb`: `tree` is a work tree or a bare repository, `commit` a branch, a tag, a
+    hash or `"working tree"`, and may vary ([source trees](#source-trees-and-patches)) | the distribution's library | `{ tree = "~/src/lmdb", commit =
+    { vary = ["LMDB_0.9.31", "mdb.master"] } }`"""
 
     level_names: ClassVar[dict[str, str]] = {"lmdb": "cluster.settings."}
     engine: ClassVar[str] = LMDB

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.engines.lmdb.model import MODEL
 from bedplate.engines.lmdb.settings import ASYNCHRONOUS, NOMETASYNC, settings_in_force
+from bedplate.model.source_commit import SOURCE
 from bedplate.visit.native_cuts import NativeCuts
 from bedplate.visit.workload import Driver
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Levels
 
-DRIVER = Driver("power_cut", (LIBLMDB,), "lmdb")
+DRIVER = Driver("power_cut", (LIBLMDB,), "lmdb", (SOURCE,))
 
 
 def _told(settings: Levels) -> Levels:

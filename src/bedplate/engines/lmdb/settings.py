@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.engine import BY_TEST
 from bedplate.model.levels import Levels
+from bedplate.model.source_commit import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,5 +32,5 @@ _DEFAULTS: Mapping[str, Scalar] = {
 
 
 def settings_in_force(asked: Levels) -> Levels:
-    """Every setting of the environment, asked for or not."""
-    return Levels({**_DEFAULTS, **asked})
+    """Every setting of the environment, asked for or not; which library opens it is none."""
+    return Levels({**_DEFAULTS, **{name: level for name, level in asked.items() if name != SOURCE}})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bedplate.host.apt.package_tree import PackageTree
     from bedplate.host.requirement import Requirement
     from bedplate.model.cell import BuildLevels
+    from bedplate.model.source_commit import PlanSources
 
 SERVER_PACKAGE = "mariadb-server-core"
 PACKAGES = (SERVER_PACKAGE, "mariadb-client-core", "mariadb-client")
@@ -60,6 +61,7 @@ class MariadbPreparation:
         progress: Callable[[BuildProgress], None],
         *,
         tarball: Path | None,  # noqa: ARG002 -- of engines with a source
+        sources: PlanSources | None = None,  # noqa: ARG002 -- likewise
     ) -> EngineBuild:
         """Fetched and unpacked, some 120 MiB; RequirementMissing with apt's words, and for a version that is too old."""
         tree = ensure_package_tree(

@@ -14,7 +14,6 @@ from bedplate.engines.postgresql.builds.build import (
 )
 from bedplate.engines.postgresql.builds.build_record import STAMP, BuildSpec
 from bedplate.engines.postgresql.builds.requirements import build_requirements
-from bedplate.errors import PlanError
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.whole_folder import is_work_folder, lock_of
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from bedplate.host.build_progress import BuildProgress
     from bedplate.host.requirement import Requirement
     from bedplate.model.cell import BuildLevels
+    from bedplate.model.source_commit import PlanSources
     from bedplate.model.visit import EngineBuild
 
 
@@ -35,26 +35,37 @@ class PostgresqlPreparation:
     """Builds in the cache."""
 
     def words(self, levels: BuildLevels) -> str:
-        """`PostgreSQL 18, 8 kB blocks`."""
-        return f"PostgreSQL {levels.version}, {levels.block_size_bytes // KIB} kB blocks"
+        """`PostgreSQL 18, 8 kB blocks`; the commit and the patches of somebody's own."""
+        return f"{BuildSpec.of(levels).words}, {levels.block_size_bytes // KIB} kB blocks"
 
     def is_there(self, levels: BuildLevels) -> bool:
         """As a finished build."""
-        found = find_build(_spec(levels), cache_directory=cache_directory(), commands=Commands())
+        found = find_build(BuildSpec.of(levels), cache_directory=cache_directory(), commands=Commands())
         return found is not None
 
     def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
         """Compilers and generators, which are the version's."""
-        versions = dict.fromkeys(each.version for each in levels)
-        return tuple(item for version in versions for item in build_requirements(version))
+        specs = dict.fromkeys(
+            BuildSpec(each.version, source_commit=each.source_commit, patches=each.patches[:1])
+            for each in levels
+        )
+        return tuple(dict.fromkeys(item for spec in specs for item in build_requirements(spec)))
 
     def ensure(
-        self, levels: BuildLevels, progress: Callable[[BuildProgress], None], *, tarball: Path | None
+        self,
+        levels: BuildLevels,
+        progress: Callable[[BuildProgress], None],
+        *,
+        tarball: Path | None,
+        sources: PlanSources | None = None,
     ) -> EngineBuild:
         """Fetched and compiled, minutes each."""
-        spec = _spec(levels, tarball)
         return ensure_build(
-            spec, cache_directory=cache_directory(), commands=Commands(), progress=progress
+            BuildSpec.of(levels, tarball),
+            cache_directory=cache_directory(),
+            commands=Commands(),
+            progress=progress,
+            sources=sources,
         ).for_visit
 
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
@@ -77,17 +88,6 @@ def _why_unused(path: Path, commands: Commands) -> str | None:
     if is_current(build, commands=commands):
         return None
     return f"another compiler, other options or another recipe would be used now; it is by {build.compiler}"
-
-
-def _spec(levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
-    if levels.source_commit is not None or levels.patches:
-        raise PlanError("this bedplate reads source trees and patches in a plan, and does not build them yet")
-    return BuildSpec(
-        version=levels.version,
-        block_size_bytes=levels.block_size_bytes,
-        wal_block_size_bytes=levels.wal_block_size_bytes,
-        tarball=tarball,
-    )
 
 
 PREPARATION: EnginePreparation = PostgresqlPreparation()

@@ -15,6 +15,7 @@ from bedplate.engines.postgresql.builds.build_record import BuildSpec
 from bedplate.errors import BedplateError
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.git.checkout import builder_account
 from bedplate.model.engines import POSTGRESQL
 from bedplate.near_names import did_you_mean, near_names, quoted
 
@@ -104,12 +105,7 @@ def settings_doubts(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 def _of(levels: BuildLevels) -> Mapping[str, Described]:
     """Empty where there is no build, or it does not answer: then nothing is known."""
-    spec = BuildSpec(
-        version=levels.version,
-        block_size_bytes=levels.block_size_bytes,
-        wal_block_size_bytes=levels.wal_block_size_bytes,
-        tarball=None,
-    )
+    spec = BuildSpec.of(levels)
     commands = Commands()
     try:
         build = find_build(spec, cache_directory=cache_directory(), commands=commands)
@@ -119,7 +115,8 @@ def _of(levels: BuildLevels) -> Mapping[str, Described]:
 
 
 def _said(postgres: Path, commands: Commands) -> str:
-    return commands.run([str(postgres), "--describe-config"], timeout_s=30).stdout
+    # It may be somebody's own.
+    return commands.run([str(postgres), "--describe-config"], timeout_s=30, account=builder_account()).stdout
 
 
 SETTINGS_CHECK = settings_doubts

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.source_commit import SOURCE
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # The setting of a cell, and what a driver is told of it.
 AMALGAMATION = "amalgamation"
 LIBRARY = "library"
+# Either of them says in cells which library it is.
+LIBRARY_SETTINGS = (AMALGAMATION, SOURCE)
 # The level of cells that take the distribution's.
 SYSTEM = "system"
 FILES = ("sqlite3.c", "sqlite3.h")
@@ -56,10 +59,8 @@ def read_amalgamation(path: Path) -> tuple[str, Mapping[str, bytes]]:
 def told_of_library(settings: Levels) -> Mapping[str, Scalar]:
     """Settings as drivers take them: of an amalgamation its version and check-in, which the library itself has to answer."""
     level = settings.text(AMALGAMATION)
-    if level is None:
-        return settings
-    rest = {name: value for name, value in settings.items() if name != AMALGAMATION}
-    return {**rest, LIBRARY: level.rpartition("-")[0]}
+    rest = {name: value for name, value in settings.items() if name not in LIBRARY_SETTINGS}
+    return rest if level is None else {**rest, LIBRARY: level.rpartition("-")[0]}
 
 
 def amalgamation(value: Any, context: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.sqlite.amalgamation import AMALGAMATION, told_of_library
+from bedplate.engines.sqlite.amalgamation import LIBRARY_SETTINGS, told_of_library
 from bedplate.engines.sqlite.library import LIBSQLITE3
 from bedplate.engines.sqlite.model import MODEL
 from bedplate.model.levels import Levels
@@ -19,7 +19,7 @@ DATABASE = "test.db"
 class SqliteBench:
     """Its file is opened anew for each test."""
 
-    drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBSQLITE3,), "sqlite", AMALGAMATION),)
+    drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBSQLITE3,), "sqlite", LIBRARY_SETTINGS),)
     library = "libsqlite3"
     files: tuple[str, ...] = tuple(f"{DATABASE}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.engines.sqlite.amalgamation import AMALGAMATION
 from bedplate.engines.sqlite.settings import EXCLUSIVE, FULL, NORMAL, OFF, PAGE_SIZE, WAL
 from bedplate.model.engine import EngineModel
+from bedplate.model.source_commit import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,5 +37,5 @@ MODEL = SqliteModel(
     commit_setting="synchronous",
     commit_modes=(FULL, OFF),
     more_tests=("tpcb",),
-    library_level=f"cluster.settings.{AMALGAMATION}",
+    library_settings=(AMALGAMATION, SOURCE),
 )

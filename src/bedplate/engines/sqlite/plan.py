@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from bedplate.engines.sqlite.amalgamation import amalgamation
 from bedplate.engines.sqlite.settings import (
@@ -16,12 +16,15 @@ from bedplate.engines.sqlite.settings import (
     PAGE_SIZES,
     SYNCHRONOUS,
 )
+from bedplate.engines.sqlite.tree import version_in_tree
 from bedplate.model.engine import BY_TEST
 from bedplate.model.engines import SQLITE
 from bedplate.model.levels import Scalar
+from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
 from bedplate.plan.engine_table import SettingsTable
 from bedplate.plan.fields import Factor, within
+from bedplate.plan.trees.commits import source_trees
 from bedplate.units import KIB, TIB
 
 _SYNCHRONOUS = (BY_TEST, *SYNCHRONOUS)
@@ -42,6 +45,11 @@ def _amalgamation(value: Any, info: ValidationInfo) -> str | None:
     return amalgamation(value, info.context or {})
 
 
+def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
+    return source_trees(value, info.context or {}, version_in_tree)
+
+
+Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
 Amalgamation: TypeAlias = Annotated[str | None, PlainValidator(_amalgamation)]
 
 
@@ -79,6 +87,19 @@ class SqliteTable(SettingsTable):
     )
     """cluster | a folder or zip with sqlite3.c and sqlite3.h, relative to the plan or from the root; `system`: the distribution's library |
     `"system"` | `{ vary = ["system", "sqlite-amalgamation.zip"] }`"""
+
+    source: Source = Field(
+        default=(), description='a table such as { tree = "~/src/sqlite", commit = "master" }'
+    )
+    """cluster | a tree of SQLite's, whose `sqlite3.c` is generated: `tree` is a work tree or a bare repository, `commit` a branch, a tag, a hash or
+    `"working tree"`, and may vary ([source trees](#source-trees-and-patches)); not beside `amalgamation` | the distribution's library | `{ tree =
+    "~/src/sqlite", commit = { vary = ["version-3.50.0", "master"] } }`"""
+
+    @model_validator(mode="after")
+    def _is_one_library(self) -> SqliteTable:
+        if self.source and self.amalgamation:
+            raise ValueError("amalgamation and source both say which library it is; take one of them out")
+        return self
 
     level_names: ClassVar[dict[str, str]] = {"sqlite": "cluster.settings."}
     engine: ClassVar[str] = SQLITE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bedplate.engines.sqlite.amalgamation import AMALGAMATION, told_of_library
+from bedplate.engines.sqlite.amalgamation import LIBRARY_SETTINGS, told_of_library
 from bedplate.engines.sqlite.durability import bound_transactions
 from bedplate.engines.sqlite.library import LIBSQLITE3
 from bedplate.engines.sqlite.model import MODEL
@@ -21,7 +21,7 @@ def _told(settings: Levels) -> Levels:
 
 
 POWER_CUT = NativeCuts(
-    Driver("power_cut", (LIBSQLITE3,), "sqlite", AMALGAMATION),
+    Driver("power_cut", (LIBSQLITE3,), "sqlite", LIBRARY_SETTINGS),
     "SQLite",
     _told,
     lambda settings: MODEL.commit_mode(settings) == OFF,

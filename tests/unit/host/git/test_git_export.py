@@ -14,6 +14,9 @@ from bedplate.errors import BedplateError, PlanError
 from bedplate.host.git import export as export_module
 from bedplate.host.git.export import export, forget, refresh
 from bedplate.host.git.repository import resolve
+from bedplate.host.requirement import find_tool
+
+pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")
 
 
 @pytest.fixture

@@ -13,6 +13,9 @@ from bedplate.host.command import Commands
 from bedplate.host.git.export import export
 from bedplate.host.git.patches import apply_patch, is_patch
 from bedplate.host.git.repository import resolve, working_changes
+from bedplate.host.requirement import find_tool
+
+pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")
 
 PLAIN = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n"
 

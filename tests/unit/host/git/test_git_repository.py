@@ -12,6 +12,9 @@ from tests.support.sources.histories import commit, git, repository
 
 from bedplate.errors import PlanError
 from bedplate.host.git.repository import diff_digest, resolve, text_of, working_changes
+from bedplate.host.requirement import find_tool
+
+pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")
 
 
 @pytest.fixture

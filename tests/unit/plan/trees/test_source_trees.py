@@ -11,10 +11,13 @@ from tests.support.sources.histories import commit, git, repository
 
 from bedplate.errors import PlanError
 from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.requirement import find_tool
 from bedplate.model.cell import Cell
 from bedplate.model.plan import Plan
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
+
+pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")
 
 PATCH = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n"
 

@@ -15,6 +15,7 @@ import os
 import resource
 import shutil
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds import source_store
@@ -26,7 +27,8 @@ from bedplate.engines.postgresql.builds.build_record import (
     read_build,
     stamp_text,
 )
-from bedplate.engines.postgresql.builds.configure_cache import configure_cache
+from bedplate.engines.postgresql.builds.configure_cache import ConfigureCache, configure_cache
+from bedplate.engines.postgresql.builds.own_source import write_source
 from bedplate.engines.postgresql.builds.recipe import (
     COMPILER,
     RECIPE_VERSION,
@@ -36,22 +38,29 @@ from bedplate.engines.postgresql.builds.recipe import (
 )
 from bedplate.engines.postgresql.builds.requirements import missing_requirements
 from bedplate.engines.postgresql.builds.source import Source, ensure_source, given_source
-from bedplate.engines.postgresql.builds.version import parse_version
-from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
+from bedplate.engines.postgresql.builds.version import major_of, parse_version
+from bedplate.errors import BedplateError, BuildFailed, CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import BuildProgress
 from bedplate.host.file_lock import file_lock
+from bedplate.host.git.checkout import builder_account
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
 from bedplate.host.room import places_without_room
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
+from bedplate.model.source_commit import PlanSources, commit_digits, patch_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from bedplate.host.command import Commands
+    from bedplate.model.source_commit import SourceTree
 
 __all__ = ["Build", "BuildSpec", "ensure_build", "find_build", "read_build"]
+
+
+_VERSION_TIMEOUT_S = 60.0
+_SAID_LINES = 12
 
 
 def builds_directory(cache_directory: Path) -> Path:
@@ -67,13 +76,15 @@ def find_build(spec: BuildSpec, *, cache_directory: Path, commands: Commands) ->
     """
     if find_tool(COMPILER) is None:
         return None
-    asked = parse_version(spec.version)
-    if spec.tarball is not None:
-        source: Source | None = given_source(spec.tarball, asked)
-    else:
-        source = source_store.find(asked, cache_directory)
-    if source is None:
-        return None
+    source: Source | None = None
+    if spec.source_commit is None:
+        asked = parse_version(spec.version)
+        if spec.tarball is not None:
+            source = given_source(spec.tarball, asked)
+        else:
+            source = source_store.find(asked, cache_directory)
+        if source is None:
+            return None
     return _finished(builds_directory(cache_directory), _identity(spec, source, commands))
 
 
@@ -85,7 +96,10 @@ def is_current(build: Build, *, commands: Commands) -> bool:
     """
     if find_tool(COMPILER) is None:
         return True
-    return build.digest == _identity_of(build, build.version, build.tarball_sha256, commands).digest
+    return (
+        build.digest
+        == _identity_of(build, build.version, build.tarball_sha256, commands, build.commit_digits).digest
+    )
 
 
 def ensure_build(
@@ -95,10 +109,11 @@ def ensure_build(
     commands: Commands,
     progress: Callable[[BuildProgress], None],
     recipe: Callable[[RecipeWork], None] = compile_postgresql,
+    sources: PlanSources | None = None,
 ) -> Build:
-    """The build of `spec`, made now if the cache lacks it.
+    """The build of `spec`, made now if the cache lacks it; `sources` are where its commit lies, and the texts of its patches.
 
-    Raises `RequirementMissing` (everything that is missing, before the first command of the
+    Raises `BuildFailed` where somebody's own source cannot be built, `RequirementMissing` (everything that is missing, before the first command of the
     build; or a cache that the server's account cannot reach), `PlanError` for a wrong tarball,
     `CommandFailed` when a tool fails: its whole output is kept beside the builds.
     """
@@ -110,14 +125,16 @@ def ensure_build(
     kept = find_build(spec, cache_directory=cache_directory, commands=commands)
     if kept is not None:
         return kept
-    demand(missing_requirements(spec.version, commands=commands))
-    source = ensure_source(
-        spec.version,
-        cache_directory=cache_directory,
-        commands=commands,
-        tarball=spec.tarball,
-        progress=lambda text: progress(BuildProgress(f"source: {text}")),
-    )
+    demand(missing_requirements(spec, commands=commands))
+    source = None
+    if spec.source_commit is None:
+        source = ensure_source(
+            spec.version,
+            cache_directory=cache_directory,
+            commands=commands,
+            tarball=spec.tarball,
+            progress=lambda text: progress(BuildProgress(f"source: {text}")),
+        )
     identity = _identity(spec, source, commands)
     lock = lock_of(directory / identity.folder_name)
     waiting = BuildProgress("waits for another start of bedplate that makes this build")
@@ -125,20 +142,48 @@ def ensure_build(
         kept = _finished(directory, identity)
         if kept is not None:
             return kept
-        tree_lock = source_store.sources_directory(cache_directory) / ".lock"
-        with file_lock(tree_lock, on_wait=lambda: progress(waiting)):
-            tree = source_store.unpacked_tree(
-                source, commands=commands, progress=lambda text: progress(BuildProgress(f"source: {text}"))
-            )
-        return _make(
-            identity, source, tree, directory=directory, commands=commands, progress=progress, recipe=recipe
-        )
+        release = None
+        if source is not None:
+            tree_lock = source_store.sources_directory(cache_directory) / ".lock"
+            with file_lock(tree_lock, on_wait=lambda: progress(waiting)):
+                release = source_store.unpacked_tree(
+                    source,
+                    commands=commands,
+                    progress=lambda text: progress(BuildProgress(f"source: {text}")),
+                )
+        making = _Making(spec, identity, source, release, sources or PlanSources())
+        return _make(making, directory=directory, commands=commands, progress=progress, recipe=recipe)
+
+
+@dataclass(frozen=True)
+class _Making:
+    """A build to be made: of a release's tree (`source`, unpacked as `release`), or of what `sources` have of a commit; with patches."""
+
+    spec: BuildSpec
+    identity: BuildIdentity
+    source: Source | None
+    release: Path | None
+    sources: PlanSources
+
+    @property
+    def commit(self) -> SourceTree | None:
+        level = self.spec.source_commit
+        return None if level is None else self.sources.trees.get(level)
+
+    @property
+    def origin(self) -> str:
+        """Where the source came from, in words."""
+        if self.source is not None:
+            return self.source.first_origin
+        tree = self.commit
+        if tree is None:
+            return "git"
+        described = f" ({tree.commit.describe})" if tree.commit.describe else ""
+        return f"git: {tree.tree}, {tree.revision}: {tree.commit.hash}{described}"
 
 
 def _make(
-    identity: BuildIdentity,
-    source: Source,
-    tree: Path,
+    making: _Making,
     *,
     directory: Path,
     commands: Commands,
@@ -146,23 +191,26 @@ def _make(
     recipe: Callable[[RecipeWork], None],
 ) -> Build:
     """Build in the work folder and rename into place; the caller holds the lock of this build."""
+    identity, spec = making.identity, making.spec
     prefix = directory / identity.folder_name
-    work = RecipeWork(
-        identity=identity,
-        tree=tree,
-        work=work_folder(directory / identity.folder_name),
-        prefix=prefix,
-        configure_cache=configure_cache(identity, directory / ".configure"),
-        commands=commands,
-        progress=progress,
-    )
+    work = _work_of(making, prefix, commands, progress)
     sweep_work_folders(directory, but=work.work)
     shutil.rmtree(work.work, ignore_errors=True)
-    work.work.mkdir()
+    work.work.mkdir(mode=0o711)
     log = directory / f"failed-{identity.folder_name}.log"
     log.unlink(missing_ok=True)
     started, cpu_started = time.monotonic(), _children_cpu_seconds()
     try:
+        if spec.is_own:
+            progress(BuildProgress("source"))
+            write_source(
+                work.tree,
+                spec,
+                making.sources,
+                release=making.release,
+                account=work.account,
+                commands=commands,
+            )
         recipe(work)
         _verify_version(work)
         build = Build(
@@ -171,33 +219,68 @@ def _make(
             block_size_bytes=identity.block_size_bytes,
             wal_block_size_bytes=identity.wal_block_size_bytes,
             tarball_sha256=identity.tarball_sha256,
-            source_origin=source.first_origin,
+            source_origin=making.origin,
             compiler=identity.compiler,
             machine=identity.machine,
             configure_options=identity.configure_options,
             digest=identity.digest,
             build_seconds=round(time.monotonic() - started, 1),
             build_cpu_seconds=round(_children_cpu_seconds() - cpu_started, 1),
+            commit=None if making.commit is None else making.commit.commit.hash,
+            commit_digits=identity.commit_digits,
+            patches=spec.patches,
         )
         _put_in_place(build, work.staged_prefix)
     except CommandFailed as error:
-        # Before what was half built is removed, which makes room again.
-        full = places_without_room(error.output, log.parent)
-        with contextlib.suppress(OSError):
-            log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
-        if full:
-            raise RequirementMissing(
-                *full, f"PostgreSQL {identity.version} is built there, and was not: {error.reasons[0]}"
-            ) from error
-        raise CommandFailed(
-            f"building PostgreSQL {identity.version} failed; the whole output is in {log}: {error.reasons[0]}",
-            argv=error.argv,
-            status=error.status,
-            output=error.output,
-        ) from error
+        raise _told(error, spec, log) from error
+    except VerifyFailed as error:
+        if spec.is_own:
+            raise BuildFailed(*(f"{spec.words}: {reason}" for reason in error.reasons)) from error
+        raise
     finally:
         shutil.rmtree(work.work, ignore_errors=True)
     return build
+
+
+def _work_of(
+    making: _Making, prefix: Path, commands: Commands, progress: Callable[[BuildProgress], None]
+) -> RecipeWork:
+    work = work_folder(prefix)
+    # What somebody's own configure answers is not believed of any other source.
+    cache = configure_cache(making.identity, prefix.parent / ".configure")
+    own = making.spec.is_own
+    tree = work / "source" if own else making.release
+    assert tree is not None  # noqa: S101 -- a release was unpacked
+    return RecipeWork(
+        identity=making.identity,
+        tree=tree,
+        work=work,
+        prefix=prefix,
+        configure_cache=ConfigureCache(None) if own else cache,
+        commands=commands,
+        progress=progress,
+        account=builder_account() if own else None,
+    )
+
+
+def _told(error: CommandFailed, spec: BuildSpec, log: Path) -> BedplateError:
+    """What a start is told of a build that failed; its whole output goes into the log."""
+    # Before what was half built is removed, which makes room again.
+    full = places_without_room(error.output, log.parent)
+    with contextlib.suppress(OSError):
+        log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
+    if full:
+        return RequirementMissing(
+            *full, f"PostgreSQL {spec.version} is built there, and was not: {error.reasons[0]}"
+        )
+    said = f"building {spec.words} failed; the whole output is in {log}"
+    if spec.is_own:
+        # What was called stands in the log; what it said last is why.
+        end = "\n".join(error.output.strip().splitlines()[-_SAID_LINES:])
+        return BuildFailed(f"{said}: {end or error.reasons[0]}")
+    return CommandFailed(
+        f"{said}: {error.reasons[0]}", argv=error.argv, status=error.status, output=error.output
+    )
 
 
 def _put_in_place(build: Build, staged_prefix: Path) -> None:
@@ -209,7 +292,8 @@ def _put_in_place(build: Build, staged_prefix: Path) -> None:
 
 
 def _verify_version(work: RecipeWork) -> None:
-    shown = work.commands.run([str(work.staged_prefix / "bin" / "postgres"), "--version"]).stdout.strip()
+    server = [str(work.staged_prefix / "bin" / "postgres"), "--version"]
+    shown = work.run(server, directory=work.work, timeout_s=_VERSION_TIMEOUT_S).stdout.strip()
     expected = f"postgres (PostgreSQL) {work.identity.version}"
     if shown != expected and not shown.startswith(f"{expected} "):
         raise VerifyFailed(f"the server that was built says {shown!r}, expected {expected!r}")
@@ -220,14 +304,16 @@ def _finished(directory: Path, identity: BuildIdentity) -> Build | None:
     return build if build is not None and build.digest == identity.digest else None
 
 
-def _identity(spec: BuildSpec, source: Source, commands: Commands) -> BuildIdentity:
-    return _identity_of(spec, source.version, source.tarball_sha256, commands)
+def _identity(spec: BuildSpec, source: Source | None, commands: Commands) -> BuildIdentity:
+    if source is not None:
+        return _identity_of(spec, source.version, source.tarball_sha256, commands)
+    return _identity_of(spec, spec.version, "", commands, commit_digits(spec.source_commit or ""))
 
 
 def _identity_of(
-    sizes: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands
+    sizes: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands, commit: str = ""
 ) -> BuildIdentity:
-    major = parse_version(version).major
+    major = major_of(version)
     compiler = commands.run([COMPILER, "--version"]).stdout.strip().splitlines()
     return BuildIdentity(
         version=version,
@@ -238,6 +324,8 @@ def _identity_of(
         machine=os.uname().machine,
         configure_options=configure_options(major, sizes.block_size_bytes, sizes.wal_block_size_bytes),
         recipe_version=RECIPE_VERSION,
+        commit_digits=commit,
+        patch_digits=tuple(map(patch_digits, sizes.patches)),
     )
 
 

@@ -15,6 +15,8 @@ from bedplate.units import KIB, format_size
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bedplate.model.cell import BuildLevels
+
 BLOCK_SIZES_BYTES = tuple(KIB << power for power in range(6))
 WAL_BLOCK_SIZES_BYTES = tuple(KIB << power for power in range(7))
 STAMP = "build.json"
@@ -25,6 +27,8 @@ _STAMP_FORMAT = 1
 class BuildSpec:
     """What is asked for. `version` may leave the minor open ("18"); `tarball` is an own source.
 
+    `source_commit` is the level of a commit, whose version `version` is then; `patches` are levels of patches, in order.
+
     `PlanError` names every size that PostgreSQL cannot be compiled with. The segment size stays
     PostgreSQL's 1 GiB.
     """
@@ -33,11 +37,38 @@ class BuildSpec:
     block_size_bytes: int = 8 * KIB
     wal_block_size_bytes: int = 8 * KIB
     tarball: Path | None = None
+    source_commit: str | None = None
+    patches: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
+        """What a cell asks for."""
+        return cls(
+            version=levels.version,
+            block_size_bytes=levels.block_size_bytes,
+            wal_block_size_bytes=levels.wal_block_size_bytes,
+            tarball=tarball,
+            source_commit=levels.source_commit,
+            patches=levels.patches,
+        )
+
+    @property
+    def is_own(self) -> bool:
+        """Whether somebody's own source is built, in part or whole."""
+        return self.source_commit is not None or bool(self.patches)
+
+    @property
+    def words(self) -> str:
+        """`PostgreSQL 19devel, commit 0123456789ab Faster, with v3-0001-x.patch 89abcdef0123`."""
+        commit = [] if self.source_commit is None else [f"commit {self.source_commit}"]
+        patches = [f"with {' and '.join(self.patches)}"] if self.patches else []
+        return ", ".join([f"PostgreSQL {self.version}", *commit, *patches])
 
     def __post_init__(self) -> None:
         reasons: list[str] = []
         try:
-            parse_version(self.version)
+            if self.source_commit is None:
+                parse_version(self.version)
         except PlanError as error:
             reasons += error.reasons
         for name, size_bytes, allowed in (
@@ -65,11 +96,21 @@ class BuildIdentity:
     machine: str
     configure_options: tuple[str, ...]
     recipe_version: int
+    commit_digits: str = ""
+    patch_digits: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         """SHA-256 over all fields, as hexadecimal; the place of the build is no part of it."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        # Of a release it is what it was before there were commits.
+        own = (
+            {}
+            if self.commit_digits or self.patch_digits
+            else dict.fromkeys(("commit_digits", "patch_digits"))
+        )
+        text = json.dumps(
+            {name: value for name, value in asdict(self).items() if name not in own}, sort_keys=True
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -80,7 +121,8 @@ class BuildIdentity:
         appends another folder to share, lib and include.
         """
         block, wal = self.block_size_bytes // KIB, self.wal_block_size_bytes // KIB
-        return f"postgresql-{self.version}-block{block}k-wal{wal}k-{self.digest[:12]}"
+        commit = f"-{self.commit_digits}" if self.commit_digits else ""
+        return f"postgresql-{self.version}{commit}-block{block}k-wal{wal}k-{self.digest[:12]}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +130,8 @@ class Build:
     """A finished build: programs in `prefix`/bin, readable by every account.
 
     `compiler` is the first line of `cc --version`; `build_seconds` is wall time of configure,
-    compile and install, `build_cpu_seconds` the CPU time of their processes.
+    compile and install, `build_cpu_seconds` the CPU time of their processes. `commit` is the full hash of one that was built, and
+    `patches` are the levels of what was applied.
     """
 
     prefix: Path
@@ -103,6 +146,9 @@ class Build:
     digest: str
     build_seconds: float
     build_cpu_seconds: float
+    commit: str | None = None
+    commit_digits: str = ""
+    patches: tuple[str, ...] = ()
 
     def program(self, name: str) -> Path:
         """The path of `postgres`, `initdb`, `pgbench` and the others."""
@@ -121,6 +167,8 @@ class Build:
             compiler=self.compiler,
             configure_options=self.configure_options,
             digest=self.digest,
+            commit=self.commit,
+            patches=self.patches,
         )
 
 
@@ -139,8 +187,8 @@ def read_build(prefix: Path) -> Build | None:
         fields = json.loads((prefix / STAMP).read_text(encoding="utf-8"))
         if fields.pop("format") != _STAMP_FORMAT or fields["prefix"] != str(prefix):
             return None
-        options = tuple(fields["configure_options"])
-        build = Build(**{**fields, "prefix": prefix, "configure_options": options})
+        lists = {name: tuple(fields[name]) for name in ("configure_options", "patches") if name in fields}
+        build = Build(**{**fields, "prefix": prefix, **lists})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return build if build.program("postgres").is_file() else None

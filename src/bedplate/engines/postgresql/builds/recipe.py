@@ -14,13 +14,15 @@ from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.errors import VerifyFailed
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
 from bedplate.host.reachable import open_to_all
+from bedplate.host.shut_in.building import build_command
+from bedplate.host.shut_in.given_back import own_alone
 from bedplate.units import KIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from bedplate.engines.postgresql.builds.build_record import BuildIdentity
-    from bedplate.host.command import Commands
+    from bedplate.host.command import Account, Commands, Completed
 
 RECIPE_VERSION = 2
 COMPILER = "cc"
@@ -46,7 +48,8 @@ _CLEANED = ("env", *(f"--unset={name}" for name in _UNWANTED), "CONFIG_SITE=/dev
 class RecipeWork:
     """One build to be made: out of `tree`, in `work` (empty), staged so that it fits `prefix`.
 
-    The finished tree is expected at `staged_prefix`.
+    The finished tree is expected at `staged_prefix`. With an `account` the source is somebody's own, and root builds it shut in: as
+    that account, without network, writing nowhere but below `work` (`host/shut_in/`).
     """
 
     identity: BuildIdentity
@@ -56,6 +59,31 @@ class RecipeWork:
     configure_cache: ConfigureCache
     commands: Commands
     progress: Callable[[BuildProgress], None]
+    account: Account | None = None
+
+    def run(self, argv: Sequence[str], *, directory: Path, timeout_s: float) -> Completed:
+        """One command of the build; CommandFailed with its whole output."""
+        return build_command(
+            argv,
+            directory=directory,
+            work=self.work,
+            source=self.tree,
+            account=self.account,
+            commands=self.commands,
+            timeout_s=timeout_s,
+        )
+
+    def made_folder(self, path: Path) -> Path:
+        """A folder below `work` that the build may write to. None of its processes is left that could put a link in its way."""
+        path.mkdir()
+        if self.account is not None:
+            os.chown(path, self.account.uid, self.account.gid)
+        return path
+
+    @property
+    def makefile(self) -> Path:
+        """Where the recipe's own makefile lies."""
+        return self.work / _MAKEFILE.name
 
     @property
     def stage(self) -> Path:
@@ -89,19 +117,25 @@ def configure_options(major: int, block_size_bytes: int, wal_block_size_bytes: i
 
 def compile_postgresql(work: RecipeWork) -> None:
     """Configure, compile and install into the stage; `CommandFailed` carries a tool's whole output."""
-    objects = work.work / "objects"
-    objects.mkdir(parents=True)
+    objects = work.made_folder(work.work / "objects")
+    _copy_makefile(work)
     _configure(work, objects)
     _verify_configured(objects, work.identity)
     _compile(work, objects)
     _install(work, objects)
 
 
+def _copy_makefile(work: RecipeWork) -> None:
+    """Where every account can read it: bedplate itself may stand in somebody's home."""
+    shutil.copyfile(_MAKEFILE, work.makefile)
+    work.makefile.chmod(0o644)
+
+
 def _configure(work: RecipeWork, objects: Path) -> None:
     work.progress(BuildProgress("configure"))
     work.configure_cache.lend(objects)
     argv = [str(work.tree / "configure"), "-q", f"--cache-file={CACHE_FILE}", f"--prefix={work.prefix}"]
-    work.commands.run(
+    work.run(
         [*_CLEANED, *argv, *work.identity.configure_options],
         timeout_s=_CONFIGURE_TIMEOUT_S,
         directory=objects,
@@ -139,16 +173,32 @@ def _compile(work: RecipeWork, objects: Path) -> None:
 def _install(work: RecipeWork, objects: Path) -> None:
     work.progress(BuildProgress("install"))
     extra = []
+    work.made_folder(work.stage)
     if (work.tree / "src/include/catalog/Makefile").is_file():
         # Since 17 the bootstrap catalogue belongs to the headers, whose folder it does not make itself.
-        (work.staged_prefix / "include/server/catalog").mkdir(parents=True)
+        catalogue = work.staged_prefix / "include/server/catalog"
+        for folder in (*reversed(catalogue.parents), catalogue):
+            if work.stage in folder.parents:
+                work.made_folder(folder)
         extra = ["EXTRA_INSTALLED=src/include/catalog"]
     _make(work, objects, "install", f"DESTDIR={work.stage}", *extra, timeout_s=_INSTALL_TIMEOUT_S)
+    if work.account is not None:
+        own_alone(work.stage, work.staged_prefix)
     shutil.rmtree(work.staged_prefix / "include", ignore_errors=True)
     open_to_all(work.staged_prefix)
 
 
 def _make(work: RecipeWork, objects: Path, *words: str, timeout_s: float) -> None:
     jobs = len(os.sched_getaffinity(0))
-    argv = [*_CLEANED, "make", "--no-print-directory", "-s", "-j", str(jobs), "-f", str(_MAKEFILE), *words]
-    work.commands.run(argv, timeout_s=timeout_s, directory=objects)
+    argv = [
+        *_CLEANED,
+        "make",
+        "--no-print-directory",
+        "-s",
+        "-j",
+        str(jobs),
+        "-f",
+        str(work.makefile),
+        *words,
+    ]
+    work.run(argv, timeout_s=timeout_s, directory=objects)

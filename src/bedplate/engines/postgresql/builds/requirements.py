@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.builds.version import parse_version
+from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.errors import CommandFailed
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import compiler_requirements
@@ -13,6 +13,8 @@ from bedplate.host.requirement import Need, Requirement, look, missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from bedplate.engines.postgresql.builds.build_record import BuildSpec
 
 _TOOLS = (
     Need("make", "make", "runs PostgreSQL's build"),
@@ -24,19 +26,22 @@ _PARSER_TOOLS = (
     Need("bison", "bison", "generates the parsers of PostgreSQL 17 and later"),
     Need("flex", "flex", "generates the scanners of PostgreSQL 17 and later"),
 )
+_GIT = Need("git", "git", "reads source trees and applies patches")
 _PKG_CONFIG = Need("pkg-config", "pkg-config", "finds liburing", alternatives=("pkgconf",))
 _ZLIB_HEADER = Path("/usr/include/zlib.h")
 # Debian's perl-base has the interpreter only; PostgreSQL's generators use these modules.
 _PERL_MODULES = ("-MFile::Compare", "-MFile::Basename", "-MGetopt::Long", "-MData::Dumper")
 
 
-def build_requirements(version: str, *, commands: Commands | None = None) -> tuple[Requirement, ...]:
-    """Everything that building `version` ("18", "15.18") needs, found or not."""
-    major = parse_version(version).major
+def build_requirements(spec: BuildSpec, *, commands: Commands | None = None) -> tuple[Requirement, ...]:
+    """Everything that a build needs, found or not."""
+    major = major_of(spec.version)
     runner = Commands() if commands is None else commands
+    # No tree of git's carries the generated parsers, and a patch may change what they are made of.
     found = [
         *compiler_requirements("compiles PostgreSQL once per block size"),
-        *look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 else ()))),
+        *look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 or spec.is_own else ()))),
+        *look([_GIT] if spec.is_own else []),
     ]
     found.append(
         Requirement(
@@ -67,9 +72,9 @@ def build_requirements(version: str, *, commands: Commands | None = None) -> tup
     return tuple(found)
 
 
-def missing_requirements(version: str, *, commands: Commands | None = None) -> tuple[Requirement, ...]:
+def missing_requirements(spec: BuildSpec, *, commands: Commands | None = None) -> tuple[Requirement, ...]:
     """Those of `build_requirements` that were not found; empty when a build can begin."""
-    return missing(build_requirements(version, commands=commands))
+    return missing(build_requirements(spec, commands=commands))
 
 
 def _succeeds(commands: Commands, argv: Sequence[str]) -> bool:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,8 @@ def test_wal_blocks_may_be_larger_than_data_blocks_can() -> None:
         {"configure_options": (*IDENTITY.configure_options, "--with-lz4")},
         {"configure_options": IDENTITY.configure_options[:-1]},
         {"recipe_version": 2},
+        {"commit_digits": "0123456789ab"},
+        {"patch_digits": ("0123456789ab",)},
     ],
 )
 def test_any_change_is_another_build(change: dict[str, object]) -> None:
@@ -72,7 +76,17 @@ def test_any_change_is_another_build(change: dict[str, object]) -> None:
 
 
 def test_every_field_of_the_identity_is_in_the_digest_test() -> None:
-    assert 8 == len(dataclasses.fields(BuildIdentity))
+    assert 10 == len(dataclasses.fields(BuildIdentity))
+
+
+def test_a_release_is_the_build_that_it_was_before_there_were_commits() -> None:
+    known = {
+        name: value
+        for name, value in dataclasses.asdict(IDENTITY).items()
+        if name not in ("commit_digits", "patch_digits")
+    }
+    text = json.dumps(known, sort_keys=True)
+    assert hashlib.sha256(text.encode()).hexdigest() == IDENTITY.digest
 
 
 def test_folder_keeps_configure_from_adding_folders_of_its_own() -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bedplate.engines.postgresql.builds.build_record import BuildSpec
 from bedplate.engines.postgresql.builds.requirements import build_requirements, missing_requirements
 from bedplate.errors import PlanError
 from bedplate.host.command import Completed
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def names(version: str, commands: ScriptedCommands) -> set[str]:
-    return {item.name for item in build_requirements(version, commands=commands)}
+    return {item.name for item in build_requirements(BuildSpec(version), commands=commands)}
 
 
 def test_newer_versions_need_more(scripted: ScriptedCommands) -> None:
@@ -31,18 +32,28 @@ def test_library_that_pkg_config_does_not_know_is_missing_with_its_package(
 
     scripted.answers["pkg-config"] = pkg_config
     assert ("liburing", "liburing-dev") in [
-        (item.name, item.package) for item in missing_requirements("18", commands=scripted)
+        (item.name, item.package) for item in missing_requirements(BuildSpec("18"), commands=scripted)
     ]
 
 
 def test_perl_without_its_modules_is_not_enough(scripted: ScriptedCommands) -> None:
     scripted.answers["perl"] = lambda argv, _: Completed(argv, 2, "", "Can't locate File/Compare.pm", 0.0)
-    lacking = {item.package for item in missing_requirements("17", commands=scripted)}
+    lacking = {item.package for item in missing_requirements(BuildSpec("17"), commands=scripted)}
     assert "perl" in lacking
     scripted.answers["perl"] = lambda argv, _: Completed(argv, 0, "", "", 0.0)
-    assert "perl" not in {item.package for item in missing_requirements("17", commands=scripted)}
+    assert "perl" not in {item.package for item in missing_requirements(BuildSpec("17"), commands=scripted)}
 
 
 def test_version_that_cannot_be_built_has_no_requirements(scripted: ScriptedCommands) -> None:
     with pytest.raises(PlanError):
-        build_requirements("16", commands=scripted)
+        build_requirements(BuildSpec("16"), commands=scripted)
+
+
+def test_a_commit_and_a_patched_release_need_git_and_the_generators(scripted: ScriptedCommands) -> None:
+    release = names("15", scripted)
+    for own in (
+        BuildSpec("15.4", source_commit="0123456789ab Start"),
+        BuildSpec("15", patches=("x.patch 0123456789ab",)),
+    ):
+        found = {item.name for item in build_requirements(own, commands=scripted)}
+        assert {"git", "bison", "flex"} == found - release

@@ -1,0 +1,76 @@
+"""LMDB from a tree of somebody's own: its two files, compiled once for each commit and linked into drivers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate.errors import BuildFailed, PlanError, RequirementMissing
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.git.checkout import builder_account, write_tree
+from bedplate.host.native_driver import compiled_library
+from bedplate.host.plain_file import plain_bytes
+from bedplate.model.source_commit import SOURCE, commit_digits
+from bedplate.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bedplate.campaign.engine_preparation import OwnLibrary
+    from bedplate.host.native_driver import Library
+    from bedplate.model.source_commit import SourceTree
+
+# The fact of a tree that says in which of its folders the source is, empty for its top.
+PLACE = "place"
+# LMDB's own repository, and OpenLDAP's; a copy in a tree of its own.
+_PLACES = ("libraries/liblmdb", "")
+_FILE_BYTES_MOST = 16 * MIB
+_FILES = ("mdb.c", "midl.c", "midl.h", "lmdb.h")
+
+
+def place_in_tree(read: Callable[[str], str | None]) -> Mapping[str, str]:
+    """Where a commit has LMDB's source; PlanError where it has none."""
+    for place in _PLACES:
+        if read(f"{place}/mdb.c".lstrip("/")) is not None:
+            return {PLACE: place}
+    raise PlanError("it is no LMDB: it has mdb.c neither in libraries/liblmdb nor at its top")
+
+
+class LmdbTree:
+    """By the commit of a cell."""
+
+    settings: tuple[str, ...] = (SOURCE,)
+
+    def ensure(self, level: str, path: str | None, tree: SourceTree | None = None) -> Library:  # noqa: ARG002 -- of archives
+        """Compiled now where the cache lacks it."""
+
+        def files() -> Mapping[str, bytes]:
+            if tree is None:
+                raise RequirementMissing(f"the plan does not say where commit {level} is")
+            engines = cache_directory() / "engines"
+            with tempfile.TemporaryDirectory(prefix=".tree-", dir=engines) as temporary:
+                place = Path(temporary)
+                place.chmod(0o711)
+                write_tree(place / "source", tree, account=builder_account(), commands=Commands())
+                folder = place / "source" / tree.facts[PLACE]
+                try:
+                    return {name: plain_bytes(folder / name, _FILE_BYTES_MOST) for name in _FILES}
+                except OSError as error:
+                    raise BuildFailed(
+                        f"LMDB of {level}: {error.filename} cannot be read: {error.strerror}"
+                    ) from None
+
+        return compiled_library(
+            LIBLMDB,
+            name=f"lmdb-{commit_digits(level)}",
+            files=files,
+            linker_words=("-lpthread",),
+            cache_directory=cache_directory() / "engines",
+            commands=Commands(),
+        )
+
+
+OWN_LIBRARY: OwnLibrary = LmdbTree()

@@ -1,0 +1,162 @@
+"""Somebody's own PostgreSQL: really shut in while it is built."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.sources.histories import commit
+from tests.support.sources.toy_postgresql import toy_postgresql
+from tests.support.studies.study_lab import SOURCES
+
+from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds.recipe import RecipeWork, compile_postgresql
+from bedplate.errors import BuildFailed
+from bedplate.host.command import Commands
+from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.patience import wait_until
+from bedplate.plan.load import load_plan
+
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    # Not tmp_path: its parents are closed to every account but root.
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-trees-") as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
+def _build(tree: Path, place: Path, *, recipe: Callable[[RecipeWork], None] = compile_postgresql) -> None:
+    text = f'[[filesystem]]\ntype = "ext4"\n[postgresql]\nsource = {{ tree = "{tree}", commit = "master" }}\n'
+    plan = load_plan(text, source="p", directory=place, revisions=GitRevisions())
+    ensure_build(
+        BuildSpec.of(plan.builds[0]),
+        cache_directory=place / "cache",
+        commands=Commands(),
+        progress=lambda _: None,
+        recipe=recipe,
+        sources=plan.sources,
+    )
+
+
+def test_a_build_of_somebodys_own_has_no_rights_no_network_and_writes_nowhere_else(place: Path) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    reached: list[object] = []
+    thread = threading.Thread(target=lambda: reached.append(listener.accept()), daemon=True)
+    thread.start()
+    open_to_all = place / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    tree = toy_postgresql(place / "src")
+    configure = (tree / "configure").read_text()
+    port = listener.getsockname()[1]
+    evil = (
+        f"#!/bin/bash\nid -u > who\n(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>> said\n"
+        f"touch {open_to_all}/planted ~/planted /root/planted {place}/cache/planted ../source/../../planted 2>> said\n"
+        "sleep 1000 &\n"
+    )
+    commit(tree, "Evil", {"configure": configure.replace("#!/bin/sh\n", evil) + "cat who said >&2\nfalse\n"})
+    with pytest.raises(BuildFailed) as found:
+        _build(tree, place)
+    (log,) = (place / "cache/builds").glob("failed-*.log")
+    said = log.read_text()
+    assert re.search(r"^(?!0$)\d+$", said, re.MULTILINE), said
+    assert re.search(r"Address family not supported|Network is unreachable|Connection refused", said), said
+    assert [] == reached
+    assert [] == list(open_to_all.iterdir())
+    assert not (place / "cache/planted").exists()
+    assert not (place / "cache/builds/planted").exists()
+    assert "failed; the whole output is in" in str(found.value)
+    listener.close()
+
+
+def test_what_is_installed_is_roots_and_runs_as_nobody_else(place: Path) -> None:
+    tree = toy_postgresql(place / "src")
+    more = "\tln -s /etc/shadow $(DESTDIR)$prefix/bin/shadow\n\tchmod 4755 $(DESTDIR)$prefix/bin/postgres\n".replace(
+        "$(DEST", "\\$(DEST"
+    )
+    text = (tree / "configure").read_text()
+    before = (Path("/etc/shadow").stat().st_mode, Path("/etc/shadow").stat().st_uid)
+    commit(
+        tree,
+        "Setuid",
+        {"configure": text.replace("prefix/bin/postgres\nEND", f"prefix/bin/postgres\n{more}END")},
+    )
+    _build(tree, place)
+    (made,) = (place / "cache/builds").glob("postgresql-*/bin")
+    assert {0} == {os.lstat(path).st_uid for path in made.rglob("*")}
+    assert 0o755 == (made / "postgres").stat().st_mode & 0o7777
+    assert (made / "shadow").is_symlink()
+    assert before == (Path("/etc/shadow").stat().st_mode, Path("/etc/shadow").stat().st_uid)
+
+
+def test_a_stage_that_is_a_link_elsewhere_is_refused(place: Path) -> None:
+    tree = toy_postgresql(place / "src")
+    victim = place / "victim"
+    victim.mkdir()
+    text = (tree / "configure").read_text()
+    first = place.parts[1]
+    evil = f"install:\n\tln -s {victim} \\$(DESTDIR)/{first}; true\n".replace("install:\n", "", 1)
+    commit(
+        tree,
+        "Link",
+        {"configure": re.sub(r"install:\n\tmkdir.*\n\tcp postgres.*\n", lambda _: f"install:\n{evil}", text)},
+    )
+    with pytest.raises(BuildFailed, match="is no folder after the build"):
+        _build(tree, place)
+    assert [] == list(victim.iterdir())
+
+
+def test_a_killed_build_leaves_no_process_and_is_made_by_the_next_start(place: Path) -> None:
+    tree = toy_postgresql(place / "src")
+    text = (tree / "configure").read_text()
+    commit(tree, "Slow", {"configure": text.replace("set -e\n", "set -e\nsleep 54321\n")})
+    program = (
+        "import sys; from pathlib import Path; from tests.host.test_source_trees import _build; "
+        "_build(Path(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tree), str(place)],
+        env={**os.environ, "PYTHONPATH": f"{SOURCES}:{SOURCES / 'src'}"},
+        cwd=SOURCES,
+    )
+    assert wait_until(lambda: bool(_sleepers()), deadline_s=300)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert wait_until(lambda: not _sleepers(), deadline_s=300)
+    (left,) = (place / "cache/builds").glob(".work-*")
+    assert (left / "objects").is_dir()
+    _build(tree, place, recipe=_install_a_script)
+    assert [] == list((place / "cache/builds").glob(".work-*"))
+    (made,) = (place / "cache/builds").glob("postgresql-*")
+    assert (made / "bin/postgres").is_file()
+
+
+def _install_a_script(work: RecipeWork) -> None:
+    server = work.staged_prefix / "bin/postgres"
+    server.parent.mkdir(parents=True)
+    server.write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 19devel'\n")
+    server.chmod(0o755)
+
+
+def _sleepers() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"sleep", b"54321"]:
+            found.append(path.parent.name)
+    return found
