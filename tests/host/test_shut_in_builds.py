@@ -123,7 +123,7 @@ def test_a_killed_build_leaves_no_process_and_is_made_by_the_next_start(place: P
     text = (tree / "configure").read_text()
     commit(tree, "Slow", {"configure": text.replace("set -e\n", "set -e\nsleep 54321\n")})
     program = (
-        "import sys; from pathlib import Path; from tests.host.test_source_trees import _build; "
+        "import sys; from pathlib import Path; from tests.host.test_shut_in_builds import _build; "
         "_build(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     process = subprocess.Popen(
