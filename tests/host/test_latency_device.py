@@ -26,6 +26,7 @@ from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
 from bedplate.host.devices.latency_device import LatencyDevice, WayThere, probe_device, way_there
 from bedplate.host.devices.loop_table import attached_to, backing_file
+from bedplate.host.devices.measured import DEPTHS, FIO, law_of, measure, plan_line
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import find_mount
 from bedplate.host.patience import wait_until
@@ -33,7 +34,7 @@ from bedplate.host.process import start_time
 from bedplate.host.recorder import parse_status
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.devices.latency import Latency
+from bedplate.model.devices.latency import Latency, Law
 from bedplate.units import MIB
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
@@ -281,7 +282,7 @@ import os, pathlib, signal
 from bedplate.host.command import Commands
 from bedplate.host.devices.latency_device import LatencyDevice, WayThere
 from bedplate.host.ledger import Ledger
-from bedplate.model.devices.latency import Latency
+from bedplate.model.devices.latency import Latency, Law
 base, commands = pathlib.Path({str(place.base)!r}), Commands()
 ledger = Ledger.open(base / "orphans", "killed")
 device = LatencyDevice.start(pathlib.Path({str(place.driver)!r}), base / "recording", Latency("x", "1ms", "1ms", "1ms"), {64 * MIB},
@@ -304,3 +305,18 @@ os.kill(os.getpid(), signal.SIGKILL)
     # It may be another program's by now.
     assert str(place.base) not in (backing_file(loop) or "")
     assert start_time(int(pid)) is None
+
+
+def test_a_disk_is_measured_as_the_line_of_a_plan(place: RecorderLab, undo: ExitStack) -> None:
+    if missing := [found.sentence for found in look([FIO]) if not found.found]:
+        pytest.skip("; ".join(missing))
+    device = started(place, undo, Latency("x", "8ms", "8ms", "12ms", queue_depth=4))
+    found = measure(device.device.path, ("read", "flush"), 1, place.commands)
+    assert [("read", depth) for depth in DEPTHS] + [("flush", 1)] == [
+        (each.kind, each.depth) for each in found
+    ]
+    # Never sooner than it answers, and never more than its places.
+    assert all(each.p50_us >= (8000 if each.kind == "read" else 12_000) * 0.99 for each in found)
+    assert all(each.per_s <= 4 / 0.008 + 4 * each.depth for each in found)
+    assert "write" not in plan_line(found)
+    assert Law.parse("8ms").first_ns * 0.99 <= law_of(found[0]).first_ns

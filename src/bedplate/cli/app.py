@@ -16,6 +16,7 @@ from bedplate.cli.cancel import cancel
 from bedplate.cli.changes.ab import ab
 from bedplate.cli.changes.bisect import bisect
 from bedplate.cli.completion import METRIC_NAME, completed, completion, metric_names
+from bedplate.cli.devices.commands import device
 from bedplate.cli.documents.examples import add_examples
 from bedplate.cli.importing import import_results
 from bedplate.cli.inspecting import inspect
@@ -100,6 +101,7 @@ program.add_command(ask)
 program.add_command(ab)
 program.add_command(bisect)
 program.add_command(inspect)
+program.add_command(device)
 
 
 @program.command()

@@ -34,6 +34,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "bedplate inspect /var/lib/mysql",
         "bedplate inspect /dev/sda1 --plan mine.toml",
     ),
+    "device measure": (
+        "sudo bedplate device measure /dev/disk/by-id/nvme-eui.0025",
+        "sudo bedplate device measure /dev/disk/by-id/nvme-eui.0025 --erase /dev/disk/by-id/nvme-eui.0025",
+    ),
     "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
     "doctor": ("bedplate doctor", "bedplate doctor --json"),
     "plan": ("bedplate plan quick", "bedplate plan mine.toml --executor qemu"),

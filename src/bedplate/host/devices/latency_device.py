@@ -123,8 +123,8 @@ def way_there(driver: Path, folder: Path, *, ledger: Ledger, commands: Commands)
 _NOTHING_ADDED = Latency("path", "0ms", "0ms", "0ms", queue_depth=64)
 
 
-def refusals(latency: Latency, way: WayThere) -> tuple[str, ...]:
-    """Why this machine cannot be such a device; empty where it can."""
+def refusals(latency: Latency, way: WayThere, *, share_max: float = _BUSY_SHARE_MAX) -> tuple[str, ...]:
+    """Why this machine cannot be such a device; empty where it can. `share_max` of what goes through it may take."""
     if latency.is_path_alone:
         return ()
     reasons = []
@@ -138,11 +138,11 @@ def refusals(latency: Latency, way: WayThere) -> tuple[str, ...]:
             )
     for kind, most in ((READ, way.reads_per_s), (WRITE, way.writes_per_s)):
         wanted = latency.most_per_s(kind)
-        if wanted > most * _BUSY_SHARE_MAX:
+        if wanted > most * share_max:
             shown = "any number" if math.isinf(wanted) else f"{wanted:,.0f}"
             reasons.append(
                 f"latency {latency.name}: at queue_depth = {latency.queue_depth} it would answer {shown} {kind}s a second, and user space "
-                f"takes {most:,.0f} here, of which {most * _BUSY_SHARE_MAX:,.0f} leave room to the database. Ask for a smaller "
+                f"takes {most:,.0f} here, of which {most * share_max:,.0f} leave room to the database. Ask for a smaller "
                 "queue_depth, longer times, or a limit with iops"
             )
     return tuple(reasons)
@@ -171,7 +171,8 @@ class LatencyDevice:
         commands: Commands,
     ) -> LatencyDevice:
         """A blank one. RequirementMissing where this machine cannot be it, or lacks the memory."""
-        if reasons := refusals(latency, way):
+        # Asked with room before the first visit; a moment's neighbour is no reason to end a study. What is late then is counted.
+        if reasons := refusals(latency, way, share_max=1.0):
             raise RequirementMissing(*reasons)
         service = (*latency.options, *(() if latency.is_path_alone else way.options), "--seed", str(seed))
         sizes = RecorderSizes(disk_bytes=size_bytes, log_limit_bytes=0)

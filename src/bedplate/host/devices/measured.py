@@ -1,0 +1,109 @@
+"""A real disk as a profile of a device with latency: what fio finds at depths 1 to 32, and the line of a plan that comes of it.
+
+Reads need no more than the device's name. Writes and flushes are measured where the device may be erased, and left out where not: absent
+is not zero.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from bedplate.errors import OutputNotUnderstood
+from bedplate.host.requirement import Need
+from bedplate.model.devices.latency import MOST_FACTOR, MOST_PLACES, Law
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.host.command import Commands
+
+FIO = Need("fio", "fio", "measures a disk at several depths")
+DEPTHS = (1, 2, 4, 8, 16, 32)
+READ, WRITE, FLUSH = "read", "write", "flush"
+_MORE_S = 60.0
+# How many standard deviations of the logarithm the 99th percentile lies above the median.
+_DEVIATIONS = NormalDist().inv_cdf(0.99)
+# Twice the requests at twice the depth are two places; a little more at twice the depth is a queue.
+_STILL_GROWS = 1.1
+
+
+@dataclass(frozen=True)
+class AtDepth:
+    """What requests of 4 KiB took at one depth; `per_s` are those of all places together."""
+
+    kind: str
+    depth: int
+    p50_us: float
+    p99_us: float
+    per_s: float
+
+
+def fio_argv(device: str, kind: str, depth: int, seconds: int) -> list[str]:
+    """Random requests of 4 KiB over the whole device, past all caches; of a flush, one behind each write."""
+    rw = "randread" if kind == READ else "randwrite"
+    return [
+        *("fio", "--name=bedplate", f"--filename={device}", f"--rw={rw}", "--bs=4k", "--direct=1"),
+        *(f"--iodepth={depth}", f"--runtime={seconds}", "--time_based", "--randrepeat=0"),
+        *("--output-format=json", "--percentile_list=50:99"),
+        *(("--ioengine=psync", "--fdatasync=1") if kind == FLUSH else ("--ioengine=libaio",)),
+        # fio itself then refuses to write.
+        *(("--readonly",) if kind == READ else ()),
+    ]
+
+
+def parse_fio(text: str, kind: str, depth: int) -> AtDepth:
+    """Of fio's JSON; OutputNotUnderstood quotes what is none."""
+    try:
+        found = json.loads(text[text.index("{") :])["jobs"][0]
+        of = found["sync"] if kind == FLUSH else found[kind]
+        times = of["lat_ns" if kind == FLUSH else "clat_ns"]["percentile"]
+        return AtDepth(
+            kind,
+            depth,
+            float(times["50.000000"]) / 1000,
+            float(times["99.000000"]) / 1000,
+            float(of["total_ios"]) / (float(found["job_runtime"]) / 1000),
+        )
+    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError) as error:
+        raise OutputNotUnderstood("fio", expected=f"figures of its {kind}s", found=text) from error
+
+
+def measure(device: str, kinds: Sequence[str], seconds: int, commands: Commands) -> tuple[AtDepth, ...]:
+    """Reads at every depth, and writes and flushes where they are asked for. WHAT IS ON THE DEVICE IS OVERWRITTEN by those."""
+    return tuple(
+        parse_fio(
+            commands.run(fio_argv(device, kind, depth, seconds), timeout_s=seconds + _MORE_S).stdout,
+            kind,
+            depth,
+        )
+        for kind in kinds
+        for depth in ((1,) if kind == FLUSH else DEPTHS)
+    )
+
+
+def law_of(found: AtDepth) -> Law:
+    """A lognormal law with that median and 99th percentile; a constant where they are one."""
+    spread = max(1.0, found.p99_us / found.p50_us) if found.p50_us else 1.0
+    factor = min(MOST_FACTOR, round(spread ** (1 / _DEVIATIONS), 2))
+    median = f"{found.p50_us:.0f}us"
+    return Law.parse(f"lognormal {median} {factor:g}" if factor > 1 else median)
+
+
+def places_of(found: Sequence[AtDepth]) -> int:
+    """How many requests are served at once: as many as the throughput is times that of one."""
+    alone = next(each.per_s for each in found if each.depth == 1)
+    return max(1, min(MOST_PLACES, round(max(each.per_s for each in found) / alone)))
+
+
+def plan_line(found: Sequence[AtDepth]) -> str:
+    """`latency = { … }` of what was measured; a plan asks for what is missing."""
+    words = []
+    for kind in (READ, WRITE, FLUSH):
+        first = next((each for each in found if (each.kind, each.depth) == (kind, 1)), None)
+        if first is not None:
+            words.append(f'{kind} = "{law_of(first).words}"')
+    reads = [each for each in found if each.kind == READ]
+    return f"latency = {{ {', '.join([*words, f'queue_depth = {places_of(reads)}'])} }}"

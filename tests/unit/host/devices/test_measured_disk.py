@@ -1,0 +1,71 @@
+"""A real disk as the line of a plan: from fio's document to what a plan takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bedplate.errors import OutputNotUnderstood
+from bedplate.host.devices.measured import DEPTHS, AtDepth, fio_argv, law_of, parse_fio, places_of, plan_line
+from bedplate.model.devices.latency import Law
+from bedplate.plan.emulated.latency_values import latency
+
+
+def _document(kind: str, p50_ns: int, p99_ns: int, count: int) -> str:
+    times = {"percentile": {"50.000000": p50_ns, "99.000000": p99_ns}}
+    job = {
+        "job_runtime": 2000,
+        "read": {"clat_ns": times if kind == "read" else {}, "total_ios": count},
+        "write": {"clat_ns": times if kind == "write" else {}, "total_ios": count},
+        "sync": {"lat_ns": times if kind == "flush" else {}, "total_ios": count},
+    }
+    return f"note: a line before it\n{json.dumps({'jobs': [job]})}"
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "flush"])
+def test_figures_of_fio_are_read_with_their_units(kind: str) -> None:
+    assert AtDepth(kind, 4, 100.0, 250.0, 2000.0) == parse_fio(
+        _document(kind, 100_000, 250_000, 4000), kind, 4
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', "fio: no such device"])
+def test_what_is_no_document_is_quoted(text: str) -> None:
+    with pytest.raises(OutputNotUnderstood, match="fio"):
+        parse_fio(text, "read", 1)
+
+
+def test_only_reads_are_read_only_and_only_flushes_flush() -> None:
+    assert "--readonly" in fio_argv("/dev/x", "read", 8, 3)
+    for kind in ("write", "flush"):
+        assert "--rw=randwrite" in fio_argv("/dev/x", kind, 1, 3)
+        assert "--readonly" not in fio_argv("/dev/x", kind, 1, 3)
+    assert "--fdatasync=1" in fio_argv("/dev/x", "flush", 1, 3)
+    assert {"--iodepth=8", "--runtime=3", "--filename=/dev/x"} <= set(fio_argv("/dev/x", "read", 8, 3))
+
+
+def test_a_law_has_the_median_and_the_percentile_that_were_measured() -> None:
+    law = law_of(AtDepth("read", 1, 500.0, 921.0, 1900.0))
+    assert 500_000 == law.quantile_ns(0.5)
+    assert 921_000 == pytest.approx(law.quantile_ns(0.99), rel=0.02)
+    assert Law.parse("0.5ms") == law_of(AtDepth("read", 1, 500.0, 500.0, 2000.0))
+
+
+def test_places_are_what_the_throughput_grows_by() -> None:
+    reads = [AtDepth("read", depth, 500.0, 600.0, 2000.0 * min(depth, 6)) for depth in DEPTHS]
+    assert 6 == places_of(reads)
+    assert 1 == places_of(reads[:1])
+
+
+def test_the_line_is_one_that_a_plan_takes_and_lacks_what_was_not_measured() -> None:
+    reads = [AtDepth("read", depth, 500.0, 921.0, 2000.0 * min(depth, 6)) for depth in DEPTHS]
+    rest = [AtDepth("write", 1, 700.0, 900.0, 1400.0), AtDepth("flush", 1, 2000.0, 2000.0, 500.0)]
+    line = plan_line([*reads, *rest])
+    assert 'flush = "2ms", queue_depth = 6 }' in line
+    import tomllib  # noqa: PLC0415
+
+    found = latency(tomllib.loads(line)["latency"])
+    assert ("2ms", 6) == (found.flush, found.queue_depth)
+    with pytest.raises(ValueError, match="write: missing"):
+        latency(tomllib.loads(plan_line(reads))["latency"])
