@@ -1,0 +1,2 @@
+-- A scan of the whole table.
+SELECT sum(abalance) FROM pgbench_accounts;
