@@ -26,7 +26,6 @@ from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
 from bedplate.host.devices.latency_device import LatencyDevice, WayThere, probe_device, way_there
 from bedplate.host.devices.loop_table import attached_to, backing_file
-from bedplate.host.devices.measured import DEPTHS, FIO, law_of, measure, plan_line
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import find_mount
 from bedplate.host.patience import wait_until
@@ -36,6 +35,7 @@ from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.devices.latency import Latency, Law
 from bedplate.units import MIB
+from bedplate.workloads.fio.measured_disk import DEPTHS, FIO, law_of, measure, plan_line
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

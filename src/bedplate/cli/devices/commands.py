@@ -5,7 +5,7 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -15,7 +15,55 @@ from bedplate.errors import EXIT_DONE, RequirementMissing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bedplate.host.devices.measured import AtDepth
+    from bedplate.host.command import Commands
+    from bedplate.host.requirement import Need
+
+
+class DepthFound(Protocol):
+    """What requests took at one depth."""
+
+    @property
+    def kind(self) -> str:
+        """`read`, `write` or `flush`."""
+        ...
+
+    @property
+    def depth(self) -> int:
+        """So many were under way."""
+        ...
+
+    @property
+    def p50_us(self) -> float:
+        """Half of them took less."""
+        ...
+
+    @property
+    def p99_us(self) -> float:
+        """One in a hundred took more."""
+        ...
+
+    @property
+    def per_s(self) -> float:
+        """How many in a second."""
+        ...
+
+
+class DiskMeter(Protocol):
+    """A program that measures disks: a role of a workload's folder."""
+
+    need: Need
+    reads_alone: tuple[str, ...]
+    all_kinds: tuple[str, ...]
+
+    def measure(
+        self, device: str, kinds: Sequence[str], seconds: int, commands: Commands
+    ) -> Sequence[DepthFound]:
+        """At several depths."""
+        ...
+
+    def plan_line(self, found: Sequence[DepthFound]) -> str:
+        """As a plan has it."""
+        ...
 
 
 @click.group(name="device")
@@ -32,7 +80,7 @@ def device() -> None:
 def measure_command(
     name: str, *, seconds: int, erase: tuple[str, ...], erase_foreign: bool, as_json: bool
 ) -> int:
-    """Measure a disk with fio, and print it as `latency` of a plan.
+    """Measure a disk at depths 1 to 32, and print it as `latency` of a plan.
 
     It only reads. With --erase and the device's name once more it also writes and flushes, and WHAT IS ON THE DEVICE IS LOST.
     """
@@ -40,25 +88,24 @@ def measure_command(
 
 
 def measure(name: str, *, seconds: int, erase: tuple[str, ...], erase_foreign: bool, as_json: bool) -> int:
-    """DeviceRefused with every reason where it may not be erased, RequirementMissing without root or fio."""
+    """DeviceRefused with every reason where it may not be erased, RequirementMissing without root or the program."""
     from bedplate.cli.printing import print_json  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.host.devices.measured import FIO, plan_line  # noqa: PLC0415
-    from bedplate.host.devices.measured import measure as measured  # noqa: PLC0415
     from bedplate.host.requirement import look  # noqa: PLC0415
     from bedplate.model.codec import to_json  # noqa: PLC0415
 
-    if reasons := tuple(need.sentence for need in look([FIO]) if not need.found):
+    program = _program()
+    if reasons := tuple(need.sentence for need in look([program.need]) if not need.found):
         raise RequirementMissing(*reasons)
-    found: Sequence[AtDepth]
+    found: Sequence[DepthFound]
     if erase:
-        found = _erasing(name, seconds, erase, erase_foreign=erase_foreign)
+        found = _erasing(program, name, seconds, erase, erase_foreign=erase_foreign)
     else:
-        found = measured(_block_device(name), ("read",), seconds, Commands())
+        found = program.measure(_block_device(name), program.reads_alone, seconds, Commands())
     if as_json:
-        print_json({"device": name, "plan": plan_line(found), "measured": to_json(tuple(found))})
+        print_json({"device": name, "plan": program.plan_line(found), "measured": to_json(tuple(found))})
     else:
-        _print(found, plan_line(found), erased=bool(erase))
+        _print(found, program.plan_line(found), erased=bool(erase))
     return EXIT_DONE
 
 
@@ -74,12 +121,21 @@ def _block_device(name: str) -> str:
     return name
 
 
-def _erasing(name: str, seconds: int, erase: tuple[str, ...], *, erase_foreign: bool) -> Sequence[AtDepth]:
+def _program() -> DiskMeter:
+    """The workload that measures disks by itself."""
+    from bedplate import registry  # noqa: PLC0415
+
+    found: DiskMeter = next(iter(registry.parts("measured_disk").values()))
+    return found
+
+
+def _erasing(
+    program: DiskMeter, name: str, seconds: int, erase: tuple[str, ...], *, erase_foreign: bool
+) -> Sequence[DepthFound]:
     import os  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
     from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.host.devices.measured import measure as measured  # noqa: PLC0415
     from bedplate.host.devices.scratch_device import prepare, release_device  # noqa: PLC0415
     from bedplate.host.ledger import Ledger  # noqa: PLC0415
     from bedplate.host.lock import device_lock  # noqa: PLC0415
@@ -94,12 +150,12 @@ def _erasing(name: str, seconds: int, erase: tuple[str, ...], *, erase_foreign: 
     ):
         taken = prepare(scratch, ledger=ledger, commands=commands, directory=Path("/"))
         try:
-            return measured(taken.path, ("read", "write", "flush"), seconds, commands)
+            return program.measure(taken.path, program.all_kinds, seconds, commands)
         finally:
             release_device(taken, ledger=ledger, commands=commands)
 
 
-def _print(found: Sequence[AtDepth], line: str, *, erased: bool) -> None:
+def _print(found: Sequence[DepthFound], line: str, *, erased: bool) -> None:
     from bedplate.cli.printing import say  # noqa: PLC0415
 
     say(f"{'':7}depth   median us      p99 us       per s")

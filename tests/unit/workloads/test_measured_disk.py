@@ -7,9 +7,17 @@ import json
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.host.devices.measured import DEPTHS, AtDepth, fio_argv, law_of, parse_fio, places_of, plan_line
 from bedplate.model.devices.latency import Law
 from bedplate.plan.emulated.latency_values import latency
+from bedplate.workloads.fio.measured_disk import (
+    DEPTHS,
+    AtDepth,
+    fio_argv,
+    law_of,
+    parse_fio,
+    places_of,
+    plan_line,
+)
 
 
 def _document(kind: str, p50_ns: int, p99_ns: int, count: int) -> str:

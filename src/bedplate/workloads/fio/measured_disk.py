@@ -107,3 +107,24 @@ def plan_line(found: Sequence[AtDepth]) -> str:
             words.append(f'{kind} = "{law_of(first).words}"')
     reads = [each for each in found if each.kind == READ]
     return f"latency = {{ {', '.join([*words, f'queue_depth = {places_of(reads)}'])} }}"
+
+
+class FioMeter:
+    """The role of a program that measures a disk by itself."""
+
+    need = FIO
+    reads_alone = (READ,)
+    all_kinds = (READ, WRITE, FLUSH)
+
+    def measure(
+        self, device: str, kinds: Sequence[str], seconds: int, commands: Commands
+    ) -> tuple[AtDepth, ...]:
+        """As `measure` above."""
+        return measure(device, kinds, seconds, commands)
+
+    def plan_line(self, found: Sequence[AtDepth]) -> str:
+        """As `plan_line` above."""
+        return plan_line(found)
+
+
+MEASURED_DISK = FioMeter()
