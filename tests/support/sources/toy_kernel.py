@@ -68,11 +68,16 @@ open(target, "wb").write(bytes(image) + payload)
 """
 
 
-def toy_kernel(*, without: Iterable[str] = (), files: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The files of the tree; its `Kconfig` knows all options of the shipped configuration but `without`."""
+def toy_kernel(
+    *,
+    without: Iterable[str] = (),
+    files: Mapping[str, str] | None = None,
+    python: Path = Path(sys.executable).resolve(),  # noqa: B008 -- it stays the same
+) -> dict[str, str]:
+    """The files of the tree, which builds with `python`; its `Kconfig` knows all options of the shipped configuration but `without`."""
     known = Configuration(GUEST.read_text(), "shipped").values.keys() - set(without)
     return {
-        "Makefile": _MAKEFILE.replace("@PYTHON@", str(Path(sys.executable).resolve())),
+        "Makefile": _MAKEFILE.replace("@PYTHON@", str(python)),
         "Kconfig": "\n".join(sorted({*known, "TOY"})),
         "configure.py": _CONFIGURE,
         "pack.py": _PACK,
