@@ -41,7 +41,6 @@ needs() {
 needs_type() {
     grep -q -w "$2" /proc/filesystems 2>/dev/null || lacking="$lacking CONFIG_$1"
 }
-needs DEVTMPFS /dev/null
 needs PROC_FS /proc/filesystems
 needs PROC_SYSCTL /proc/sys/kernel
 needs SYSFS /sys/bus
@@ -51,6 +50,8 @@ if [ -z "$lacking" ]; then
     needs VIRTIO_BLK /sys/bus/virtio/drivers/virtio_blk
     needs VIRTIO_CONSOLE /sys/bus/virtio/drivers/virtio_console
     needs NET_9P_VIRTIO /sys/bus/virtio/drivers/9pnet_virtio
+    # The initramfs has /dev/console and /dev/null of its own.
+    needs_type DEVTMPFS devtmpfs
     needs_type TMPFS tmpfs
     needs_type OVERLAY_FS overlay
     needs_type 9P_FS 9p
