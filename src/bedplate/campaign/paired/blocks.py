@@ -87,6 +87,9 @@ def measure_pairs(
         if step.is_last:
             return PairedOutcome(last, has_ended=True)
         last = extend(study, repetitions=last.plan.repetitions + 1, consent=consent, watch=watch)
+        if last.start is None or not last.start.completed + last.start.failed:
+            # A block that ran nothing would be followed by another such one.
+            return PairedOutcome(last, has_ended=False)
 
 
 def _raise_budget(study: Path, asked: PairedRecord) -> None:
