@@ -14,6 +14,7 @@ from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.front import beside_each_other
 from bedplate.analysis.search.searched import stages
 from bedplate.campaign import searching, start
+from bedplate.campaign.preparation import PreparedDrivers
 from bedplate.campaign.search_question import SearchAsked
 from bedplate.plan.fleet_order import blocks_of
 from bedplate.study.stored import read_study
@@ -57,7 +58,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SearchLab:
 @pytest.fixture
 def cutting(lab: SearchLab) -> SearchLab:
     lab.plan.write_text(WITH_CUTS)
-    lab.patch.setattr(start, "drivers_of_plan", lambda *_: {})
+    lab.patch.setattr(start, "drivers_of_plan", lambda *_: PreparedDrivers({}, {}))
     lab.patch.setattr(searching, "ensure_requirements", lambda *_: None)
     lab.asked = replace(lab.asked, durable="measured", runs=("write",))
     return lab
