@@ -71,10 +71,10 @@ def test_a_log_takes_a_share_of_the_memory_and_a_containers_small_one_is_refused
 ) -> None:
     free(monkeypatch, 2 * GIB)
     assert GIB // 2 == log_limit_bytes(tmp_path)
-    free(monkeypatch, 512 * MIB)
-    assert 128 * MIB == log_limit_bytes(tmp_path)
+    free(monkeypatch, 128 * MIB)
+    assert 32 * MIB == log_limit_bytes(tmp_path)
     free(monkeypatch, 64 * MIB)
     with pytest.raises(
-        NoRoomForImages, match=r"has 64 MiB free, and a recording needs 512 MiB: .*--shm-size"
+        NoRoomForImages, match=r"has 64 MiB free, and a recording needs 128 MiB: .*--shm-size"
     ):
         log_limit_bytes(tmp_path)

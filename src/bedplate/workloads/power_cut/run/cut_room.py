@@ -23,7 +23,7 @@ RECOVERY_BYTES = 64 * MIB
 _LOG_BYTES_MOST = 2 * GIB
 _SHARE_OF_MEMORY = 4
 # With less the disks cannot even be formatted, which looks like disks that break.
-_LOG_BYTES_LEAST = 128 * MIB
+_LOG_BYTES_LEAST = 32 * MIB
 # What must be left of it when a point has been judged.
 _LEFT_BYTES = RECOVERY_BYTES // 4
 
