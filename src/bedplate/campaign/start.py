@@ -114,11 +114,16 @@ class StudyStart:
         return record, summary(record, figures)
 
     def without(self, cells: Collection[str], what: str, reasons: Sequence[str]) -> StudyStart:
-        """The same start, without the due visits of these cells, by their ids: `what` was not built, for these reasons."""
+        """The same start, without the due visits of these cells, by their ids: `what` was not built, for these reasons.
+
+        A side alone is no pair, so that of a study of pairs nothing is left.
+        """
         left = tuple(visit for visit in self.due if visit.cell_id not in cells)
         count = len(self.due) - len(left)
         if not count:
             return self
+        if self.store.paired is not None:
+            left = ()
         visits = "1 visit" if count == 1 else f"{count} visits"
         sentence = f"{visits} of {what} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
         return replace(self, due=left, not_built=(*self.not_built, sentence, *reasons[1:]))
@@ -173,8 +178,10 @@ class StudyStart:
     def by(self, executor: Executor) -> StartOutcome:
         """Have the due visits run; nothing is begun where none is left."""
         outcome = executor.run(self) if self.due else StartOutcome(0, 0, 0.0)
-        return replace(outcome, not_built=self.not_built)
+        # An executor that builds too has added to them.
+        return replace(outcome, not_built=outcome.not_built or self.not_built)
 
     def one_by_one(self, runner: VisitRunner) -> StartOutcome:
         """Run the due visits in order, and keep each as soon as it is done; closes the runner."""
-        return StudyRun(self.store, self.shared, runner, self.listener).run(self.due)
+        outcome = StudyRun(self.store, self.shared, runner, self.listener).run(self.due)
+        return replace(outcome, not_built=self.not_built)

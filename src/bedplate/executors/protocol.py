@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.host.requirement import Need
@@ -104,6 +104,10 @@ class Start(Protocol):
     @property
     def due(self) -> Sequence[ScheduledVisit]:
         """What is to be visited, in order."""
+        ...
+
+    def without(self, cells: Collection[str], what: str, reasons: Sequence[str]) -> Start:
+        """The same start, without the due visits of these cells, by their ids: `what` was not built, for these reasons."""
         ...
 
     def allowed(self, device: ScratchDevice) -> ScratchDevice:

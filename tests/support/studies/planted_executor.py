@@ -59,7 +59,7 @@ class PlantedNodes:
 class PlantedExecutor:
     """`truth` says what runs of a cell come to, `noise` how they scatter.
 
-    `fails` and `suspect` name visits by the cell and the attempt, `durability` what a cell promises and `loses` of which a power cut
+    `fails` and `suspect` name visits by the cell and the attempt, `unbuilt` cells whose build fails, `durability` what a cell promises and `loses` of which a power cut
     loses commits all the same. `stop_after` visits a Ctrl-C comes.
     """
 
@@ -68,6 +68,7 @@ class PlantedExecutor:
     seconds: float = 60.0
     fails: Callable[[Cell, int], bool] = lambda _cell, _attempt: False
     suspect: Callable[[Cell, int], bool] = lambda _cell, _attempt: False
+    unbuilt: Callable[[Cell], bool] = lambda _cell: False
     durability: Callable[[Cell], Durability] = lambda _cell: DURABLE
     loses: Callable[[Cell], bool] = lambda _cell: False
     cut_seconds: float = 120.0
@@ -100,6 +101,8 @@ class PlantedExecutor:
         return None
 
     def run(self, start: Start) -> StartOutcome:
+        unbuilt = {each.cell.id for each in start.expansion.planned if self.unbuilt(each.cell)}
+        start = start.without(unbuilt, "it", ("make ended with status 2: error: x",))
         self.starts.append(tuple(start.due))
         return start.one_by_one(self)
 

@@ -75,6 +75,12 @@ def test_visits_of_a_failed_build_do_not_run_and_the_rest_is_due(plan: Plan, sta
     assert EXIT_REQUIREMENT_MISSING == outcome.exit_code
 
 
+def test_a_side_alone_is_no_pair(plan: Plan, start: StudyStart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StudyStore, "paired", object())
+    left = start.without_builds(failed(plan.builds[0]))
+    assert ((), 1) == (left.due, len(left.not_built))
+
+
 def test_nothing_is_due_where_no_build_is_there_and_everything_where_all_are(
     plan: Plan, start: StudyStart
 ) -> None:

@@ -80,7 +80,8 @@ def measure_pairs(
         # What is doubtful of the plan was told with it.
         last = run(plan, study, consent=consent, watch=watch, paired=asked, doubts=False)
     while True:
-        if last.start is not None and (last.start.needs_kernel is not None or last.start.left_behind):
+        start = last.start
+        if start is not None and (start.needs_kernel is not None or start.left_behind or start.not_built):
             return PairedOutcome(last, has_ended=False)
         step = course.next(study)
         lines.note(step.words)

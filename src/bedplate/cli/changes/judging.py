@@ -18,7 +18,7 @@ from bedplate.campaign.paired.blocks import measure_pairs
 from bedplate.cli.changes.measuring import write_plan
 from bedplate.cli.questioning import PLAN_FILE, STUDY
 from bedplate.cli.running import consent
-from bedplate.errors import BedplateError, StudyError
+from bedplate.errors import BuildFailed, StudyError
 from bedplate.statistics.comparison import MARGIN
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _WORDS = {Truth.HOLDS: BAD, Truth.FAILS: GOOD}
 _REASON_CHARACTERS = 300
 _DIGITS = 12
-# What a source that cannot be built raises: a step of its build failed, its programs are not what was asked for.
-_UNBUILT = frozenset({"command-failed", "not-as-asked", "build-failed"})
 _BOTH_ENDS = "both-ends"
 
 
@@ -86,9 +84,7 @@ class PairedJudge:
         study = f"{folder}/{STUDY}"
         try:
             found, visits = self._measured(candidate, folder)
-        except BedplateError as error:
-            if error.code not in _UNBUILT:
-                raise
+        except BuildFailed as error:
             words = f"cannot be built: {short_name(error.reasons[0], _REASON_CHARACTERS)}"
             return JudgedCommit(candidate.hash, candidate.subject, SKIP, BY_FAILURE, words, "")
         known, basis = found.condition or Truth.CANNOT_TELL, self._basis()
@@ -110,7 +106,7 @@ class PairedJudge:
         )
 
     def _measured(self, commit: SourceCommit, folder: str) -> tuple[Looked, int]:
-        """Its study, begun or gone on with, to its end; and the visits that it has."""
+        """Its study, begun or gone on with, to its end; and the visits that it has. BuildFailed where a side cannot be built."""
         plan = self.asked.paired(self.good.hash, commit.hash, self.condition.first_blocks)
         place = self.place / folder
         write_plan(plan, place)
@@ -122,6 +118,8 @@ class PairedJudge:
             consent=consent(yes=True),
             watch=display_for_terminal,
         )
+        if outcome.last.start is not None and outcome.last.start.not_built:
+            raise BuildFailed(*outcome.last.start.not_built)
         found = looked_at(place / STUDY)
         if not outcome.has_ended:
             raise StudyError(f"{place / STUDY} was not measured to its end; the same command goes on")

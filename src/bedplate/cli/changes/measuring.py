@@ -111,6 +111,8 @@ def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTol
     finally:
         for path in (study, page):
             give_to_caller(path)
+    if outcome.last.start is not None and outcome.last.start.not_built:
+        return outcome.last.exit_code
     print(f"report: {page}\n")
     found = looked_at(study)
     for line in answer_lines(found):

@@ -83,6 +83,9 @@ class QemuExecutor(Executor):
 
         cells = tuple(planned.cell for planned in start.expansion.planned)
         prepared = prepare_guests(cells, start.listener)
+        for level, reasons in prepared.failed.items():
+            of_it = {cell.id for cell in cells if cell.kernel.release == level}
+            start = start.without(of_it, f"kernel {level}", reasons)
         return start.one_by_one(
             GuestRunner(
                 place=start.store.scratch_directory,

@@ -14,7 +14,6 @@ from tests.support.tools.command_line import Done, call_here
 
 from bedplate.campaign.paired.sides import PairedPlan, paired_plan, varied_key
 from bedplate.cli.changes import bisecting
-from bedplate.errors import CommandFailed
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
@@ -45,17 +44,16 @@ class PlantedHistory:
 
     def paired(self, asked: bisecting.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
         assert good == self.commits[0]
-        if name in self.broken and name != self.commits[-1]:
-            raise CommandFailed("make ended with status 2: error: x", argv=("make",), status=2, output="")
 
         def of_contender(cells: set[str]) -> Callable[[Cell, int], bool]:
             return lambda cell, _: name in cells and cell.levels.get("device.scheduler") == "mq-deadline"
 
-        is_unsafe = of_contender(self.unsafe)
+        is_unsafe, is_broken = of_contender(self.unsafe), of_contender(self.broken)
         executor = PlantedExecutor(
             slower(0.3 if name in self.slow else 0.0),
             fails=of_contender(self.failing),
             suspect=of_contender(self.disturbed),
+            unbuilt=lambda cell: is_broken(cell, 1),
             durability=lambda cell: UNSAFE if is_unsafe(cell, 1) else DURABLE,
         )
         self.lab.on(executor)
@@ -133,9 +131,27 @@ def test_only_what_cannot_be_built_or_run_is_skipped_and_why_is_said(
     said = " ".join(done.stdout.split())
     assert f"skip {history.commits[4][:12]} commit 4" in said
     reason = (
-        "cannot be built: make ended with status 2" if kind == "broken" else "its visits failed: mkfs failed"
+        "it was not built: make ended with status 2" if kind == "broken" else "its visits failed: mkfs failed"
     )
     assert reason in said
+
+
+def test_a_commit_that_cannot_be_built_costs_no_visit_of_the_good_one(
+    bisect: Any, history: PlantedHistory, tmp_path: Path
+) -> None:
+    history.slow, history.broken = set(history.commits[6:]), {history.commits[4]}
+    bisect()
+    folder = tmp_path / "own" / history.commits[4][:12]
+    assert [] == list(folder.glob("study/visits/*/*/*"))
+
+
+def test_an_end_that_cannot_be_built_is_said_and_no_commit_is_looked_for(
+    bisect: Any, history: PlantedHistory
+) -> None:
+    history.broken = {history.commits[-1]}
+    done = bisect()
+    assert 3 == done.returncode
+    assert "make ended with status 2: error: x" in done.stderr
 
 
 def test_a_commit_whose_runs_cannot_be_believed_is_not_skipped(bisect: Any, history: PlantedHistory) -> None:
