@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _TRAVERSE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 _READ = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
@@ -38,39 +42,44 @@ def require_traversable(path: Path, *, own: Path) -> None:
         raise ValueError(f"{path} does not lie under {own}")
     ours = {own.absolute(), own.resolve()}
     closed = []
-    for folder in _walked(path):
+    for folder in _walked([path]):
         if folder in ours or ours & set(folder.parents):
             _add_mode(folder, _READ | _TRAVERSE)
         elif _is_closed(folder):
             closed.append(folder)
     if closed:
         raise RequirementMissing(
-            *(_closed(folder, path) for folder in closed),
+            *closed_sentences(closed, path),
             "set BEDPLATE_CACHE to a folder that every account can reach, or open the folders with chmod o+x",
         )
 
 
-def closed_folders(path: Path) -> tuple[str, ...]:
-    """A sentence for each folder from / to `path` that lets no other account through; of those that are there."""
-    return tuple(_closed(folder, path) for folder in _walked(path) if folder.is_dir() and _is_closed(folder))
+def closed_folders(*paths: Path) -> tuple[Path, ...]:
+    """The folders from / to `paths` that are there and let no other account through, from the root down, each once."""
+    return tuple(folder for folder in _walked(paths) if folder.is_dir() and _is_closed(folder))
 
 
-def _walked(path: Path) -> dict[Path, None]:
-    """The way as written and the real one: through a symbolic link an account walks both."""
+def closed_sentences(folders: Iterable[Path], path: Path) -> tuple[str, ...]:
+    """A sentence for each of these folders on the way to `path`."""
+    return tuple(
+        f"{folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o}) lets no other account through, "
+        f"and the server runs as an unprivileged account from {path}"
+        for folder in folders
+    )
+
+
+def _walked(paths: Iterable[Path]) -> dict[Path, None]:
+    """The ways as written and the real ones: through a symbolic link an account walks both."""
     return dict.fromkeys(
-        folder for way in (path.absolute(), path.resolve()) for folder in (*reversed(way.parents), way)
+        folder
+        for path in paths
+        for way in (path.absolute(), path.resolve())
+        for folder in (*reversed(way.parents), way)
     )
 
 
 def _is_closed(folder: Path) -> bool:
     return not folder.stat().st_mode & stat.S_IXOTH
-
-
-def _closed(folder: Path, path: Path) -> str:
-    return (
-        f"{folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o}) lets no other account through, "
-        f"and the server runs as an unprivileged account from {path}"
-    )
 
 
 def _add_mode(path: Path, bits: int) -> None:

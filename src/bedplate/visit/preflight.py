@@ -12,7 +12,7 @@ from bedplate.host.account import server_account
 from bedplate.host.cgroups.group import memory_limit_reasons
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.devices.scratch_device import refusal_reasons
-from bedplate.host.reachable import closed_folders
+from bedplate.host.reachable import closed_folders, closed_sentences
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
@@ -71,7 +71,8 @@ def closed_state(request: VisitRequest) -> list[str]:
     """What keeps a server from its own data, which is mounted below the state directory."""
     if server_of(request.cell.build.engine) is None:
         return []
-    closed = closed_folders(Path(request.state_directory))
+    state = Path(request.state_directory)
+    closed = closed_sentences(closed_folders(state), state)
     out = "set BEDPLATE_STATE to a folder that every account can reach, or open the folders with chmod o+x"
     return [*closed, out] if closed else []
 

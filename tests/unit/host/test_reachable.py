@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.host.reachable import closed_folders, open_to_all, require_traversable
+from bedplate.host.reachable import closed_folders, closed_sentences, open_to_all, require_traversable
 
 
 def mode(path: Path) -> int:
@@ -56,8 +56,21 @@ def test_folders_that_let_nobody_through_are_told(opened: Path) -> None:
     inner.mkdir(parents=True)
     assert () == closed_folders(inner)
     inner.parent.chmod(0o700)
-    (said,) = closed_folders(inner / "not made yet")
+    found = closed_folders(inner / "not made yet")
+    (said,) = closed_sentences(found, inner)
     assert said.startswith(f"{inner.parent} (mode 0700) lets no other account through")
+
+
+def test_closed_folders_are_named_once_from_the_root_down(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    deep = home / "cache" / "prefix"
+    deep.mkdir(parents=True)
+    tmp_path.chmod(0o755)
+    home.chmod(0o700)
+    (home / "cache").chmod(0o750)
+    deep.chmod(0o755)
+    found = [path for path in closed_folders(deep, deep / "bin") if path.is_relative_to(tmp_path)]
+    assert [home, home / "cache"] == found
 
 
 def test_path_outside_of_what_is_ours_is_a_mistake(opened: Path) -> None:

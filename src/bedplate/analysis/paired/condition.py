@@ -64,7 +64,7 @@ class PairedCondition:
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether it takes several blocks; counts and verdicts are told by one."""
+        """Whether it takes several blocks; counts and verdicts need one."""
         return self.subject in (ConditionSubject.SIDES, ConditionSubject.FIGURE)
 
     @property

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PairedCourse(Protocol):
-    """What a study of pairs does next, worked out from its records alone. Nothing is told before `first_blocks` of them."""
+    """What a study of pairs does next, worked out from its records alone. It ends after `first_blocks` of them at the earliest."""
 
     @property
     def first_blocks(self) -> int:

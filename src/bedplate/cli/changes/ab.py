@@ -6,27 +6,27 @@ As in `app.py`, only click and the standard library are imported before a comman
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import click
 
 from bedplate.cli.completion import plan_names
-from bedplate.cli.options import DIRECTORY, EXECUTOR, METRICS, OF_WORKLOAD, PATH, on_types, words_of
+from bedplate.cli.options import ACCEPT, DIRECTORY, EXECUTOR, METRICS, OF_WORKLOAD, PATH, on_types, words_of
 from bedplate.cli.search import TimeBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from click.decorators import FC
-
     from bedplate.campaign.paired.sides import Change
+    from bedplate.cli.changes.asked import PairsAsked
 
 BUDGET_DEFAULT = "2h"
 
 
-def of_a_change(budget: str) -> Callable[[FC], FC]:
-    """The options that `ab` and `bisect` share; `budget` is what it takes without one."""
+def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The options that `ab` and `bisect` share, handed over as `how`; `budget` is what it takes without one."""
     options = (
         click.option(
             "--plan",
@@ -45,22 +45,33 @@ def of_a_change(budget: str) -> Callable[[FC], FC]:
             default=budget,
             help="how long visits may take at most",
         ),
-        click.option(
-            "--accept",
-            "accepted",
-            metavar="WORDS",
-            multiple=True,
-            help="count suspect runs whose every doubt has these words or this code, as `compare` does; may be given again",
-        ),
+        ACCEPT,
         EXECUTOR,
         DIRECTORY,
         click.option("--yes", is_flag=True, help="do it without asking, missing packages included"),
     )
 
-    def with_options(command: FC) -> FC:
+    def with_options(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def collected(
+            *arguments: object,
+            plan: Path | None,
+            types: str,
+            workload: str | None,
+            metrics: tuple[str, ...],
+            budget: float,
+            accepted: tuple[str, ...],
+            executor: str | None,
+            **others: object,
+        ) -> int:
+            from bedplate.cli.changes.asked import PairsAsked  # noqa: PLC0415
+
+            how = PairsAsked(plan, words_of(types), executor, workload, metrics, budget, accepted)
+            return command(*arguments, how=how, **others)
+
         for option in reversed(options):
-            command = option(command)
-        return command
+            collected = option(collected)
+        return collected
 
     return with_options
 
@@ -97,13 +108,7 @@ def ab(
     vary: str | None,
     margin: str,
     fail_if: str | None,
-    plan: Path | None,
-    types: str,
-    workload: str | None,
-    metrics: tuple[str, ...],
-    budget: float,
-    accepted: tuple[str, ...],
-    executor: str | None,
+    how: PairsAsked,
     directory: Path | None,
     yes: bool,
 ) -> int:
@@ -117,16 +122,7 @@ def ab(
 
     with nullcontext() if fail_if is None else bisectable():
         asked = AbAsked(
-            change=_change(sides, tree, vary, is_kernel=is_kernel),
-            plan=plan,
-            types=words_of(types),
-            executor=executor,
-            workload=workload,
-            metrics=metrics,
-            margin=margin,
-            budget_s=budget,
-            accepted=accepted,
-            condition=fail_if,
+            change=_change(sides, tree, vary, is_kernel=is_kernel), how=how, margin=margin, condition=fail_if
         )
         return measured(asked, directory, yes=yes)
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.changes.ab import of_a_change
-from bedplate.cli.options import words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from bedplate.cli.changes.asked import PairsAsked
 
 # Of each commit.
 _BUDGET_DEFAULT = "30min"
@@ -40,13 +41,7 @@ def bisect(
     postgres: str | None,
     kernel: str | None,
     fail_if: str,
-    plan: Path | None,
-    types: str,
-    workload: str | None,
-    metrics: tuple[str, ...],
-    budget: float,
-    accepted: tuple[str, ...],
-    executor: str | None,
+    how: PairsAsked,
     directory: Path | None,
     yes: bool,
 ) -> int:
@@ -66,12 +61,6 @@ def bisect(
         good=good,
         bad=bad,
         condition=fail_if,
-        plan=plan,
-        types=words_of(types),
-        executor=executor,
-        workload=workload,
-        metrics=metrics,
-        budget_s=budget,
-        accepted=accepted,
+        how=how,
     )
     return bisected(asked, directory, yes=yes)

@@ -14,7 +14,7 @@ from bedplate.campaign.bisection.history import ends_of
 from bedplate.campaign.bisection.mail import mail_text, subject_of
 from bedplate.campaign.bisection.record import BISECT_VERSION, BisectionRecord, read_bisection
 from bedplate.campaign.paired.blocks import refuse_too_short
-from bedplate.campaign.paired.sides import commits_of, paired_plan
+from bedplate.campaign.paired.sides import commits_of
 from bedplate.cli.asking import agreed, can_ask
 from bedplate.cli.changes.judging import PairedJudge
 from bedplate.cli.printing import say
@@ -25,12 +25,11 @@ from bedplate.statistics.comparison import MARGIN
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bedplate.analysis.paired.condition import PairedCondition
     from bedplate.campaign.bisection.driving import Bisected
     from bedplate.campaign.bisection.history import Ends
     from bedplate.campaign.paired.sides import PairedPlan
+    from bedplate.cli.changes.asked import PairsAsked
 
 _MAIL = "mail.txt"
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
@@ -46,20 +45,12 @@ class BisectAsked:
     good: str
     bad: str
     condition: str
-    plan: Path | None
-    types: Sequence[str]
-    executor: str | None
-    workload: str | None
-    metrics: tuple[str, ...]
-    budget_s: float
-    accepted: tuple[str, ...]
+    how: PairsAsked
 
     def paired(self, good: str, commit: str, repetitions: int) -> PairedPlan:
         """The plan of a commit beside the good one."""
         change = commits_of(self.tree, good, commit, is_kernel=self.is_kernel)
-        return paired_plan(
-            change, plan=self.plan, types=self.types, executor=self.executor, repetitions=repetitions
-        )
+        return self.how.paired(change, repetitions)
 
 
 def bisected(asked: BisectAsked, directory: Path | None, *, yes: bool) -> int:
@@ -105,7 +96,7 @@ def _tell(asked: BisectAsked, ends: Ends, plan: PairedPlan, place: Path, conditi
         say(f"  {name:<9} {commit.hash[:12]} {subject_of(commit.subject)}")
     say(f"  bad if    {asked.condition}")
     say(f"  commits   {ends.commits}, so both ends and about {steps - 1} more are measured as above")
-    at_most = f", {format_duration(asked.budget_s)} each at most" if condition.needs_pairs else ""
+    at_most = f", {format_duration(asked.how.budget_s)} each at most" if condition.needs_pairs else ""
     say(
         f"  time      about {format_duration(plan.found.estimate.seconds * steps)} in all, builds apart{at_most}"
     )

@@ -48,13 +48,8 @@ class PairedJudge:
 
     def record(self, plan: PairedPlan) -> PairedRecord:
         """What the study of a commit asks."""
-        return plan.record(
-            budget_s=self.asked.budget_s,
-            margin=MARGIN,
-            workload=self.asked.workload,
-            metrics=self.condition.metrics or self.asked.metrics,
-            accepted=self.asked.accepted,
-            condition=self.condition.text,
+        return self.asked.how.record(
+            plan, margin=MARGIN, metrics=self.condition.metrics, condition=self.condition.text
         )
 
     def ends(self, bad: SourceCommit) -> JudgedCommit:

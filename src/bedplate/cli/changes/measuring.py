@@ -12,7 +12,6 @@ from bedplate.analysis.paired.looked import looked_at
 from bedplate.analysis.paired.sentences import answer_lines
 from bedplate.campaign.display import display_for_terminal
 from bedplate.campaign.paired.blocks import measure_pairs, refuse_too_short
-from bedplate.campaign.paired.sides import paired_plan
 from bedplate.cli.asking import agreed, can_ask
 from bedplate.cli.printing import say
 from bedplate.cli.questioning import PAGE, PLAN_FILE, STUDY, offer, place_of, refuse_unless_root, show_plan
@@ -23,10 +22,10 @@ from bedplate.study.layout import is_study
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from bedplate.campaign.paired.sides import Change, PairedPlan
+    from bedplate.cli.changes.asked import PairsAsked
     from bedplate.study.paired import PairedRecord
 
 
@@ -35,45 +34,27 @@ class AbAsked:
     """What a call asks of a change."""
 
     change: Change
-    plan: Path | None
-    types: Sequence[str]
-    executor: str | None
-    workload: str | None
-    metrics: tuple[str, ...]
+    how: PairsAsked
     margin: str
-    budget_s: float
-    accepted: tuple[str, ...]
     condition: str | None
 
 
 def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
     """Write the plan, say what it takes, ask once, run blocks until they tell, and answer; the exit code."""
     margin = parse_share(asked.margin)
-    course, metrics = UntilTold(), asked.metrics
+    course = UntilTold()
+    metrics: tuple[str, ...] = ()
     if asked.condition is not None:
         condition = parse_paired_condition(asked.condition, margin=margin)
-        course, metrics = UntilTold(condition.first_blocks), condition.metrics or metrics
-    plan = paired_plan(
-        asked.change,
-        plan=asked.plan,
-        types=asked.types,
-        executor=asked.executor,
-        repetitions=course.first_blocks,
-    )
-    record = plan.record(
-        budget_s=asked.budget_s,
-        margin=margin,
-        workload=asked.workload,
-        metrics=metrics,
-        accepted=asked.accepted,
-        condition=asked.condition,
-    )
+        course, metrics = UntilTold(condition.first_blocks), condition.metrics
+    plan = asked.how.paired(asked.change, course.first_blocks)
+    record = asked.how.record(plan, margin=margin, metrics=metrics, condition=asked.condition)
     refuse_too_short(plan, record)
     refuse_unless_root(plan.found)
     place = place_of(plan, directory)
     write_plan(plan, place)
     offer(plan.found, place / PLAN_FILE, place)
-    say(f"  ends      when it can tell, or after {format_duration(asked.budget_s)} of visits")
+    say(f"  ends      when it can tell, or after {format_duration(asked.how.budget_s)} of visits")
     show_plan(plan)
     if not yes and not can_ask():
         raise PlanError("nobody can be asked here; give the same command with --yes")

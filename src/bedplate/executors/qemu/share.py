@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.command_line import SharedFolder
+from bedplate.host.reachable import closed_folders
 from bedplate.installation import sources
 from bedplate.model import codec
 
@@ -76,7 +76,8 @@ class ResultShare:
         codec.write(folder / "request.json", request)
         prefix = () if request.build is None else (request.build.prefix,)
         needed = (*prefix, *request.native_drivers.values(), *request.inputs.values())
-        _write_lines(folder / "folders", closed_folders(Path(path) for path in needed))
+        # A user's home is such a folder, and the guest's server runs as nobody.
+        _write_lines(folder / "folders", map(str, closed_folders(*map(Path, needed))))
         _write_lines(folder / "load", (f"{how} {what}" for how, what in load))
         _write_lines(folder / "disks", (f"{disk.serial} {disk.size_bytes}" for disk in disks))
         _write_lines(folder / "environment", (f"{name}={value}" for name, value in environment.items()))
@@ -87,21 +88,6 @@ class ResultShare:
         _merge(folder / "visit", directory)
         shutil.move(folder / "request.json", directory / "request.json")
         shutil.rmtree(folder)
-
-
-def closed_folders(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The folders above `paths` that let no other account through, from the root down, each once.
-
-    The way as written and the real one: through a symbolic link an account walks both. A user's home is
-    such a folder, and the guest's server runs as nobody.
-    """
-    found: dict[str, None] = {}
-    for path in paths:
-        for way in (path.absolute(), path.resolve()):
-            for folder in (*reversed(way.parents), way):
-                if folder.is_dir() and not folder.stat().st_mode & stat.S_IXOTH:
-                    found[str(folder)] = None
-    return tuple(found)
 
 
 def visit_environment(

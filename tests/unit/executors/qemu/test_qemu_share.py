@@ -12,7 +12,7 @@ from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.command_line import GuestDisk
 from bedplate.executors.qemu.guest_tools import Tool
 from bedplate.executors.qemu.kernels import GuestKernel
-from bedplate.executors.qemu.share import ResultShare, closed_folders, visit_environment
+from bedplate.executors.qemu.share import ResultShare, visit_environment
 
 
 @pytest.fixture
@@ -52,18 +52,6 @@ def test_modules_behind_a_link_are_named_by_their_real_place(tmp_path: Path, ker
 def test_a_line_break_in_a_path_is_refused(share: ResultShare, request_of: Any) -> None:
     with pytest.raises(RequirementMissing, match="line break"):
         put(share, request_of(), PATH="/a\n/b")
-
-
-def test_closed_folders_are_named_once_from_the_root_down(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    deep = home / "cache" / "prefix"
-    deep.mkdir(parents=True)
-    tmp_path.chmod(0o755)
-    home.chmod(0o700)
-    (home / "cache").chmod(0o750)
-    deep.chmod(0o755)
-    found = [path for path in closed_folders([deep, deep / "bin"]) if path.startswith(str(tmp_path))]
-    assert [str(home), str(home / "cache")] == found
 
 
 def test_a_record_is_merged_into_the_visits_directory(

@@ -264,7 +264,7 @@ def _work_of(
 
 
 def _told(error: CommandFailed, spec: BuildSpec, log: Path) -> BedplateError:
-    """What a start is told of a build that failed; its whole output goes into the log."""
+    """What a start says of a build that failed; its whole output goes into the log."""
     # Before what was half built is removed, which makes room again.
     full = places_without_room(error.output, log.parent)
     with contextlib.suppress(OSError):

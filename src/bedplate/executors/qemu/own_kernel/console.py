@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-# A kernel that is told to be quiet says nothing of what goes well, so that silence may have other reasons.
+# A kernel that is booted with `quiet` says nothing of what goes well, so that silence may have other reasons.
 _KERNEL_SPOKE = re.compile(r"\[ *\d+\.\d+\]|Linux version|bedplate: |Kernel panic")
 _SILENT = (
     "nothing came on its serial port: a kernel without CONFIG_PRINTK, CONFIG_TTY or CONFIG_SERIAL_8250_CONSOLE, or for other processors, "
