@@ -11,16 +11,14 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, CommandFailed, PlanError, RequirementMissing
-from bedplate.host.command import Commands
-from bedplate.host.git.repository import git_argv, owner_of, resolve
+from bedplate.errors import BedplateError, PlanError
+from bedplate.host.git.repository import resolve, run_git
 from bedplate.near_names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from bedplate.host.command import Completed
     from bedplate.model.source_commit import SourceCommit
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
@@ -63,15 +61,15 @@ def ends_of(tree: Path, good: str, bad: str) -> Ends:
         raise PlanError(
             f"{quoted(good)} and {quoted(bad)} are the same commit, {first.hash[:12]}; a bisection needs two"
         )
-    if _git(tree, "merge-base", "--is-ancestor", first.hash, last.hash, check=False).status != 0:
-        base = _git(tree, "merge-base", first.hash, last.hash, check=False).stdout.strip()
+    if run_git(tree, "merge-base", "--is-ancestor", first.hash, last.hash, check=False).status != 0:
+        base = run_git(tree, "merge-base", first.hash, last.hash, check=False).stdout.strip()
         if base == last.hash:
             raise PlanError(
                 f"{quoted(good)} comes after {quoted(bad)}; name the good commit first: bisect … {bad} {good}"
             )
         way = f"begin at what they have in common: {base[:12]}" if base else "they have nothing in common"
         raise PlanError(f"{quoted(good)} is no ancestor of {quoted(bad)}; {way}")
-    count = _git(tree, "rev-list", "--count", f"{first.hash}..{last.hash}").stdout.strip()
+    count = run_git(tree, "rev-list", "--count", f"{first.hash}..{last.hash}").stdout.strip()
     return Ends(tree, first, last, int(count))
 
 
@@ -94,7 +92,7 @@ class BisectHistory:
 
     def parents(self, commit: str) -> tuple[str, ...]:
         """The hashes of a commit's parents."""
-        return tuple(_git(self._ends.tree, "rev-list", "--parents", "-n1", commit).stdout.split()[1:])
+        return tuple(run_git(self._ends.tree, "rev-list", "--parents", "-n1", commit).stdout.split()[1:])
 
     def commit(self, name: str) -> SourceCommit:
         """A commit of the tree by its hash."""
@@ -104,19 +102,19 @@ class BisectHistory:
         """A repository as if nothing had been asked: what a killed start left in the last one is of no use."""
         shutil.rmtree(self._repository, ignore_errors=True)
         self._repository.parent.mkdir(parents=True, exist_ok=True)
-        objects = _git(
+        objects = run_git(
             self._ends.tree, "rev-parse", "--path-format=absolute", "--git-path", "objects"
         ).stdout.strip()
-        _git(self._repository.parent, "init", "--quiet", "--bare", "--template=", self._repository.name)
+        run_git(self._repository.parent, "init", "--quiet", "--bare", "--template=", self._repository.name)
         alternates = self._repository / "objects" / "info" / "alternates"
         alternates.parent.mkdir(parents=True, exist_ok=True)
         alternates.write_text(f"{objects}\n", encoding="utf-8")
         # A repository has to stand somewhere before it can be bisected.
-        _git(self._repository, "update-ref", _REF, self._ends.bad.hash)
-        _git(self._repository, "symbolic-ref", "HEAD", _REF)
+        run_git(self._repository, "update-ref", _REF, self._ends.bad.hash)
+        run_git(self._repository, "symbolic-ref", "HEAD", _REF)
 
     def _bisect(self, *words: str) -> BisectStep:
-        done = _git(self._repository, "bisect", *words, check=False)
+        done = run_git(self._repository, "bisect", *words, check=False, timeout_s=_TIME_LIMIT_S)
         found = _FIRST_BAD.search(done.stdout)
         if found is not None:
             return BisectStep(first_bad=found[1])
@@ -126,7 +124,7 @@ class BisectHistory:
             raise BedplateError(
                 f"git bisect {words[0]} ended with status {done.status} in {self._ends.tree}: {done.output[:500]}"
             )
-        head = _git(
+        head = run_git(
             self._repository, "rev-parse", "--verify", "--quiet", "BISECT_HEAD", check=False
         ).stdout.strip()
         if not _HASH.fullmatch(head):
@@ -134,20 +132,3 @@ class BisectHistory:
                 f"git bisect {words[0]} named no commit in {self._ends.tree}: {done.output[:500]}"
             )
         return BisectStep(commit=head)
-
-
-def _git(folder: Path, *words: str, check: bool = True) -> Completed:
-    """A call of git; CommandFailed with its own words where it failed and may not."""
-    done = Commands().run(
-        git_argv(folder, *words), timeout_s=_TIME_LIMIT_S, account=owner_of(folder), check=False
-    )
-    if check and done.status != 0:
-        if done.status == 127:
-            raise RequirementMissing(f"{folder} is read with git, which is not installed (package git)")
-        raise CommandFailed(
-            f"git {words[0]} of {folder} ended with status {done.status}: {done.output[:500]}",
-            argv=done.argv,
-            status=done.status,
-            output=done.output,
-        )
-    return done

@@ -22,10 +22,13 @@ from bedplate.near_names import did_you_mean, of_near_paths, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.host.command import Completed
+
 _TIME_LIMIT_S = 120.0
 # Of one file that is read into memory, and of the changes in a work tree.
 _TEXT_BYTES_MOST = 8 * 1024 * 1024
 _LONGEST_REVISION = 300
+_SAID_CHARACTERS = 500
 _NAMES_MOST = 20_000
 # A caller that is itself a hook, or run by `git bisect`, has these for another repository.
 _UNWANTED = tuple(
@@ -200,18 +203,37 @@ def _without_filters(tree: Path) -> Mapping[str, str]:
     return {f"filter.{each[1]}.{key}": value for each in found if each for key, value in settings.items()}
 
 
-def _git(tree: Path, *words: str, check: bool = True, settings: Mapping[str, str] | None = None) -> str:
-    """What git printed; with `check=False` nothing where it failed. Paths and messages may be in any encoding."""
+def run_git(
+    tree: Path,
+    *words: str,
+    check: bool = True,
+    settings: Mapping[str, str] | None = None,
+    timeout_s: float = _TIME_LIMIT_S,
+) -> Completed:
+    """A call of git as the owner of the tree. CommandFailed with its own words where it failed and may not, RequirementMissing without git."""
     try:
         done = Commands().run(
             git_argv(tree, *words, settings=settings),
-            timeout_s=_TIME_LIMIT_S,
+            timeout_s=timeout_s,
             account=owner_of(tree),
-            check=check,
+            check=False,
             most_bytes=_TEXT_BYTES_MOST,
         )
     except CommandNotStarted as error:
         raise RequirementMissing(f"{tree} is read with git: {error.reasons[0]}") from error
     if done.status == _ENV_FOUND_NONE:
         raise RequirementMissing(f"{tree} is read with git, which is not installed (package git)")
+    if check and done.status != 0:
+        raise CommandFailed(
+            f"git {words[0]} of {tree} ended with status {done.status}: {done.output[:_SAID_CHARACTERS]}",
+            argv=done.argv,
+            status=done.status,
+            output=done.output,
+        )
+    return done
+
+
+def _git(tree: Path, *words: str, check: bool = True, settings: Mapping[str, str] | None = None) -> str:
+    """What git printed; with `check=False` nothing where it failed. Paths and messages may be in any encoding."""
+    done = run_git(tree, *words, check=check, settings=settings)
     return done.stdout if done.status == 0 else ""

@@ -17,6 +17,7 @@ from bedplate.executors.qemu.own_kernel.configuration import Configuration, read
 from bedplate.executors.qemu.own_kernel.image import embedded_configuration, release_in_image
 from bedplate.host.account import server_account
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
+from bedplate.host.git.checkout import give
 from bedplate.host.requirement import find_tool
 from bedplate.host.shut_in.confinement import DATA, PROGRAMS, Confinement
 from bedplate.units import MIB
@@ -63,13 +64,22 @@ class KernelWork:
 
     @property
     def image(self) -> Path:
-        """The finished image."""
-        return self.objects / _IMAGE
+        """The finished image; VerifyFailed where it is none of the build's own."""
+        return self.made(_IMAGE)
+
+    def made(self, name: str) -> Path:
+        """A file that the build is to have written. VerifyFailed where there is another: root reads it, and makefiles are anybody's."""
+        path = self.objects / name
+        if not path.resolve().is_relative_to(self.objects.resolve()) or path.is_symlink():
+            raise VerifyFailed(f"{path} leads out of the folder that the build may write to")
+        if path.exists() and not path.is_file():
+            raise VerifyFailed(f"{path} is no file, and the build was to write one")
+        return path
 
     @property
     def configuration(self) -> Configuration:
         """As the kernel's own tools wrote it; VerifyFailed if they did not."""
-        found = read_configuration(self.objects / ".config")
+        found = read_configuration(self.made(".config"))
         if found is None:
             raise VerifyFailed(f"{self.objects / '.config'} was not written")
         return found
@@ -116,11 +126,8 @@ def _hand_over(work: KernelWork) -> None:
     if not work.confined:
         return
     account = server_account()
-    if work.objects.stat().st_uid == account.uid:
-        return
-    for folder, _, names in os.walk(work.objects):
-        for path in (Path(folder), *(Path(folder, name) for name in names)):
-            os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    if work.objects.stat().st_uid != account.uid:
+        give(work.objects, account)
 
 
 def _configure(work: KernelWork) -> None:
@@ -147,7 +154,7 @@ def _compile(work: KernelWork) -> None:
 
 def _verify(work: KernelWork) -> None:
     """The image is of this build: it holds this configuration, and is of the release that the makefiles say."""
-    said = (work.objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
+    said = work.made("include/config/kernel.release").read_text(encoding="utf-8").strip()
     found = release_in_image(work.image)
     reasons = [] if found == said else [f"the image says that it is {found}, the build that it is {said}"]
     embedded = embedded_configuration(work.image, commands=work.commands)
@@ -195,4 +202,4 @@ def _path() -> str:
 def copy_result(work: KernelWork, folder: Path) -> None:
     """The image and its configuration, for whoever keeps them."""
     shutil.copyfile(work.image, folder / "bzImage")
-    shutil.copyfile(work.objects / ".config", folder / "config")
+    shutil.copyfile(work.made(".config"), folder / "config")

@@ -180,6 +180,34 @@ def test_a_build_that_fails_shows_the_end_of_its_log_and_keeps_the_whole(
     assert not list((cache / "kernels").glob(".work-*"))
 
 
+@pytest.mark.parametrize("name", ["arch/x86/boot/bzImage", ".config", "include/config/kernel.release"])
+def test_a_link_in_the_place_of_what_a_build_writes_is_not_followed(
+    tree: Path, cache: Path, tmp_path: Path, build: Build, name: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("mine alone")
+
+    def linking(work: KernelWork) -> None:
+        freely(work)
+        (work.objects / name).unlink()
+        (work.objects / name).symlink_to(secret)
+        work.made(name)
+
+    with pytest.raises(VerifyFailed, match="leads out of the folder"):
+        build(source_of(tree), linking)
+    assert [] == list((cache / "kernels").glob("commit-*"))
+
+
+def test_a_folder_that_is_a_link_is_not_followed(tree: Path, tmp_path: Path, build: Build) -> None:
+    def linking(work: KernelWork) -> None:
+        freely(work)
+        (work.objects / "arch").rename(tmp_path / "arch")
+        (work.objects / "arch").symlink_to(tmp_path / "arch")
+
+    with pytest.raises(VerifyFailed, match="leads out of the folder"):
+        build(source_of(tree), linking)
+
+
 def test_what_a_killed_build_half_wrote_is_compiled_again(tree: Path, cache: Path, build: Build) -> None:
     build(source_of(tree))
     commit(tree, "Next", {"fsync.c": "int second = 6;\n"})
