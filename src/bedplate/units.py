@@ -102,3 +102,9 @@ def percent(share: float, *, digits: int = 0) -> str:
 def one_line(text: str) -> str:
     """The text in one line that prints as it is; what does not, as a line feed in a file's name, becomes a question mark."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def cut_line(text: str, most: int) -> str:
+    """What somebody typed or wrote, in one line of at most so many characters."""
+    words = one_line(" ".join(text.split()))
+    return words if len(words) <= most else f"{words[: most - 1]}…"

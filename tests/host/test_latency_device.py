@@ -35,7 +35,7 @@ from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.devices.latency import Latency, Law
 from bedplate.units import MIB
-from bedplate.workloads.fio.measured_disk import DEPTHS, FIO, law_of, measure, plan_line
+from bedplate.workloads.fio.measured_disk import DEPTHS, FIO, MEASURED_DISK, law_of
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -311,12 +311,12 @@ def test_a_disk_is_measured_as_the_line_of_a_plan(place: RecorderLab, undo: Exit
     if missing := [found.sentence for found in look([FIO]) if not found.found]:
         pytest.skip("; ".join(missing))
     device = started(place, undo, Latency("x", "8ms", "8ms", "12ms", queue_depth=4))
-    found = measure(device.device.path, ("read", "flush"), 1, place.commands)
+    found = MEASURED_DISK.measure(device.device.path, ("read", "flush"), 1, place.commands)
     assert [("read", depth) for depth in DEPTHS] + [("flush", 1)] == [
         (each.kind, each.depth) for each in found
     ]
     # Never sooner than it answers, and never more than its places.
     assert all(each.p50_us >= (8000 if each.kind == "read" else 12_000) * 0.99 for each in found)
-    assert all(each.per_s <= 4 / 0.008 + 4 * each.depth for each in found)
-    assert "write" not in plan_line(found)
+    assert all(0 < each.per_s <= 4 / 0.008 + 4 * each.depth for each in found)
+    assert "write" not in MEASURED_DISK.plan_line(found)
     assert Law.parse("8ms").first_ns * 0.99 <= law_of(found[0]).first_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,37 +12,39 @@ from bedplate.model.devices.latency import Law
 from bedplate.plan.emulated.latency_values import latency
 from bedplate.workloads.fio.measured_disk import (
     DEPTHS,
+    MEASURED_DISK,
     AtDepth,
     fio_argv,
     law_of,
     parse_fio,
     places_of,
-    plan_line,
 )
 
 
-def _document(kind: str, p50_ns: int, p99_ns: int, count: int) -> str:
-    times = {"percentile": {"50.000000": p50_ns, "99.000000": p99_ns}}
-    job = {
-        "job_runtime": 2000,
-        "read": {"clat_ns": times if kind == "read" else {}, "total_ios": count},
-        "write": {"clat_ns": times if kind == "write" else {}, "total_ios": count},
-        "sync": {"lat_ns": times if kind == "flush" else {}, "total_ios": count},
-    }
-    return f"note: a line before it\n{json.dumps({'jobs': [job]})}"
-
-
-@pytest.mark.parametrize("kind", ["read", "write", "flush"])
-def test_figures_of_fio_are_read_with_their_units(kind: str) -> None:
-    assert AtDepth(kind, 4, 100.0, 250.0, 2000.0) == parse_fio(
-        _document(kind, 100_000, 250_000, 4000), kind, 4
-    )
+@pytest.mark.parametrize(("kind", "depth"), [("read", 4), ("write", 4), ("flush", 1)])
+def test_figures_of_fio_are_read_with_their_units(repository: Path, kind: str, depth: int) -> None:
+    text = (repository / "tests/golden/fio" / f"measured-{kind}.json").read_text()
+    (job,) = json.loads(text)["jobs"]
+    times = job["sync"]["lat_ns"] if kind == "flush" else job[kind]["clat_ns"]
+    found = parse_fio(text, kind, depth)
+    assert (kind, depth) == (found.kind, found.depth)
+    assert times["percentile"]["50.000000"] == pytest.approx(found.p50_us * 1000)
+    assert times["percentile"]["99.000000"] == pytest.approx(found.p99_us * 1000)
+    # A second of it; fio's own count of flushes is always zero.
+    assert times["N"] == pytest.approx(found.per_s, rel=0.05)
+    assert found.per_s > 0
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', "fio: no such device"])
 def test_what_is_no_document_is_quoted(text: str) -> None:
     with pytest.raises(OutputNotUnderstood, match="fio"):
         parse_fio(text, "read", 1)
+
+
+def test_a_document_without_such_requests_is_refused(repository: Path) -> None:
+    text = (repository / "tests/golden/fio/measured-read.json").read_text()
+    with pytest.raises(OutputNotUnderstood, match="figures of each flush"):
+        parse_fio(text, "flush", 1)
 
 
 def test_only_reads_are_read_only_and_only_flushes_flush() -> None:
@@ -69,11 +72,11 @@ def test_places_are_what_the_throughput_grows_by() -> None:
 def test_the_line_is_one_that_a_plan_takes_and_lacks_what_was_not_measured() -> None:
     reads = [AtDepth("read", depth, 500.0, 921.0, 2000.0 * min(depth, 6)) for depth in DEPTHS]
     rest = [AtDepth("write", 1, 700.0, 900.0, 1400.0), AtDepth("flush", 1, 2000.0, 2000.0, 500.0)]
-    line = plan_line([*reads, *rest])
+    line = MEASURED_DISK.plan_line([*reads, *rest])
     assert 'flush = "2ms", queue_depth = 6 }' in line
     import tomllib  # noqa: PLC0415
 
     found = latency(tomllib.loads(line)["latency"])
     assert ("2ms", 6) == (found.flush, found.queue_depth)
     with pytest.raises(ValueError, match="write: missing"):
-        latency(tomllib.loads(plan_line(reads))["latency"])
+        latency(tomllib.loads(MEASURED_DISK.plan_line(reads))["latency"])

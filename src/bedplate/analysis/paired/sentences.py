@@ -11,7 +11,7 @@ from bedplate.analysis.wording import capital, durability_class, figure
 from bedplate.model.template import first_of
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.paired_sequence import FIRST_LOOK
-from bedplate.units import format_duration, percent
+from bedplate.units import cut_line, format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +46,7 @@ def side_names(record: PairedRecord) -> tuple[str, str]:
 
 def short_name(text: str, characters: int = _NAME_CHARACTERS) -> str:
     """A name that somebody typed or wrote, on one line and as long as a line bears."""
-    words = " ".join("".join(each if each.isprintable() else "?" for each in text).split())
-    return words if len(words) <= characters else f"{words[: characters - 1]}…"
+    return cut_line(text, characters)
 
 
 def _answer(found: Looked) -> Iterator[str]:
@@ -85,7 +84,7 @@ def _verdict(found: Looked) -> str:
     words_of = dict.fromkeys(_word(line, record) for line in found.lines)
     if not words_of:
         return "Cannot tell"
-    return capital(", ".join(words_of)) if len(words_of) > 1 else capital(next(iter(words_of)))
+    return capital(", ".join(words_of))
 
 
 def _word(line: Compared, record: PairedRecord) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.campaign.bisection.driving import BisectEnding
 from bedplate.campaign.bisection.record import BY_ESTIMATE
+from bedplate.units import cut_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,9 +30,8 @@ def mail_text(found: Bisected, *, how: Sequence[str]) -> str:
 
 
 def subject_of(text: str) -> str:
-    """A commit's subject on one line, without what a terminal would obey, and no longer than a mail bears."""
-    words = " ".join("".join(each if each.isprintable() else "?" for each in text).split())
-    return words if len(words) <= _SUBJECT_CHARACTERS else f"{words[: _SUBJECT_CHARACTERS - 1]}…"
+    """A commit's subject on one line, as long as a mail bears."""
+    return cut_line(text, _SUBJECT_CHARACTERS)
 
 
 def _head(found: Bisected) -> Iterator[str]:

@@ -18,6 +18,7 @@ from bedplate.errors import CommandFailed, CommandNotStarted, PlanError, Require
 from bedplate.host.command import Account, Commands
 from bedplate.model.source_commit import SourceCommit
 from bedplate.near_names import did_you_mean, of_near_paths, quoted
+from bedplate.units import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,8 +188,7 @@ def _subject(tree: Path, commit: str) -> str:
     """By itself from the commit: git's own formatting obeys the repository's configuration."""
     _, _, message = _git(tree, "cat-file", "commit", commit).partition("\n\n")
     paragraph = message.lstrip("\n").partition("\n\n")[0]
-    words = " ".join(paragraph.split())
-    return "".join(each if each.isprintable() else "?" for each in words)
+    return one_line(" ".join(paragraph.split()))
 
 
 def _described(tree: Path, commit: str) -> str | None:

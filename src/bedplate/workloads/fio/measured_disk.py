@@ -6,7 +6,6 @@ is not zero.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.host.requirement import Need
 from bedplate.model.devices.latency import MOST_FACTOR, MOST_PLACES, Law
+from bedplate.workloads.fio.output import parse_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,33 +55,14 @@ def fio_argv(device: str, kind: str, depth: int, seconds: int) -> list[str]:
 
 
 def parse_fio(text: str, kind: str, depth: int) -> AtDepth:
-    """Of fio's JSON; OutputNotUnderstood quotes what is none."""
-    try:
-        found = json.loads(text[text.index("{") :])["jobs"][0]
-        of = found["sync"] if kind == FLUSH else found[kind]
-        times = of["lat_ns" if kind == FLUSH else "clat_ns"]["percentile"]
-        return AtDepth(
-            kind,
-            depth,
-            float(times["50.000000"]) / 1000,
-            float(times["99.000000"]) / 1000,
-            float(of["total_ios"]) / (float(found["job_runtime"]) / 1000),
-        )
-    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError) as error:
-        raise OutputNotUnderstood("fio", expected=f"figures of its {kind}s", found=text) from error
-
-
-def measure(device: str, kinds: Sequence[str], seconds: int, commands: Commands) -> tuple[AtDepth, ...]:
-    """Reads at every depth, and writes and flushes where they are asked for. WHAT IS ON THE DEVICE IS OVERWRITTEN by those."""
-    return tuple(
-        parse_fio(
-            commands.run(fio_argv(device, kind, depth, seconds), timeout_s=seconds + _MORE_S).stdout,
-            kind,
-            depth,
-        )
-        for kind in kinds
-        for depth in ((1,) if kind == FLUSH else DEPTHS)
-    )
+    """Of fio's JSON; OutputNotUnderstood quotes what is none, or has no request of this kind."""
+    job = parse_result(text).jobs[0]
+    side = job.read if kind == READ else job.write
+    times = None if side is None else job.sync if kind == FLUSH else side.clat
+    p50, p99 = (None, None) if times is None else map(times.latency_ms, (50.0, 99.0))
+    if side is None or times is None or p50 is None or p99 is None or not side.runtime_s:
+        raise OutputNotUnderstood("fio", expected=f"figures of each {kind}", found=text)
+    return AtDepth(kind, depth, p50 * 1000, p99 * 1000, times.operations / side.runtime_s)
 
 
 def law_of(found: AtDepth) -> Law:
@@ -98,17 +79,6 @@ def places_of(found: Sequence[AtDepth]) -> int:
     return max(1, min(MOST_PLACES, round(max(each.per_s for each in found) / alone)))
 
 
-def plan_line(found: Sequence[AtDepth]) -> str:
-    """`latency = { … }` of what was measured; a plan asks for what is missing."""
-    words = []
-    for kind in (READ, WRITE, FLUSH):
-        first = next((each for each in found if (each.kind, each.depth) == (kind, 1)), None)
-        if first is not None:
-            words.append(f'{kind} = "{law_of(first).words}"')
-    reads = [each for each in found if each.kind == READ]
-    return f"latency = {{ {', '.join([*words, f'queue_depth = {places_of(reads)}'])} }}"
-
-
 class FioMeter:
     """The role of a program that measures a disk by itself."""
 
@@ -119,12 +89,26 @@ class FioMeter:
     def measure(
         self, device: str, kinds: Sequence[str], seconds: int, commands: Commands
     ) -> tuple[AtDepth, ...]:
-        """As `measure` above."""
-        return measure(device, kinds, seconds, commands)
+        """Reads at every depth, and writes and flushes where they are asked for. WHAT IS ON THE DEVICE IS OVERWRITTEN by those."""
+        return tuple(
+            parse_fio(
+                commands.run(fio_argv(device, kind, depth, seconds), timeout_s=seconds + _MORE_S).stdout,
+                kind,
+                depth,
+            )
+            for kind in kinds
+            for depth in ((1,) if kind == FLUSH else DEPTHS)
+        )
 
     def plan_line(self, found: Sequence[AtDepth]) -> str:
-        """As `plan_line` above."""
-        return plan_line(found)
+        """`latency = { … }` of what was measured; a plan asks for what is missing."""
+        words = []
+        for kind in self.all_kinds:
+            first = next((each for each in found if (each.kind, each.depth) == (kind, 1)), None)
+            if first is not None:
+                words.append(f'{kind} = "{law_of(first).words}"')
+        reads = [each for each in found if each.kind == READ]
+        return f"latency = {{ {', '.join([*words, f'queue_depth = {places_of(reads)}'])} }}"
 
 
 MEASURED_DISK = FioMeter()
