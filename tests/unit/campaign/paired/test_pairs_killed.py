@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.studies.paired_lab import paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
-from tests.support.tools.patience import AT_MOST_S
+from tests.support.tools.killed_process import killed_after
 
 from bedplate.analysis.paired.looked import looked_at
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
     import pytest
-
-SOURCES = Path(__file__).resolve().parents[4]
-
-
-def started(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.studies.paired_process", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=SOURCES,
-        env={"PYTHONPATH": f"{SOURCES / 'src'}:{SOURCES}", "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"},
-    )
 
 
 def judged(study: Path) -> object:
@@ -44,16 +29,7 @@ def test_killed_after_any_line_it_comes_to_the_same_answer(
     killed = tmp_path / "killed"
     killed.mkdir()
     # Lines of a start: two for each visit of the first blocks, then where it is, and the next block's.
-    for lines in (1, 4, 11, 3, 6):
-        process = started(killed)
-        assert process.stdout is not None
-        said = [line for _, line in zip(range(lines), process.stdout, strict=False)]
-        process.kill()
-        process.communicate()
-        assert said, "it ended before it said anything"
-    process = started(killed)
-    told, _ = process.communicate(timeout=AT_MOST_S)
-    assert 0 == process.returncode, told
+    killed_after((1, 4, 11, 3, 6), "tests.support.studies.paired_process", killed)
     whole = tmp_path / "whole"
     whole.mkdir()
     lab = paired_lab(whole, monkeypatch)
