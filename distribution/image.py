@@ -20,7 +20,7 @@ import tarfile
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from distribution import debian
 from distribution.requirements import RECOMMENDS
@@ -62,11 +62,9 @@ def build(sources: Sources, into: Path) -> Path:
         raise OSError("the image needs mmdebstrap: apt-get install --no-install-recommends mmdebstrap")
     target = into / f"bedplate-{sources.version}.oci.tar"
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "root.tar"
+        root, layer = Path(folder) / "root.tar", Path(folder) / "layer.tar.gz"
         _make_root(debian.build(sources, Path(folder)), root, sources)
-        layer = io.BytesIO()
-        _write_layer(root, layer, sources.epoch)
-        _write_layout(layer.getvalue(), target, sources)
+        _write_layout(layer, _write_layer(root, layer, sources.epoch), target, sources)
     return target
 
 
@@ -112,17 +110,37 @@ def _write_pip_settings(into: Path) -> None:
     (into / _PIP_SETTINGS).write_text("\n".join(["[global]", *lines, ""]), encoding="utf-8")
 
 
-def _write_layer(root: Path, into: io.BytesIO, epoch: int) -> None:
-    """The root file system as a layer: its files by name, none newer than the commit."""
+class _Digested:
+    """A stream that also digests what is written to it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self._digest.update(data)
+        return self._stream.write(data)
+
+    @property
+    def name(self) -> str:
+        """`sha256:…` of what was written."""
+        return f"sha256:{self._digest.hexdigest()}"
+
+
+def _write_layer(root: Path, into: Path, epoch: int) -> str:
+    """The root file system as a layer: its files by name, none newer than the commit. Its digest before it is packed."""
     with (
         tarfile.open(root) as before,
-        gzip.GzipFile(fileobj=into, mode="wb", mtime=0, compresslevel=6) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as after,
+        into.open("wb") as file,
+        gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0, compresslevel=6) as packed,
     ):
-        for member in sorted(_kept(before), key=lambda each: each.name):
-            member.mtime = min(int(member.mtime), epoch)
-            member.pax_headers = {}
-            after.addfile(member, before.extractfile(member) if member.isreg() else None)
+        layer = _Digested(cast("IO[bytes]", packed))
+        with tarfile.open(fileobj=cast("IO[bytes]", layer), mode="w|", format=tarfile.PAX_FORMAT) as after:
+            for member in sorted(_kept(before), key=lambda each: each.name):
+                member.mtime = min(int(member.mtime), epoch)
+                member.pax_headers = {}
+                after.addfile(member, before.extractfile(member) if member.isreg() else None)
+    return layer.name
 
 
 def _kept(root: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
@@ -132,33 +150,41 @@ def _kept(root: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             yield member
 
 
-def _write_layout(layer: bytes, target: Path, sources: Sources) -> None:
+def _write_layout(layer: Path, diff_id: str, target: Path, sources: Sources) -> None:
+    """`diff_id` is the layer's digest before it was packed."""
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
 
-        def add(name: str, content: bytes) -> None:
+        def add(name: str, content: IO[bytes], size: int) -> None:
             member = tarfile.TarInfo(name)
-            member.size, member.mtime = len(content), sources.epoch
-            archive.addfile(member, io.BytesIO(content))
+            member.size, member.mtime = size, sources.epoch
+            archive.addfile(member, content)
 
-        def add_blob(media_type: str, content: bytes) -> dict[str, Any]:
-            digest = hashlib.sha256(content).hexdigest()
-            add(f"blobs/sha256/{digest}", content)
-            return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(content)}
+        def add_document(name: str, document: object) -> None:
+            add(name, io.BytesIO(_json(document)), len(_json(document)))
 
-        add("oci-layout", _json({"imageLayoutVersion": "1.0.0"}))
-        config = add_blob(_CONFIG, _json(_configuration(layer, sources)))
-        manifest = {
-            "schemaVersion": 2,
-            "mediaType": _MANIFEST,
-            "config": config,
-            "layers": [add_blob(_LAYER, layer)],
-        }
+        def add_blob(media_type: str, content: io.BytesIO | io.BufferedReader, size: int) -> dict[str, Any]:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+            content.seek(0)
+            add(f"blobs/sha256/{digest}", content, size)
+            return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": size}
+
+        def add_json_blob(media_type: str, document: object) -> dict[str, Any]:
+            return add_blob(media_type, io.BytesIO(_json(document)), len(_json(document)))
+
+        add_document("oci-layout", {"imageLayoutVersion": "1.0.0"})
+        with layer.open("rb") as content:
+            manifest = {
+                "schemaVersion": 2,
+                "mediaType": _MANIFEST,
+                "config": add_json_blob(_CONFIG, _configuration(diff_id, sources)),
+                "layers": [add_blob(_LAYER, content, layer.stat().st_size)],
+            }
         named = {"annotations": {"org.opencontainers.image.ref.name": f"bedplate:{sources.version}"}}
-        entry = add_blob(_MANIFEST, _json(manifest)) | named
-        add("index.json", _json({"schemaVersion": 2, "manifests": [entry]}))
+        entry = add_json_blob(_MANIFEST, manifest) | named
+        add_document("index.json", {"schemaVersion": 2, "manifests": [entry]})
 
 
-def _configuration(layer: bytes, sources: Sources) -> dict[str, Any]:
+def _configuration(diff_id: str, sources: Sources) -> dict[str, Any]:
     return {
         "created": datetime.fromtimestamp(sources.epoch, UTC).isoformat(),
         "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
@@ -170,10 +196,7 @@ def _configuration(layer: bytes, sources: Sources) -> dict[str, Any]:
             "WorkingDir": "/studies",
             "Labels": {"org.opencontainers.image.version": sources.version},
         },
-        "rootfs": {
-            "type": "layers",
-            "diff_ids": [f"sha256:{hashlib.sha256(gzip.decompress(layer)).hexdigest()}"],
-        },
+        "rootfs": {"type": "layers", "diff_ids": [diff_id]},
     }
 
 
