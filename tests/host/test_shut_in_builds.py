@@ -1,7 +1,8 @@
-"""Somebody's own PostgreSQL: really shut in while it is built."""
+"""Somebody's own PostgreSQL: really shut in while it is built, and a commit of the real one with a planted sleep measured in a visit."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -14,19 +15,26 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.sources.histories import commit
+from tests.support.sources.histories import commit, git, repository
 from tests.support.sources.toy_postgresql import toy_postgresql
-from tests.support.studies.study_lab import SOURCES
+from tests.support.studies.study_lab import SOURCES, Lab
 
+from bedplate.engines.postgresql.builds import source_store
 from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.engines.postgresql.builds.recipe import RecipeWork, compile_postgresql
+from bedplate.engines.postgresql.builds.source import ensure_source
 from bedplate.errors import BuildFailed
+from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.git.revisions import GitRevisions
 from bedplate.host.patience import wait_until
 from bedplate.plan.load import load_plan
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+
+_XACT = "src/backend/access/transam/xact.c"
+_STATE = "\ts->state = TRANS_COMMIT;\n"
+_SLEEP_MS = 50
 
 
 @pytest.fixture
@@ -160,3 +168,59 @@ def _sleepers() -> list[str]:
         if words[:2] == [b"sleep", b"54321"]:
             found.append(path.parent.name)
     return found
+
+
+@pytest.fixture
+def history(place: Path) -> Path:
+    """PostgreSQL's release, then a commit whose transactions sleep, then one that cannot be configured."""
+    commands = Commands()
+    source = ensure_source(
+        "18", cache_directory=cache_directory(), commands=commands, progress=lambda _: None
+    )
+    release = source_store.unpacked_tree(source, commands=commands, progress=lambda _: None)
+    tree = repository(place / "src" / "postgres")
+    commands.run(["cp", "-a", "--no-preserve=ownership", f"{release}/.", str(tree)], timeout_s=600)
+    # The same hashes each time, so that the build is found again.
+    commit(tree, f"PostgreSQL {source.version}", {})
+    text = (tree / _XACT).read_text()
+    assert 1 <= text.count(_STATE)
+    planted = text.replace(_STATE, f"{_STATE}\tpg_usleep({_SLEEP_MS * 1000}L);\n", 1)
+    commit(tree, "Think before each commit", {_XACT: planted})
+    commit(tree, "Break everything", {"configure": "#!/bin/sh\necho 'no configuration today' >&2\nexit 1\n"})
+    return tree
+
+
+def test_a_planted_sleep_is_measured_and_a_commit_that_cannot_be_built_fails_alone(
+    lab: Lab, history: Path
+) -> None:
+    plan = lab.plan(
+        (
+            'version = "18"',
+            f'source = {{ tree = "{history}", commit = {{ vary = ["master~1", "master"] }} }}',
+        ),
+        ('script = "read-only"\nclients = 2', 'script = "read-write"\nclients = 1'),
+        ("rate = 1000\n", ""),
+        ('duration = "1 s"', 'duration = "5 s"'),
+    )
+    assert "Think before each commit" in lab.call("plan", plan)
+    said = lab.run(plan, status=3)
+    assert "no configuration today" in said
+    assert "1 visits completed, 0 failed" in said
+    assert re.search(r"1 visit of PostgreSQL .* Break everything, 8 kB blocks did not run", said)
+    (completed,) = lab.visits().values()
+    digits = git(history, "rev-parse", "--short=12", "master~1").strip()
+    assert f"{digits} Think before each commit" == completed.cell.build.source_commit
+    (path,) = (lab.study / "visits").glob("*/*/1.1/runs/*/run.json")
+    figures = json.loads(path.read_text())["figures"]
+    (tps,) = (each["value"] for each in figures if each["metric"] == "tps" and each["phase"] == "measure")
+    # One client, and a sleep in each of its transactions.
+    assert 0 < tps <= 1000 / _SLEEP_MS
+    assert "Think before each commit" in lab.call("show", lab.study)
+    assert any(digits in note.read_text() for note in (lab.study / "plan/sources").iterdir())
+    # The branch moves on, and the study stays with what it has.
+    commit(history, "Later", {"later": ""})
+    assert "no configuration today" in lab.run(plan, status=3)
+    assert 1 == len(lab.visits())
+    page = lab.base / "report.html"
+    lab.call("report", lab.study, "-o", page)
+    assert "Think before each commit" in page.read_text()
