@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab
 
+from bedplate.host.pages import extents
 from bedplate.host.pages.extents import extents_of
 from bedplate.host.recorder import RecorderSizes
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder
@@ -73,6 +74,30 @@ def blocks_of(path: Path) -> tuple[ByteRange, ...]:
     """As they are, nothing being written back for it."""
     mapped = extents_of(path, written_back=False)
     return tuple(ByteRange(each.at, each.length) for each in mapped if each.at is not None)
+
+
+def test_a_map_of_single_blocks_says_what_the_map_of_extents_says(
+    place: RecorderLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = place.base / "mount"
+    target.mkdir()
+    with place.start(SIZES) as recorder:
+        device = recorder.attach(recorder.disk)
+        place.commands.run(["mkfs.ext4", "-q", device.path])
+        place.commands.run(["mount", device.path, str(target)])
+        try:
+            file = target / "file"
+            with file.open("wb") as opened:
+                opened.write(os.urandom(3 * 4096))
+                opened.seek(MIB)
+                opened.write(os.urandom(5 * 4096))
+            by_extents = extents_of(file)
+            # A request that no file system knows: as where FIEMAP is not there.
+            monkeypatch.setattr(extents, "_FS_IOC_FIEMAP", 0x7F00)
+            assert by_extents == extents_of(file)
+        finally:
+            place.commands.run(["umount", str(target)])
+            recorder.detach(device)
 
 
 def synced(path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Where the pages of a file lie on its device, as its file system maps them (FIEMAP)."""
+"""Where the pages of a file lie on its device, as its file system maps them (FIEMAP, or FIBMAP where it has none, as JFS)."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -22,6 +23,12 @@ _SYNC, _LAST = 0x1, 0x1
 # UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: no place at which a page could begin.
 _WITHOUT_PLACE = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
 _AT_ONCE = 1024
+# include/uapi/linux/fs.h: one block at a time, and for root alone.
+_FIBMAP, _FIGETBSZ = 1, 2
+_NUMBER = struct.Struct("=i")
+_WITHOUT_FIEMAP = (errno.EOPNOTSUPP, errno.ENOTTY)
+# 4 GiB of blocks of 4 KiB: a sparse file of a stranger may claim any length.
+_BLOCKS_AT_MOST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,19 +42,64 @@ class FileExtent:
 
 def extents_of(path: Path, *, written_back: bool = True) -> tuple[FileExtent, ...]:
     """All extents of a file, which is `written_back` first or is mapped as it is; OSError where its file system has no map of it."""
-    found: list[FileExtent] = []
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        start, is_last = 0, False
-        while not is_last:
-            some, is_last = _extents_from(file, start, _SYNC if written_back else 0)
-            found += some
-            if not some:
-                break
-            start = some[-1].start + some[-1].length
+        return tuple(_by_extents(file, _SYNC if written_back else 0))
+    except OSError as error:
+        if error.errno not in _WITHOUT_FIEMAP:
+            raise
+        if (blocks := _by_blocks(file, written_back=written_back)) is None:
+            raise
+        return tuple(blocks)
     finally:
         os.close(file)
-    return tuple(found)
+
+
+def _by_extents(file: int, flags_asked: int) -> list[FileExtent]:
+    found: list[FileExtent] = []
+    start, is_last = 0, False
+    while not is_last:
+        some, is_last = _extents_from(file, start, flags_asked)
+        found += some
+        if not some:
+            break
+        start = some[-1].start + some[-1].length
+    return found
+
+
+def _by_blocks(file: int, *, written_back: bool) -> list[FileExtent] | None:
+    """The same by the map of single blocks; None where there is none either, or the file is too long for it."""
+    try:
+        block_bytes = _number(file, _FIGETBSZ, 0)
+        count = -(-os.fstat(file).st_size // block_bytes)
+        if count > _BLOCKS_AT_MOST:
+            return None
+        if written_back:
+            os.fdatasync(file)
+        places = [_number(file, _FIBMAP, block) for block in range(count)]
+    except OSError:
+        return None
+    found: list[FileExtent] = []
+    for block, place in enumerate(places):
+        # The kernel answers 0 for a block without a place.
+        if not place:
+            continue
+        start, at = block * block_bytes, place * block_bytes
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.at is not None
+            and last.start + last.length == start
+            and last.at + last.length == at
+        ):
+            found[-1] = FileExtent(last.start, last.length + block_bytes, last.at)
+        else:
+            found.append(FileExtent(start, block_bytes, at))
+    return found
+
+
+def _number(file: int, request: int, number: int) -> int:
+    return int(_NUMBER.unpack(fcntl.ioctl(file, request, _NUMBER.pack(number)))[0])
 
 
 def _extents_from(file: int, start: int, flags_asked: int) -> tuple[list[FileExtent], bool]:
