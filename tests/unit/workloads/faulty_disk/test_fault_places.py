@@ -43,6 +43,15 @@ def test_anywhere_has_no_ranges_and_a_superblock_needs_no_file(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("filesystem", "start"), [("xfs", 0), ("f2fs", 1024), ("nilfs2", 1024), ("jfs", 32 * 1024)]
+)
+def test_of_a_superblock_the_sector_that_a_mount_reads_is_meant(
+    tmp_path: Path, filesystem: str, start: int
+) -> None:
+    assert (ByteRange(start, 512),) == DiskMap(ENGINE, tmp_path, filesystem).ranges(Place.SUPERBLOCK)
+
+
+@pytest.mark.parametrize(
     ("place", "log_files", "filesystem", "words"),
     [
         (Place.LOG, (), "ext4", "no log of its own"),

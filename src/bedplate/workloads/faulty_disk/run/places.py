@@ -25,14 +25,17 @@ _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
 # A block that is written goes to a new place, which nobody knows before.
 _COPIES_ON_WRITE = (*_OWN_ADDRESSES, "nilfs2")
 _EVERYWHERE = "**/*"
-# Offset and length of the first copy, by the kernel's sources (include/uapi, fs/*/).
 _SECTOR = 512
 _NOT_MAPPED = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENAMETOOLONG)
+# Offset and length of the first copy, by the kernel's sources (include/uapi, include/linux, fs/*/): the part that a mount reads, as rot
+# in the rest of its block shows nothing.
 _SUPERBLOCKS: Mapping[str, ByteRange] = {
-    **dict.fromkeys(("ext2", "ext3", "ext4", "f2fs", "nilfs2"), ByteRange(1024, 1024)),
+    **dict.fromkeys(("ext2", "ext3", "ext4"), ByteRange(1024, 1024)),
+    # Behind their first sector are a name (f2fs) and what is reserved (nilfs2).
+    **dict.fromkeys(("f2fs", "nilfs2"), ByteRange(1024, _SECTOR)),
     "xfs": ByteRange(0, _SECTOR),
     "btrfs": ByteRange(64 * 1024, 4096),
-    "jfs": ByteRange(32 * 1024, 4096),
+    "jfs": ByteRange(32 * 1024, _SECTOR),
 }
 
 # Where a layout has them. Inodes of ext are in its metadata too.
