@@ -18,6 +18,7 @@ from bedplate.cli.printing import print_tables, say
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
+from bedplate.model.source_commit import is_commit_level
 from bedplate.plan.estimate import BUILD_S
 from bedplate.study.layout import is_study
 from bedplate.units import format_duration, format_size
@@ -286,16 +287,26 @@ def offer(
     packages = sorted({item.package for item in lacking_of(found)})
     if packages:
         say(f"  installs  {', '.join(packages)}")
-    unfetched = [
-        kernel for kernel in found.executor.kernels(found.plan) if kernel not in found.choice.platform.guests
-    ]
-    if unfetched:
-        names = " and ".join(name or "that guests usually have" for name in unfetched)
-        say(f"  fetches   kernel {names}, some 100 MB each, from the distribution's packages")
+    _offer_kernels(found)
     for kind, reasons in (left_out or {}).items():
         say(f"  left out  {kind}: {'; '.join(reasons)}")
     for warning in plan_doubts(found):
         say(f"  warning   {warning}")
+
+
+def _offer_kernels(found: PlannedStudy) -> None:
+    """Those that the cache lacks: what is fetched, and what is built of somebody's tree."""
+    lacking = [
+        kernel for kernel in found.executor.kernels(found.plan) if kernel not in found.choice.platform.guests
+    ]
+    built = [name for name in lacking if name is not None and is_commit_level(name)]
+    if built:
+        say(
+            f"  builds    kernel {' and '.join(built)}, from the tree; the first of a tree takes far longer than the next"
+        )
+    fetched = [name or "that guests usually have" for name in lacking if name not in built]
+    if fetched:
+        say(f"  fetches   kernel {' and '.join(fetched)}, some 100 MB each, from the distribution's packages")
 
 
 def show_plan(question: WrittenPlan) -> None:

@@ -186,3 +186,23 @@ def test_one_commit_as_both_ends_is_refused(bisect: Any, history: PlantedHistory
     assert 2 == done.returncode
     assert "are the same commit" in done.stderr
     assert not (tmp_path / "own").exists()
+
+
+def test_kernels_of_a_tree_are_said_to_be_built_and_not_to_be_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bedplate.campaign.preparation.is_root", lambda: True)
+    tree = repository(tmp_path / "linux")
+    good, bad = (
+        commit(tree, f"commit {n}", {"Makefile": f"VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = {n}\n"})
+        for n in range(2)
+    )
+    done = call_here(
+        *("bisect", good, bad, "--kernel", str(tree), "--fail-if", "unsafe"),
+        cwd=tmp_path,
+        COLUMNS="250",
+        BEDPLATE_CACHE=str(tmp_path / "cache"),
+    )
+    assert "nobody can be asked here" in done.stderr
+    assert f"builds    kernel {good[:12]} commit 0 and {bad[:12]} commit 1, from the tree" in done.stdout
+    assert "fetches" not in done.stdout
