@@ -76,6 +76,8 @@ def test_rules_of_one_name_are_one_rule() -> None:
             '| `data` | filesystem | yes | `"ordered"`, `"writeback"`, `"journal"` (ext3, ext4, reiserfs) |',
         ),
         ("[postgresql]", "| `settings` | cluster | each |"),
+        ("[postgresql]", "| `source` | build | its `commit` |"),
+        ("[sqlite]", "| `source` | cluster | its `commit` |"),
         ("[[workload]] of type tpch", "| `type` | load | no | `tpch` | required |"),
     ],
 )

@@ -36,6 +36,10 @@ class EnginePreparation(Protocol):
         """Whether the cache has it."""
         ...
 
+    def seconds(self, levels: BuildLevels) -> float:
+        """What making it takes: as long as former ones did here, else as on two idle cores."""
+        ...
+
     def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
         """What making these needs of the system, found or not."""
         ...

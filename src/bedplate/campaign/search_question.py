@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.engine_preparation import preparations
 from bedplate.campaign.preparation import builds_to_make
 from bedplate.errors import PlanError
 from bedplate.model.cell import JOURNAL_IN_RAM, digest
@@ -28,7 +29,7 @@ from bedplate.model.search import (
 from bedplate.model.visit import FlushCount
 from bedplate.model.workload import model_of
 from bedplate.near_names import unknown_name, unknown_run
-from bedplate.plan.estimate import BOOT_S, BUILD_S, visit_seconds
+from bedplate.plan.estimate import BOOT_S, visit_seconds
 from bedplate.plan.platforms import QEMU
 from bedplate.study.search import SEARCH_VERSION
 from bedplate.units import format_duration
@@ -87,7 +88,10 @@ def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
             f"--not-worse compares with the plan's first cell, {first}, which is left out: {words}",
             "put a cell first that may be visited, or leave --not-worse out",
         )
-    builds = {digest(levels): BUILD_S for levels in builds_to_make(found.cells)}
+    builds = {
+        digest(levels): preparations()[levels.engine].seconds(levels)
+        for levels in builds_to_make(found.cells)
+    }
     made = tuple(_candidate(found, planned, load) for planned, load in candidates)
     return SearchRecord(
         version=SEARCH_VERSION,

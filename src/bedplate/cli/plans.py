@@ -90,6 +90,8 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
         }
         say(f"  dataset          restored from {_counted(len(loads), 'image')}, each loaded once")
     say(f"  time             about {format_duration(found.estimate.seconds)}{found.executor.estimate_words}")
+    for work in needs.builds:
+        say(f"  {'':<16} and about {work.words}")
     if found.estimate.data_seconds:
         say(
             f"  {'':<16} and about {format_duration(found.estimate.data_seconds)} to make what the cache lacks"

@@ -19,7 +19,6 @@ from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementM
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
 from bedplate.model.source_commit import is_commit_level
-from bedplate.plan.estimate import BUILD_S
 from bedplate.study.layout import is_study
 from bedplate.units import format_duration, format_size
 
@@ -259,22 +258,22 @@ def offer(
     found: PlannedStudy, plan: Path, place: Path, left_out: Mapping[str, tuple[str, ...]] | None = None
 ) -> None:
     """What would be done: the plan, time, space, what is erased, installed and left out."""
-    from bedplate.campaign.preparation import builds_to_make  # noqa: PLC0415
     from bedplate.campaign.requirements import lacking_of  # noqa: PLC0415
+    from bedplate.cli.build_work import build_work  # noqa: PLC0415
 
     costs, scratch = found.estimate, found.plan.scratch_device
-    build_s = BUILD_S * len(builds_to_make(found.cells))
     visits = f"{len(found.schedule.visits)}" + (
         f" ({costs.canary_visits} of them canaries)" if costs.canary_visits else ""
     )
     where = "on this machine" if found.executor.runs_here else "in guests of QEMU"
-    first = f", and {format_duration(build_s)} before that to build PostgreSQL" if build_s else ""
     say(found.plan.title)
     say(f"  plan      {plan}")
     say(f"  visits    {visits}, {where}")
     if is_study(place / STUDY):
         say("  begun     already: it goes on, or answers at once if it is complete")
-    say(f"  time      about {format_duration(costs.seconds)}{found.executor.estimate_words}{first}")
+    say(f"  time      about {format_duration(costs.seconds)}{found.executor.estimate_words}")
+    for work in build_work(found):
+        say(f"            and about {work.words} before that")
     say(
         f"  space     {format_size(scratch.image_bytes or 0)} for an image file, {format_size(costs.study_bytes)} for the study, "
         f"in {place}"
@@ -287,26 +286,17 @@ def offer(
     packages = sorted({item.package for item in lacking_of(found)})
     if packages:
         say(f"  installs  {', '.join(packages)}")
-    _offer_kernels(found)
+    fetched = [
+        name or "that guests usually have"
+        for name in found.executor.kernels(found.plan)
+        if name not in found.choice.platform.guests and not (name and is_commit_level(name))
+    ]
+    if fetched:
+        say(f"  fetches   kernel {' and '.join(fetched)}, some 100 MB each, from the distribution's packages")
     for kind, reasons in (left_out or {}).items():
         say(f"  left out  {kind}: {'; '.join(reasons)}")
     for warning in plan_doubts(found):
         say(f"  warning   {warning}")
-
-
-def _offer_kernels(found: PlannedStudy) -> None:
-    """Those that the cache lacks: what is fetched, and what is built of somebody's tree."""
-    lacking = [
-        kernel for kernel in found.executor.kernels(found.plan) if kernel not in found.choice.platform.guests
-    ]
-    built = [name for name in lacking if name is not None and is_commit_level(name)]
-    if built:
-        say(
-            f"  builds    kernel {' and '.join(built)}, from the tree; the first of a tree takes far longer than the next"
-        )
-    fetched = [name or "that guests usually have" for name in lacking if name not in built]
-    if fetched:
-        say(f"  fetches   kernel {' and '.join(fetched)}, some 100 MB each, from the distribution's packages")
 
 
 def show_plan(question: WrittenPlan) -> None:

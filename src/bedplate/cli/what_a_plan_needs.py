@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.campaign.doubts import setting_doubts
 from bedplate.errors import BedplateError
+from bedplate.model.codec import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bedplate.campaign.planning import PlannedStudy
+    from bedplate.cli.build_work import BuildWork
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,10 @@ class ErasedDevice:
 
 @dataclass(frozen=True)
 class PlanNeeds:
-    """The devices, what is missing, each with the way to it, and doubts about settings."""
+    """The devices, what is built first, what is missing, each with the way to it, and doubts about settings."""
 
     devices: tuple[ErasedDevice, ...]
+    builds: tuple[BuildWork, ...]
     missing: tuple[str, ...]
     doubts: tuple[str, ...]
 
@@ -40,6 +43,7 @@ class PlanNeeds:
                 {"device": each.name, "model": each.model, "holds": each.contents, "refused": each.refused}
                 for each in self.devices
             ],
+            "builds": to_json(self.builds),
             "missing": list(self.missing),
             "setting_doubts": list(self.doubts),
         }
@@ -47,9 +51,12 @@ class PlanNeeds:
 
 def plan_needs(found: PlannedStudy) -> PlanNeeds:
     """Looked at, and nothing touched. Devices of a fleet's nodes stand elsewhere."""
+    from bedplate.cli.build_work import build_work  # noqa: PLC0415 -- a plan that is wrong loads less
+
     here = found.executor.fleet is None
     return PlanNeeds(
         tuple(_devices(found)) if here else (),
+        build_work(found),
         tuple(_missing(found)),
         setting_doubts(found),
     )

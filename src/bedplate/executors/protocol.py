@@ -186,6 +186,10 @@ class Executor(Protocol):
         """The kernels that are fetched for a plan, None for the executor's own; empty where the one that runs is used."""
         return ()
 
+    def kernels_to_build(self, plan: Plan) -> Mapping[str, float]:  # noqa: ARG002 -- as above
+        """Those of them that are compiled from a commit and not there yet, by their levels: what each takes in seconds."""
+        return {}
+
     def prepare(self, plan: Plan, listener: Listener) -> None:  # noqa: ARG002 -- most have nothing to fetch
         """Fetch what decides which cells can run, where the cache lacks it."""
         return

@@ -25,8 +25,6 @@ EMULATED_VISIT_OVERHEAD_S = 45.0
 BOOT_S = 15.0
 # The CHECKPOINT before a run, and the second in which the server reports its statistics.
 RUN_OVERHEAD_S = 1.5
-# One PostgreSQL per version and block size, about 515 CPU seconds on two cores; then it is cached.
-BUILD_S = 260.0
 # In the study, per second of a run: a sample of counters, and the condensed transaction log.
 COURSE_BYTES_PER_S = 3 * KIB
 TRANSACTION_LOG_BYTES_PER_S = 24 * KIB
@@ -46,8 +44,6 @@ class StudyEstimate:
     canary_visits: int
     seconds: float
     measured_seconds: float
-    builds: int
-    build_seconds: float
     device_bytes: int
     image_bytes: int | None
     study_bytes: int
@@ -95,7 +91,6 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         seconds = max(of_node.values(), default=0.0)
     if executor == QEMU:
         seconds += BOOT_S * len({visit.boot for visit in schedule.visits})
-    builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.is_built}
     cells_of: defaultdict[Dataset, list[Cell]] = defaultdict(list)
     for cell, load in loads.values():
         cells_of[load.dataset].append(cell)
@@ -107,8 +102,6 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         canary_visits=canaries,
         seconds=seconds,
         measured_seconds=measured,
-        builds=len(builds),
-        build_seconds=len(builds) * BUILD_S,
         device_bytes=max((device_bytes_needed(cell, load) for cell, load in loads.values()), default=0),
         image_bytes=plan.scratch_device.image_bytes,
         study_bytes=size,

@@ -88,6 +88,9 @@ class PlantedExecutor:
     def kernels(self, plan: Plan) -> tuple[str | None, ...]:
         return ()
 
+    def kernels_to_build(self, plan: Plan) -> Mapping[str, float]:
+        return {}
+
     def prepare(self, plan: Plan, listener: Listener) -> None:
         pass
 

@@ -76,7 +76,7 @@ def test_a_setting_that_the_build_does_not_know_is_said_before_anything_begins(
 
 def test_a_guests_kernels_are_said_to_be_fetched_and_postgresql_to_be_built(ask: Any) -> None:
     said = ask(*KERNELS).stdout
-    assert "before that to build PostgreSQL" in said
+    assert "to build PostgreSQL 18, 8 kB blocks before that" in said
     assert "fetches   kernel 6.1 and 6.12, some 100 MB each" in said
 
 

@@ -232,7 +232,6 @@ def test_without_postgresql_the_canary_is_the_plans_own_tool(kind: str) -> None:
     (load,) = expansion.canary.loads
     assert type_today(kind) == load.dataset.workload == load.runs[0].workload
     found = estimate(plan, expansion, order(plan, expansion))
-    assert 0 == found.builds
     assert 0 < found.measured_seconds < found.seconds
 
 

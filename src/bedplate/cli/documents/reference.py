@@ -39,6 +39,7 @@ from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.power_cut_blame import Story
 from bedplate.model.search import SearchRecord
+from bedplate.model.source_commit import SourceTree
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.model.workload import RecordWords, model_of
 from bedplate.plan.document import TABLES
@@ -258,6 +259,8 @@ def _varies(field: FieldInfo) -> str:
     if varies(field.metadata):
         return "yes"
     held = [*get_args(field.annotation), field.annotation]
+    if SourceTree in held:
+        return "its `commit`"
     if any(varies(getattr(each, "__metadata__", ())) for each in held):
         return "each"
     return "–" if any(isinstance(each, type) and issubclass(each, PlanTable) for each in held) else "no"

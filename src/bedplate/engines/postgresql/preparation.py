@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.dataset_inputs import Unused
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from bedplate.model.source_commit import PlanSources
     from bedplate.model.visit import EngineBuild
 
+# About 515 CPU seconds, on two idle cores.
+_BUILD_S = 260.0
+
 
 class PostgresqlPreparation:
     """Builds in the cache."""
@@ -42,6 +46,12 @@ class PostgresqlPreparation:
         """As a finished build."""
         found = find_build(BuildSpec.of(levels), cache_directory=cache_directory(), commands=Commands())
         return found is not None
+
+    def seconds(self, levels: BuildLevels) -> float:  # noqa: ARG002 -- sizes and commits take alike
+        """The median of those in the cache."""
+        directory = builds_directory(cache_directory())
+        stamps = map(read_build, sorted(directory.iterdir()) if directory.is_dir() else ())
+        return median([build.build_seconds for build in stamps if build is not None] or [_BUILD_S])
 
     def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
         """Compilers and generators, which are the version's."""

@@ -10,11 +10,13 @@ from bedplate.executors.needs import workload_needs
 from bedplate.executors.other_machine import other_hardware
 from bedplate.executors.protocol import Executor
 from bedplate.executors.qemu.command_line import NEEDS
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
 from bedplate.host.requirement import Need
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, QEMU
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from bedplate.executors.protocol import Listener, Start, StartOutcome
     from bedplate.model.cell import Cell
@@ -44,6 +46,14 @@ class QemuExecutor(Executor):
     def kernels(self, plan: Plan) -> tuple[str | None, ...]:
         """Those of the whole plan: a cell with ZFS is pruned until its modules are there."""
         return tuple(dict.fromkeys(levels.release for levels in plan.kernels))
+
+    def kernels_to_build(self, plan: Plan) -> Mapping[str, float]:
+        """As former builds took, or as the first one does."""
+        from bedplate.executors.qemu.own_kernel.build import build_seconds  # noqa: PLC0415
+
+        asked = self.kernels(plan)
+        sources = {level: each for level, each in plan.sources.kernels.items() if level in asked}
+        return build_seconds(sources, cache_directory=cache_directory(), commands=Commands())
 
     def prepare(self, plan: Plan, listener: Listener) -> None:
         """The kernels that the plan asks for: what they lack decides which cells can run."""

@@ -204,5 +204,5 @@ def test_kernels_of_a_tree_are_said_to_be_built_and_not_to_be_fetched(
         BEDPLATE_CACHE=str(tmp_path / "cache"),
     )
     assert "nobody can be asked here" in done.stderr
-    assert f"builds    kernel {good[:12]} commit 0 and {bad[:12]} commit 1, from the tree" in done.stdout
+    assert f"to build 2 commits of {tree} before that" in done.stdout
     assert "fetches" not in done.stdout

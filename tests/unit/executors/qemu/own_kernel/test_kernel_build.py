@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from tests.support.sources.toy_kernel import made, toy_kernel
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.executors.qemu.guest_kernel import GuestKernel
 from bedplate.executors.qemu.own_kernel import build as build_module
-from bedplate.executors.qemu.own_kernel.build import ensure_built, find_built
+from bedplate.executors.qemu.own_kernel.build import build_seconds, ensure_built, find_built
 from bedplate.executors.qemu.own_kernel.recipe import KernelWork, build_kernel
 from bedplate.host.command import Commands
 from bedplate.host.git.repository import resolve, working_changes
@@ -278,3 +279,28 @@ def test_nothing_of_the_users_environment_becomes_part_of_a_kernel(
     monkeypatch.setenv("ARCH", "vax")
     assert "mine" not in build(source_of(tree)).release
     assert os.environ["ARCH"] == "vax"
+
+
+def test_the_first_build_of_a_tree_is_reckoned_longest_and_the_next_by_former_ones(
+    tree: Path, cache: Path, build: Build
+) -> None:
+    for number in range(3):
+        commit(tree, f"Change {number}", {"more.c": f"int more = {number};\n"})
+    sources = {each.level: each for each in (source_of(tree, f"master~{back}") for back in range(4))}
+
+    def reckoned() -> list[float]:
+        return list(build_seconds(sources, cache_directory=cache, commands=Commands()).values())
+
+    first, *rest = reckoned()
+    assert 3 == len(rest)
+    assert first > 10 * rest[0]
+    assert 1 == len(set(rest))
+    for number, (source, took) in enumerate(
+        zip(list(sources.values())[:3], (300.0, 20.0, 30.0), strict=True)
+    ):
+        build(source)
+        (stamp,) = (path for path in cache.glob("kernels/commit-*/kernel.json") if source.digits in str(path))
+        stamp.write_text(json.dumps({**json.loads(stamp.read_text()), "build_seconds": took}))
+        assert 3 - number == len(reckoned())
+    # The folder of the tree is there: what is left compiles what it changes.
+    assert [25.0] == reckoned()
