@@ -2,7 +2,7 @@
 
 `filesystem.type=ext4 barrier=no` selects the cells that have all of these levels; `type=ext4,xfs` allows
 several. A factor may be named by its end where that is one factor: `type`, `barrier`, `shared_buffers`;
-`block_size` where only one of the two block sizes varies. `class=durable` is what a power cut leaves. A cell's id, its
+`block_size` where only one of the two block sizes varies; `fs` and `db` are the two, as labels call them. `class=durable` is what a power cut leaves. A cell's id, its
 label or its variant's name select it as a whole.
 
 A side of a comparison *has* the level that it names. A choice of cells (`choose`) also keeps the cells that cannot have
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.analysis.factors import DEFAULT, ENGINE, level_text, typed, usual_factors
+from bedplate.analysis.factors import DEFAULT, ENGINE, FILESYSTEM_BLOCK, level_text, typed, usual_factors
 from bedplate.errors import PlanError
-from bedplate.model.engine import engine_model
+from bedplate.model.engine import database_block_levels, engine_model
 from bedplate.model.template import first_of
 from bedplate.near_names import did_you_mean, near_names, quoted
 from bedplate.units import parse_size
@@ -168,7 +168,9 @@ def factor_named(word: str, candidates: Sequence[Candidate]) -> str:
     vary = [name for name in names if len(_levels(name, candidates)) > 1]
     there = f"these vary: {', '.join(vary) or 'none'}"
     # Each by the way to write it that is nearest to what was written.
-    nearest = (near for name in names for near in near_names(word, _ends(name))[:1])
+    nearest = (
+        near for name in names for near in near_names(word, _tails(_as_in_a_plan(name, candidates)))[:1]
+    )
     raise PlanError(f"no factor is called {quoted(word)}; {did_you_mean(word, nearest, otherwise=there)}")
 
 
@@ -256,22 +258,33 @@ def _means(text: str, factor: str, level: Scalar) -> bool:
     if isinstance(level, str):
         return False
     try:
-        return (parse_size(text) if factor.endswith(_BYTES) else float(text)) == level
+        is_size = factor.endswith(_BYTES) or factor in database_block_levels()
+        return (parse_size(text) if is_size else float(text)) == level
     except ValueError:
         return False
 
 
 def _ends(name: str) -> set[str]:
-    """Every way to write a factor: `build.block_size_bytes`, `block_size_bytes`, `block_size`, `postgresql.block_size`."""
+    """Every way to write a factor: `build.block_size_bytes`, `block_size_bytes`, `block_size`, `postgresql.block_size`, `db`."""
     whole = {name}
     for engine in registry.ENGINES:
         # A plan calls the layers of its engine so.
         for layer, word in engine_model(engine).plan_words.items():
             if name.startswith(layer):
                 whole.add(word + name.removeprefix(layer))
-    parts = [known.split(".") for known in whole]
-    ends = {".".join(words[at:]) for words in parts for at in range(len(words))}
-    return ends | {end.removesuffix(_BYTES) for end in ends}
+    ends = set[str]().union(*map(_tails, whole))
+    ends |= {end.removesuffix(_BYTES) for end in ends}
+    # As labels call the two: `fs 4k · db 8k`.
+    if name == FILESYSTEM_BLOCK:
+        ends.add("fs")
+    if name in database_block_levels():
+        ends.add("db")
+    return ends
+
+
+def _tails(name: str) -> set[str]:
+    words = name.split(".")
+    return {".".join(words[at:]) for at in range(len(words))}
 
 
 def _as_in_a_plan(name: str, candidates: Iterable[Candidate]) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 TYPE = "filesystem.type"
 ENGINE = "build.engine"
-_BLOCK = "filesystem.block_size_bytes"
+FILESYSTEM_BLOCK = "filesystem.block_size_bytes"
 _SETTING = "cluster.settings."
 _CONFIGURATION = "cluster.configuration"
 _READ_AHEAD = "device.read_ahead_kb"
@@ -83,7 +83,11 @@ def usual_factors(levels: Mapping[str, Scalar]) -> frozenset[str]:
 
 def short_name(name: str) -> str:
     """A factor in few letters, as a sentence has it: `barrier`, `fs block`, `db block`, `shared_buffers`."""
-    blocks = {_BLOCK: "fs block", TYPE: "file system", **dict.fromkeys(database_block_levels(), "db block")}
+    blocks = {
+        FILESYSTEM_BLOCK: "fs block",
+        TYPE: "file system",
+        **dict.fromkeys(database_block_levels(), "db block"),
+    }
     if name in blocks:
         return blocks[name]
     if name == "kernel.release":
@@ -145,7 +149,7 @@ def _own(cell: Cell, block: int | None) -> dict[str, Scalar]:
     if cell.build.is_built:
         levels |= {name: level for name, level in _KNOWN.items() if name.startswith("build.")} | levels
     if block is not None:
-        levels[_BLOCK] = block
+        levels[FILESYSTEM_BLOCK] = block
     if cell.cluster.configuration is not None:
         content = hashlib.sha256(cell.cluster.configuration.encode()).hexdigest()[:8]
         levels[_CONFIGURATION] = f"{engine_model(cell.build.engine).configuration_words} {content}"

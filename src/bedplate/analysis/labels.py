@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.factors import FILESYSTEM_BLOCK
 from bedplate.model.cell import KernelLevels
 from bedplate.model.engine import database_block_levels, engine_model
 from bedplate.model.workload import model_of
@@ -105,7 +106,7 @@ def _labels(known: list[Cell], effective_blocks: Mapping[str, int], *, brief: bo
 def effective_block_bytes(record: VisitRecord) -> int | None:
     """The file system's block size as a visit read it back."""
     for comparison in record.comparisons:
-        if comparison.name == "filesystem.block_size_bytes" and isinstance(comparison.effective, int):
+        if comparison.name == FILESYSTEM_BLOCK and isinstance(comparison.effective, int):
             return comparison.effective
     return None
 

@@ -79,8 +79,8 @@ def compare(
     First one line over all matched pairs of a durability class and what they disagree in, then the pairs.
 
     A FILTER is one or more name=level, several levels with commas, or a cell's id or label: `filesystem.type=ext4
-    barrier=no`, `block_size=4k,8k`, `class=durable` (what a power cut leaves). A factor may be named by its end where that is one factor. `study=DIRECTORY`
-    chooses among several studies, and pairs them; they get a verdict where they are comparable.
+    barrier=no`, `block_size=4k,8k`, `class=durable` (what a power cut leaves). A factor may be named by its end where that is one factor,
+    the two block sizes as `fs` and `db`. `study=DIRECTORY` chooses among several studies, and pairs them; they get a verdict where they are comparable.
 
     CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
     with it: 0 it does not hold, 1 it holds of a comparison, 125 it is not known, as where a study is missing. `git

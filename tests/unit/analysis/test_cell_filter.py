@@ -88,6 +88,34 @@ def test_an_error_names_what_there_is(text: str, words: list[str]) -> None:
     assert [] == [word for word in words if word not in str(error.value)], str(error.value)
 
 
+def test_the_block_sizes_go_by_the_words_of_labels_in_the_units_of_a_plan() -> None:
+    cells = [
+        cell(
+            f"{fs}-{db}",
+            **EXT4,
+            build__engine="sqlite",
+            cluster__settings__page_size=db,
+            filesystem__block_size_bytes=fs,
+        )
+        for fs in (1024, 4096)
+        for db in (4096, 8192)
+    ]
+    assert ["1024-8192"] == [found.cell for found in select("fs=1k db='8 kB'", cells).cells]
+    assert ["4096-4096"] == [found.cell for found in select("fs=4096 db=4k", cells).cells]
+
+
+def test_what_may_be_meant_is_a_factor_of_the_engine_that_ran() -> None:
+    cells = [
+        cell(str(size), **EXT4, build__engine="sqlite", cluster__settings__page_size=size)
+        for size in (4096, 8192)
+    ]
+    with pytest.raises(PlanError) as error:
+        select("pagesize=4k", cells)
+    assert "did you mean sqlite.page_size?" in str(error.value) or "did you mean page_size?" in str(
+        error.value
+    )
+
+
 def test_a_factor_of_one_engine_is_called_as_its_plan_has_it() -> None:
     cells = [
         cell(
@@ -102,6 +130,7 @@ def test_a_factor_of_one_engine_is_called_as_its_plan_has_it() -> None:
     for text, words in (
         ("block_size=2k", "postgresql.block_size or filesystem.block_size; write"),
         ("postgresql.block_size=7k", "postgresql.block_size is nowhere '7k'"),
+        ("db=7k", "postgresql.block_size is nowhere '7k'"),
     ):
         with pytest.raises(PlanError) as error:
             select(text, cells)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.compared import candidates_of
-from bedplate.analysis.factors import TYPE, usual_factors
+from bedplate.analysis.factors import FILESYSTEM_BLOCK, TYPE, usual_factors
 from bedplate.model.durability import SESSION_SETTINGS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _INSTALLED = {
     "Oracle Linux": "xfs",
 }
 # mke2fs.conf(5) for disks of 512 MiB and more, mkfs.xfs(8), mkfs.btrfs(8) where a page has 4 KiB.
-_BLOCK, _USUAL_BLOCK_BYTES = "filesystem.block_size_bytes", 4096
+_USUAL_BLOCK_BYTES = 4096
 _SETTING, _ON = "cluster.settings.", "on"
 _FILESYSTEM, _OPTIONS = "filesystem.", "filesystem.mount_options"
 
@@ -79,7 +79,7 @@ def _varies(name: str, every: Mapping[str, Mapping[str, Scalar]]) -> bool:
 def _is_usual(found: Overview, name: str, levels: Mapping[str, Scalar]) -> bool:
     if name in usual_factors(levels):
         return True
-    if name == _BLOCK:
+    if name == FILESYSTEM_BLOCK:
         return levels[name] == _USUAL_BLOCK_BYTES
     if name == "kernel.release":
         return levels[name] == found.study.machine.kernel_release
