@@ -107,6 +107,8 @@ def test_a_file_system_without_flushes_is_blamed_and_its_bundle_reproduced_by_an
     assert Repeatability.STEADY is story.evidence.steadiness
     assert 1 <= len(story.evidence.smallest) < story.evidence.lost_writes
     assert all(write.place is not WrittenPlace.UNKNOWN for write in story.evidence.smallest), story.lines
+    assert all(write.writers for write in story.evidence.smallest), story.lines
+    assert "before the cut by " in story.lines[3]
 
     done = stored.call(f"bundle(study, 'power-cut', {bad}, output=Path({str(tmp_path / 'made')!r}))")
     assert 0 == done.returncode, (done.stdout, done.stderr)

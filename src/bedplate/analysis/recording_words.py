@@ -41,6 +41,8 @@ def recording_words(run: CutRun) -> list[str]:
             f"cover {recording.uncovered_writes or 0:,} of {recording.long_writes or 0:,} writes above 4 KiB, which were longer, "
             "no power of two or not aligned to themselves"
         )
+    if recording is not None and (unseen := recording.facts.get("writers")):
+        words.append(f"which processes wrote was {unseen}")
     words += _sought_words(run)
     words += _page_words(run)
     if run.verdict.states is not None:

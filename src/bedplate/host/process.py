@@ -11,7 +11,7 @@ import select
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.host.patience import wait_until
 from bedplate.host.plain_file import plain_bytes
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 PROC = Path("/proc")
 _EXECVE_S = 0.02
 _FIRST_LINE_BYTES = 100
+# PF_KTHREAD (include/linux/sched.h) among the flags of proc_pid_stat(5).
+_KERNEL_THREAD = 0x00200000
+
+
+class ProcessTitle(NamedTuple):
+    """What a process is called: `pid` is the whole of it, where one thread of it was asked about."""
+
+    pid: int
+    name: str
+    is_kernel: bool
 
 
 def boot_id(proc: Path = PROC) -> str:
@@ -40,6 +50,24 @@ def start_time(pid: int, proc: Path = PROC) -> str | None:
     if len(fields) < 20 or fields[0] in {"Z", "X"}:
         return None
     return fields[19]
+
+
+def title_of(thread: int, proc: Path = PROC) -> ProcessTitle | None:
+    """Of a process, by one of its threads; None if it is gone.
+
+    A program that tells what each of its processes is for does so in its command line, behind its name: `postgres: checkpointer`.
+    """
+    place = proc / str(thread)
+    try:
+        first, _, rest = (place / "stat").read_text(errors="replace").rpartition(")")
+        status = (place / "status").read_text(errors="replace")
+        words = os.fsdecode((place / "cmdline").read_bytes()).split("\0")
+    except OSError:
+        return None
+    name = first.partition("(")[2]
+    group = next((line.split()[1] for line in status.splitlines() if line.startswith("Tgid:")), str(thread))
+    title = words[0].strip() if words[0].startswith(f"{name}:") else name
+    return ProcessTitle(int(group), title, bool(int(rest.split()[6]) & _KERNEL_THREAD))
 
 
 def is_running(pid: int, started: str, proc: Path = PROC) -> bool:

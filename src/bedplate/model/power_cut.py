@@ -287,8 +287,8 @@ class RecordingFacts:
     pressure_from: int | None = None
     """the entry from which on a neighbour wrote to the file system too; null where none did"""
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    """settings of the engine, its version, the kernel; `foreign_syncs` and `pressure` only where counting or the
-    neighbour did not work, and why"""
+    """settings of the engine, its version, the kernel; `foreign_syncs`, `writers` and `pressure` only where counting, looking or
+    the neighbour did not work, and why"""
     sought: int | None = None
     """cuts where metadata waits, or behind a flush that met writes on their way; null in records older than such cuts"""
     sought_left_out: int | None = None
@@ -307,6 +307,8 @@ class RecordingFacts:
     """those of them that are longer than the unit, no power of two, or not aligned to themselves: they may tear"""
     through_writes: int | None = None
     """writes that went past the cache (FUA), as the kernel was seen to ask for; null where the device has no FUA"""
+    writers: int | None = None
+    """writes whose process was seen, and stands in the log; null where none was looked for, as in older records, or could not be"""
     whole_log: PointOutcome | None = None
     """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
     of an engine whose oracle is bedplate's own"""

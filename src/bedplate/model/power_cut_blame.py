@@ -48,6 +48,18 @@ class Repeatability(Enum):
 
 
 @dataclass(frozen=True)
+class WritingProcess:
+    """Who asked a device for a write, as the kernel's tracepoint had it."""
+
+    pid: int
+    """its process"""
+    name: str
+    """what it is called, as when it first wrote: `postgres: checkpointer`, `jbd2/loop0-8`"""
+    is_kernel: bool | None
+    """whether it is a thread of the kernel, which writes what others left to it; null where it was gone before that was looked up"""
+
+
+@dataclass(frozen=True)
 class BlamedWrite:
     """A write of the log that the smallest loss has, or that a cut in order came before."""
 
@@ -71,6 +83,8 @@ class BlamedWrite:
     """the same by name: file and offset, relation and page"""
     flushes_met: int = 0
     """flushes of its device that were sent while it was on its way, which cover nothing of it"""
+    writers: tuple[WritingProcess, ...] | None = None
+    """which processes asked for it, in the order of its bytes; null where that was not recorded"""
 
     @property
     def is_torn(self) -> bool:
@@ -328,7 +342,8 @@ def _time_words(evidence: BlameEvidence) -> str:
         ms = evidence.mended_by.ms_before_cut
         when = "" if ms is None else f", {_time(-ms)} later"
         writes = _counted(evidence.writes_until_mended or 0, "write", "writes")
-        return f"it came {writes} behind the cut{when}{promised}"
+        by = _by_words(evidence.mended_by)
+        return f"it came {writes} behind the cut{when}{by and f', written{by}'}{promised}"
     if not evidence.smallest:
         return f"nothing that was written is missing{promised}"
     first = evidence.smallest[0]
@@ -341,7 +356,18 @@ def _time_words(evidence: BlameEvidence) -> str:
     met = (
         f", {_counted(first.flushes_met, 'flush', 'flushes')} met it on its way" if first.flushes_met else ""
     )
-    return f"issued {when}, {flushes} of that device since{met}{promised}"
+    return f"issued {when}{_by_words(first)}, {flushes} of that device since{met}{promised}"
+
+
+def _by_words(write: BlamedWrite) -> str:
+    """Who wrote it; a thread of the kernel writes back what a program left in a file. Nothing where it was not recorded."""
+    of_file = write.place in (WrittenPlace.ENGINE, WrittenPlace.OTHER_FILE)
+    kernel = "the kernel's write-back" if of_file else "the kernel"
+    words = (
+        f"{kernel} ({each.name})" if each.is_kernel else f"{each.name} (process {each.pid})"
+        for each in write.writers or ()
+    )
+    return "".join(f"{' and' * bool(number)} by {each}" for number, each in enumerate(words))
 
 
 def _time(ms: float) -> str:

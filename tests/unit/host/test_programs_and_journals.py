@@ -13,7 +13,7 @@ from bedplate.host.devices.device_node import DeviceNode
 from bedplate.host.devices.signature import Signature, fingerprint
 from bedplate.host.ledger import Holding
 from bedplate.host.mount import type_below
-from bedplate.host.process import pids_running
+from bedplate.host.process import ProcessTitle, pids_running, title_of
 
 
 class _Commands:
@@ -42,6 +42,25 @@ def test_a_program_is_known_by_its_name_and_one_whole_word(tmp_path: Path) -> No
     (tmp_path / "self").mkdir()
     assert (1,) == pids_running("nilfs_cleanerd", "/mnt/a b", tmp_path)
     assert () == pids_running("nilfs_cleanerd", "/mnt", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "flags", "title"),
+    [
+        ("postgres", ("postgres: checkpointer ",), 0x400100, ProcessTitle(70, "postgres: checkpointer", False)),
+        ("postgres", ("/usr/bin/postgres", "-D", "x"), 0x400100, ProcessTitle(70, "postgres", False)),
+        ("a) (b", ("elsewhere: x",), 0, ProcessTitle(70, "a) (b", False)),
+        ("kworker/u8:3-loop0", (), 0x4208060, ProcessTitle(70, "kworker/u8:3-loop0", True)),
+    ],
+)  # fmt: skip
+def test_a_process_is_called_by_the_title_that_it_gave_itself(
+    tmp_path: Path, name: str, words: tuple[str, ...], flags: int, title: ProcessTitle
+) -> None:
+    _process(tmp_path, 71, *words)
+    (tmp_path / "71/stat").write_text(f"71 ({name}) S 1 71 71 0 -1 {flags} 0 0 0\n")
+    (tmp_path / "71/status").write_text(f"Name:\t{name}\nTgid:\t70\nPid:\t71\n")
+    assert title == title_of(71, tmp_path)
+    assert title_of(72, tmp_path) is None
 
 
 def test_the_type_below_a_path_is_the_kernels_word_for_it() -> None:

@@ -15,6 +15,7 @@ from bedplate.model.power_cut_blame import (
     Party,
     Repeatability,
     Story,
+    WritingProcess,
     WrittenPlace,
     fault_of,
     story_of,
@@ -134,6 +135,7 @@ def test_an_authors_promise_of_everything_is_no_excuse() -> None:
         replace(LOST, steadiness=Repeatability.CHANGES, is_smallest=False),
         replace(LOST, steadiness=Repeatability.NOT_BAD_AGAIN, smallest=(), found=None),
         replace(IN_ORDER, mended_by=replace(WRITE, ms_before_cut=-3.0), writes_until_mended=2),
+        replace(LOST, smallest=(replace(WRITE, writers=(WritingProcess(7, "server", is_kernel=None),)),)),
     ],
 )
 def test_a_story_has_five_lines_and_survives_its_file(evidence: BlameEvidence) -> None:
@@ -142,6 +144,41 @@ def test_a_story_has_five_lines_and_survives_its_file(evidence: BlameEvidence) -
     assert all(story.lines)
     assert not any("\n" in line for line in story.lines)
     assert story == codec.loads(Story, codec.dumps(story, indent=None))
+
+
+SERVER = WritingProcess(70, "server: checkpointer", is_kernel=False)
+KERNEL = WritingProcess(71, "kworker/u8:3", is_kernel=True)
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (WRITE, "before the cut, no flush"),
+        (replace(WRITE, writers=(SERVER,)), "before the cut by server: checkpointer (process 70), no flush"),
+        (
+            replace(WRITE, writers=(KERNEL,)),
+            "before the cut by the kernel's write-back (kworker/u8:3), no flush",
+        ),
+        (
+            replace(WRITE, place=WrittenPlace.JOURNAL, writers=(KERNEL,)),
+            "before the cut by the kernel (kworker/u8:3), no flush",
+        ),
+        (
+            replace(WRITE, writers=(SERVER, replace(SERVER, pid=72, is_kernel=None))),
+            "by server: checkpointer (process 70) and by server: checkpointer (process 72), no flush",
+        ),
+    ],
+)
+def test_a_story_says_who_wrote_where_that_was_seen(write: BlamedWrite, said: str) -> None:
+    assert said in story_of(replace(LOST, smallest=(write,)), None).lines[3]
+
+
+def test_a_write_that_came_too_late_has_its_writer_too() -> None:
+    late = replace(WRITE, ms_before_cut=-3.0)
+    told = replace(IN_ORDER, mended_by=late, writes_until_mended=2)
+    assert "it came 2 writes behind the cut, 3 ms later; the first" in story_of(told, None).lines[3]
+    told = replace(told, mended_by=replace(late, writers=(SERVER,)))
+    assert "3 ms later, written by server: checkpointer (process 70); the" in story_of(told, None).lines[3]
 
 
 def test_what_is_not_certain_is_said() -> None:

@@ -203,7 +203,7 @@ def _log_lines(log: Log, found: Found) -> Iterator[str]:
     until = position if late is None else late.entry + 1
     first = max(0, first, until - _LOG_LINES_MOST)
     cut_ns = log.time_before(position)
-    yield "# entry, ms before the cut, what, device, offset, length in bytes"
+    yield "# entry, ms before the cut, what, device, offset, length in bytes, who asked for it where that was seen"
     for index in range(first, until):
         if index == position:
             yield "# the cut"
@@ -215,6 +215,7 @@ def _log_lines(log: Log, found: Found) -> Iterator[str]:
         words = (
             f"{index} {ms} {_what(entry.flags)} {DEVICE_NAMES[entry.device]} {entry.offset} {entry.length}"
         )
+        words += "".join(f" by {each.name}[{each.pid}]" for each in log.writers(index) or ())
         if index in blamed:
             write = blamed[index]
             parts = ", ".join(f"{start}+{length}" for start, length in write.lost)
@@ -297,7 +298,7 @@ It needs:
 | {sizes} | the devices as the cut left them, with no more lost than it takes |
 | `mended/` | what was lost, by device and byte |
 | `promised.txt` | each client, and its last transaction that was acknowledged before the cut |
-| `log.txt` | what was written, flushed and acknowledged before the cut |
+| `log.txt` | what was written, by which processes, flushed and acknowledged before the cut |
 | `check.sh`, `confine.sh`, `engine/` | what the tools have to answer, and what takes their rights |
 | `story.txt`, `versions.txt` | the story above; what it was recorded with |
 """

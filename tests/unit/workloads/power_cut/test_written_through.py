@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import FLUSH, FUA, Written, written_log
 
-from bedplate.host.flush_requests import FlushRequest
+from bedplate.host.block_requests import BlockRequest
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.window import window
@@ -28,11 +28,11 @@ def flushed(ms: int, device: int = 0) -> Written:
 
 def asked(
     ms: float, flags: str, sector: int = 0, sectors: int = 0, *, done: bool = False, device: int = DISK
-) -> FlushRequest:
-    return FlushRequest(int(ms * 10**6), device, flags, sector, sectors, done)
+) -> BlockRequest:
+    return BlockRequest(int(ms * 10**6), device, flags, sector, sectors, done)
 
 
-def found(path: Path, entries: Sequence[Written], requests: Sequence[FlushRequest]) -> WrittenThrough:
+def found(path: Path, entries: Sequence[Written], requests: Sequence[BlockRequest]) -> WrittenThrough:
     with read_log(written_log(path / "log", entries)) as log:
         return written_through(log, requests, (DISK, JOURNAL))
 

@@ -224,6 +224,7 @@ class Inquest:
             named[0].place if named else WrittenPlace.UNKNOWN,
             tuple(dict.fromkeys(each.words for each in named))[:_NAMES_MOST],
             log.histories[device].flushes_met(entry, position),
+            log.writers(entry),
         )
 
     def _writes_behind(self, position: int) -> int:

@@ -10,6 +10,8 @@ The recorder adds `<QI` to a header, where other writers leave zeros: the monoto
 after the struct, or at the end of the sector in a mark. A time of zero is none at all. Where it is no mark, `<I` follows: how
 many entries were logged between the moment at which the request was issued and the one at which it was complete, when it
 was logged. So entries stand in the order of completion, and one with 0, as in every log of others, was complete at once.
+Behind that the visit notes who asked for a write, up to four times `<IB59s`: process, kind (1 program, 2 thread of the kernel, 3 it
+was gone before that was looked up), name. No name is none at all: it was not seen.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ import os
 import struct
 from array import array
 from bisect import bisect_left
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from bedplate.errors import OutputNotUnderstood
+from bedplate.model.power_cut_blame import WritingProcess
+from bedplate.units import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 FLUSH = 1
@@ -47,6 +52,9 @@ _EXTENSION = struct.Struct("<QI")
 _HEADER_AND_EXTENSION = struct.Struct("<QQQQQII")
 # In a header, behind sector and number of sectors.
 _FLAGS_AT = 16
+_WRITER = struct.Struct("<IB59s")
+_WRITERS_MOST = 4
+_KINDS = {False: 1, True: 2, None: 3}
 _SMALLEST_SECTOR = 512
 _LARGEST_SECTOR = 65536
 # What a file's offset can be.
@@ -176,6 +184,22 @@ class Log:
         """Where in the file the flags of an entry stand that is no mark."""
         return self._data_at[index] - self._sector_bytes + _FLAGS_AT
 
+    def writers_at(self, index: int) -> int:
+        """Where in the file it says who asked for a write."""
+        return self._data_at[index] - self._sector_bytes + _HEADER_AND_EXTENSION.size
+
+    def writers(self, index: int) -> tuple[WritingProcess, ...] | None:
+        """Who asked for a write; None where that was not seen."""
+        at = self.writers_at(index)
+        slots = _WRITER.iter_unpack(self._content[at : at + _WRITERS_MOST * _WRITER.size])
+        kinds = {number: is_kernel for is_kernel, number in _KINDS.items()}
+        found = tuple(
+            WritingProcess(pid, one_line(name.rstrip(b"\0").decode(errors="replace")), kinds.get(kind))
+            for pid, kind, name in slots
+            if name.strip(b"\0")
+        )
+        return found or None
+
     def find_mark(self, text: bytes, after: int = 0) -> int | None:
         """The first mark with exactly that text, from entry `after` on."""
         return next((index for index in range(after, len(self)) if self.mark(index) == text), None)
@@ -247,6 +271,14 @@ class Log:
     def _not_understood(self, expected: str, found: str, index: int | None = None) -> OutputNotUnderstood:
         where = "" if index is None else f", entry {index}"
         return OutputNotUnderstood(f"the write log {self.path}{where}", expected=expected, found=found)
+
+
+def packed_writers(writers: Iterable[WritingProcess]) -> bytes:
+    """As an entry's header has them; those beyond the fourth, and the ends of long names, are left out."""
+    return b"".join(
+        _WRITER.pack(each.pid, _KINDS[each.is_kernel], each.name.encode())
+        for each in islice(writers, _WRITERS_MOST)
+    )
 
 
 def read_log(path: Path) -> Log:

@@ -28,8 +28,8 @@ from bedplate.filesystem.comparison import verify
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
+from bedplate.host.block_requests import device_number, request_trace
 from bedplate.host.command import started_apart
-from bedplate.host.flush_requests import device_number, request_trace
 from bedplate.host.foreign_syncs import call_counter
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator, Sequence
 
+    from bedplate.host.block_requests import RequestTrace
     from bedplate.host.command import Account, Commands
-    from bedplate.host.flush_requests import RequestTrace
     from bedplate.host.foreign_syncs import CallCounter
     from bedplate.host.ledger import Holdings, Ledger
     from bedplate.model.cell import Cell, FilesystemLevels
@@ -161,10 +161,12 @@ class RecordedSetup:
         """Between preparation and end nobody here calls sync(2)."""
         return call_counter(self.tracefs, ledger=self.ledger, commands=self.commands)
 
-    def flush_requests(self) -> RequestTrace:
-        """What asks the recorded devices for the medium; CallsNotCounted where the kernel does not tell."""
+    def block_requests(self, *, with_done: bool) -> RequestTrace:
+        """Who asks the recorded devices for what; CallsNotCounted where the kernel does not tell."""
         devices = [device_number(path) for path in (self.disk, self.journal) if path is not None]
-        return request_trace(devices, self.tracefs, ledger=self.ledger, commands=self.commands)
+        return request_trace(
+            devices, self.tracefs, ledger=self.ledger, commands=self.commands, with_done=with_done
+        )
 
     def is_log_nearly_full(self) -> bool:
         """By its file, which no request of the recorder's has to wait for."""

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -66,13 +66,14 @@ from bedplate.workloads.power_cut.run.recut import choose_recuts
 from bedplate.workloads.power_cut.run.states import enumerate_states
 from bedplate.workloads.power_cut.run.tearable import flushes_in_flight, waiting_metadata
 from bedplate.workloads.power_cut.run.window import is_torn
+from bedplate.workloads.power_cut.run.written_by import note_writers
 from bedplate.workloads.power_cut.run.written_through import as_with_fua
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from bedplate.host.flush_requests import RequestTrace
+    from bedplate.host.block_requests import RequestTrace
     from bedplate.model.power_cut import PointRecord
     from bedplate.visit.cut_engine import CutWriter, Driven
     from bedplate.visit.recording import Recording
@@ -150,7 +151,8 @@ class _Cuts:
                 driven = self._record(setup)
                 self._require_something(driven)
             setup.seal()
-            through = as_with_fua(setup.log, self._requests) if self._requests else None
+            through = as_with_fua(setup.log, self._requests) if self._requests and self._has_fua else None
+            writers = self._writers(setup.log)
             journal_bytes, loses_journal = setup.journal_bytes, setup.loses_journal
         self._context.tool_versions["engine of power cuts"] = driven.version
         try:
@@ -188,6 +190,7 @@ class _Cuts:
                     long_writes=long_writes,
                     uncovered_writes=uncovered,
                     through_writes=through,
+                    writers=writers,
                 )
             codec.write(recording.directory / RECORDING_FILE, facts)
             codec.write(recording.directory / JOB_FILE, job)
@@ -210,8 +213,7 @@ class _Cuts:
         pressure = self._pressure(setup, writer)
         cell, wanted = context.request.cell, self._unit is not None
         self._pages = PageWatch(setup.data_directory, cell, setup.untorn, wanted=wanted)
-        self._requests = setup.flush_requests() if self._has_fua else None
-        with self._watched(setup), self._pages, self._requests or nullcontext():
+        with self._watched(setup), self._pages, self._traced(setup):
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
                 duration_s=self._duration_s,
@@ -250,6 +252,28 @@ class _Cuts:
             self._foreign_syncs = counter.count
         finally:
             counter.__exit__()
+
+    @contextmanager
+    def _traced(self, setup: RecordedSetup) -> Iterator[None]:
+        """Keep who asks the recorded devices for what. Of one with FUA a recording without that is none."""
+        with ExitStack() as undo:
+            try:
+                self._requests = undo.enter_context(setup.block_requests(with_done=self._has_fua))
+            except CallsNotCounted as error:
+                if self._has_fua:
+                    raise
+                self._about["writers"] = f"not seen: {error}"
+            yield
+
+    def _writers(self, log: Path) -> int | None:
+        """Note in the log who wrote; None where it was not seen."""
+        if self._requests is None:
+            return None
+        try:
+            return note_writers(log, self._requests)
+        except CallsNotCounted as error:
+            self._about["writers"] = f"not seen: {error}"
+            return None
 
     def _counted(self, driven: Driven, log: Log) -> Driven:
         """With the acknowledgements that the log has; BedplateError where there is none."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from bedplate.host.flush_requests import FlushRequest, RequestTrace
+    from bedplate.host.block_requests import BlockRequest, RequestTrace
     from bedplate.workloads.power_cut.run.log import Log
 
 _FLAGS = struct.Struct("<Q")
@@ -35,7 +35,7 @@ class WrittenThrough:
     needless: frozenset[int]
 
 
-def written_through(log: Log, requests: Sequence[FlushRequest], devices: Sequence[int]) -> WrittenThrough:
+def written_through(log: Log, requests: Sequence[BlockRequest], devices: Sequence[int]) -> WrittenThrough:
     """Of a log whose devices have these numbers; `requests` in the order of their times, of the time in which they were looked at."""
     writes: set[int] = set()
     needless: set[int] = set()
@@ -51,7 +51,8 @@ def written_through(log: Log, requests: Sequence[FlushRequest], devices: Sequenc
 def as_with_fua(path: Path, trace: RequestTrace) -> int:
     """Make the log that of a device with FUA, by what was asked of its devices while it was recorded; how many writes went past the cache."""
     with read_log(path) as log:
-        found = written_through(log, trace.found, trace.devices)
+        asked = [each for each in trace.found if each.asks_for_medium]
+        found = written_through(log, asked, trace.devices)
     write_down(path, found)
     return len(found.writes)
 
@@ -69,14 +70,14 @@ def write_down(path: Path, found: WrittenThrough) -> None:
         os.close(file)
 
 
-def _of_device(log: Log, device: int, requests: Sequence[FlushRequest]) -> tuple[set[int], set[int]]:
+def _of_device(log: Log, device: int, requests: Sequence[BlockRequest]) -> tuple[set[int], set[int]]:
     entries = [index for index in range(len(log)) if log.devices[index] == device]
     times = [log.entry(index).time_ns or 0 for index in entries]
     begin, end = requests[0].time_ns, requests[-1].time_ns
     queued = [each for each in requests if not each.is_done]
     taken: set[int] = set()
 
-    def write_of(request: FlushRequest) -> int | None:
+    def write_of(request: BlockRequest) -> int | None:
         """The entry that it became: the first of its place behind its coming that is no other's."""
         for place in range(bisect_left(times, request.time_ns), len(entries)):
             index = entries[place]
@@ -111,7 +112,7 @@ def _of_device(log: Log, device: int, requests: Sequence[FlushRequest]) -> tuple
     return writes, needless
 
 
-def _syncs(requests: Sequence[FlushRequest]) -> Iterable[tuple[int, int]]:
+def _syncs(requests: Sequence[BlockRequest]) -> Iterable[tuple[int, int]]:
     """When each sync began to wait for a flush, and when it had waited; they are done in the order in which they came."""
     done = [each.time_ns for each in requests if each.is_done and each.is_sync and not each.sector]
     # A write of the first sector is done in the same words: who waited meanwhile may have waited for one more.

@@ -10,16 +10,25 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.host import flush_requests, foreign_syncs
-from bedplate.host.flush_requests import FlushRequest, RequestTrace, request_trace
+from bedplate.host import block_requests, foreign_syncs
+from bedplate.host.block_requests import BlockRequest, RequestTrace, request_trace
 from bedplate.host.foreign_syncs import CallsNotCounted, Tracepoint, tracepoints
 
-FIELDS = {"dev": (8, 4), "sector": (16, 8), "nr_sector": (24, 4), "rwbs": (28, 10)}
+FIELDS = {
+    "common_pid": (4, 4),
+    "dev": (8, 4),
+    "sector": (16, 8),
+    "nr_sector": (24, 4),
+    "rwbs": (28, 10),
+    "comm": (38, 16),
+}
+# No process has that number: it is above the kernel's most (PID_MAX_LIMIT).
+GONE = 2**22 + 1
 RING = 2 * 1024 * 1024
 
 
 def sample(time_ns: int, flags: str, sector: int) -> bytes:
-    raw = struct.pack("=8xI4xQI10s6x", 7 << 20 | 3, sector, 8, flags.encode())
+    raw = struct.pack("=4xII4xQI10s16s6x", GONE, 7 << 20 | 3, sector, 8, flags.encode(), b"writer")
     content = struct.pack("=QI", time_ns, len(raw)) + raw
     return struct.pack("=IHH", 9, 0, 8 + len(content)) + content
 
@@ -36,7 +45,7 @@ class Ring:
         self.memory = bytearray(mmap.PAGESIZE + RING)
         self.head = begin
         struct.pack_into("=QQ", self.memory, 1024, begin, begin)
-        self.reader = flush_requests._Ring(Tracepoint(1, FIELDS), 0, "", is_done=False)
+        self.reader = block_requests._Ring(Tracepoint(1, FIELDS), 0, "", is_done=False)
         self.reader._memory = cast("Any", self.memory)
 
     def say(self, *records: bytes) -> None:
@@ -56,8 +65,8 @@ def test_requests_are_read_once_and_across_the_end_of_the_ring() -> None:
     ring.say(sample(5, "FWFS", 77), sample(6, "WFS", 88))
     found = list(ring.reader.records())
     assert [
-        FlushRequest(5, 7 << 20 | 3, "FWFS", 77, 8, is_done=False),
-        FlushRequest(6, 7 << 20 | 3, "WFS", 88, 8, is_done=False),
+        BlockRequest(5, 7 << 20 | 3, "FWFS", 77, 8, is_done=False, thread=GONE, name="writer"),
+        BlockRequest(6, 7 << 20 | 3, "WFS", 88, 8, is_done=False, thread=GONE, name="writer"),
     ] == found
     assert ring.head == ring.tail
     assert [] == list(ring.reader.records())
@@ -74,6 +83,17 @@ def test_a_trace_that_lost_requests_is_none() -> None:
     trace._read()
     with pytest.raises(CallsNotCounted, match="3 requests were lost"):
         assert trace.found
+
+
+def test_who_asked_is_looked_up_while_the_trace_runs() -> None:
+    ring = Ring(0)
+    ring.say(sample(5, "W", 8))
+    trace = RequestTrace((1,), ())
+    trace._rings = [ring.reader]
+    trace._ended.set()
+    trace._read()
+    assert {GONE: None} == trace.titles
+    assert ["writer"] == [each.name for each in trace.found]
 
 
 def test_fields_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,5 +113,5 @@ def test_fields_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.Mon
     done.mkdir()
     for name in ("id", "format"):
         (done / name).write_text((folder / name).read_text())
-    with pytest.raises(CallsNotCounted, match="lack nr_sector, sector"):
+    with pytest.raises(CallsNotCounted, match="lack comm, common_pid, nr_sector, sector"):
         request_trace((1,), tmp_path / "unused", ledger=unused, commands=unused)

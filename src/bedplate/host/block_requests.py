@@ -1,7 +1,8 @@
-"""Requests to block devices that ask for the medium, by the kernel's own tracepoints: which flushes somebody waits for, and which writes.
+"""Writes and flushes that are asked of block devices, by the kernel's own tracepoints: who asks, and what is to be on the medium.
 
-A device without FUA never sees which write was to go past its cache: the kernel sends it plainly, and a flush behind it. What was asked for
-is seen above that. Read with perf_event_open(2), which leaves nothing behind, however its owner ends.
+A device sees neither. Its requests come from the kernel, whoever wrote. One without FUA never sees which write was to go past its cache: the
+kernel sends it plainly, and a flush behind it. What was asked for is seen above that. Read with perf_event_open(2), which leaves nothing
+behind, however its owner ends.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import struct
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
+from sys import intern
 from typing import TYPE_CHECKING, Self
 
 from bedplate.host.foreign_syncs import (
@@ -23,13 +25,15 @@ from bedplate.host.foreign_syncs import (
     processors,
     tracepoints,
 )
+from bedplate.host.process import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Ledger
+    from bedplate.host.process import ProcessTitle
 
 _QUEUED, _DONE = "block/block_bio_queue", "block/block_rq_complete"
 # linux/perf_event.h
@@ -41,17 +45,20 @@ _RECORD_LOST, _RECORD_SAMPLE = 2, 9
 _HEAD = struct.Struct("=IHH")
 _SAMPLE = struct.Struct("=QI")
 _HEAD_AT, _TAIL_AT = 1024, 1032
-_ASKS = 'rwbs ~ "*F*"'
+_WRITES = 'rwbs ~ "*W*"'
+_PLACE = ("dev", "sector", "nr_sector", "rwbs")
+_WHO = ("common_pid", "comm")
 _RING_BYTES = 2 * 1024 * 1024
 _LOOK_EVERY_S = 0.1
 _END_LIMIT_S = 30.0
 
 
-@dataclass(frozen=True)
-class FlushRequest:
-    """One that asks for the medium, when it came (`is_done` false), or was done without data; `flags` are blktrace's letters, such as `FWFS`.
+@dataclass(frozen=True, slots=True)
+class BlockRequest:
+    """A write or a flush when it came (`is_done` false), or one that was done without data; `flags` are blktrace's letters, such as `FWFS`.
 
-    `device` is major << 20 | minor; sectors have 512 bytes.
+    `device` is major << 20 | minor; sectors have 512 bytes. `thread` is who asked, as the kernel numbers threads, and `name` what the kernel
+    calls it. Of one that is done nobody asked then.
     """
 
     time_ns: int
@@ -60,6 +67,13 @@ class FlushRequest:
     sector: int
     sectors: int
     is_done: bool
+    thread: int = 0
+    name: str = ""
+
+    @property
+    def asks_for_medium(self) -> bool:
+        """Whether it is a flush, has one before it, or is to go past the cache."""
+        return self.is_done or "F" in self.flags
 
     @property
     def is_sync(self) -> bool:
@@ -84,25 +98,31 @@ class RequestTrace:
         self.devices = tuple(devices)
         self._points = tuple(points)
         self._rings: list[_Ring] = []
-        self._found: list[FlushRequest] = []
+        self._found: list[BlockRequest] = []
+        self._titles: dict[int, ProcessTitle | None] = {}
         self._lost = 0
         self._ended = threading.Event()
-        self._reader = threading.Thread(target=self._read, name="flush requests", daemon=True)
+        self._reader = threading.Thread(target=self._read, name="block requests", daemon=True)
         self._undo = ExitStack()
 
     @property
-    def found(self) -> tuple[FlushRequest, ...]:
+    def found(self) -> tuple[BlockRequest, ...]:
         """All of them, once it has ended."""
         if self._lost:
             raise CallsNotCounted(f"{self._lost} requests were lost, as nobody read them in time")
         return tuple(sorted(self._found, key=lambda each: each.time_ns))
+
+    @property
+    def titles(self) -> Mapping[int, ProcessTitle | None]:
+        """Of each thread that asked, as it was called at its first request; None of one that was gone when it was looked up."""
+        return self._titles
 
     def __enter__(self) -> Self:
         asked = " || ".join(f"dev == {device}" for device in self.devices)
         with ExitStack() as undo:
             for point, is_done in self._points:
                 # One that is done has lost the letter where the kernel did its flush; without data it is a sync, or a flush itself.
-                condition = f"({asked}) && {'nr_sector == 0' if is_done else _ASKS}"
+                condition = f"({asked}) && {'nr_sector == 0' if is_done else _WRITES}"
                 for processor in processors():
                     ring = _Ring(point, processor, condition, is_done=is_done)
                     self._rings.append(undo.enter_context(ring))
@@ -123,8 +143,10 @@ class RequestTrace:
                 for each in ring.records():
                     if each is None:
                         self._lost += 1
-                    else:
-                        self._found.append(each)
+                        continue
+                    self._found.append(each)
+                    if not each.is_done and each.thread not in self._titles:
+                        self._titles[each.thread] = title_of(each.thread)
 
 
 class _Ring:
@@ -169,7 +191,7 @@ class _Ring:
                 f"the kernel does not take {self._condition}: {errno.errorcode.get(error.errno or 0)}"
             ) from error
 
-    def records(self) -> Iterator[FlushRequest | None]:
+    def records(self) -> Iterator[BlockRequest | None]:
         """Those since the last look; None for each that was lost."""
         (head,) = struct.unpack_from("=Q", self._memory, _HEAD_AT)
         (tail,) = struct.unpack_from("=Q", self._memory, _TAIL_AT)
@@ -190,13 +212,19 @@ class _Ring:
         first = self._memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(_RING_BYTES, at + length)]
         return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
 
-    def _request(self, time_ns: int, raw: bytes) -> FlushRequest:
+    def _request(self, time_ns: int, raw: bytes) -> BlockRequest:
         fields = {name: raw[at : at + size] for name, (at, size) in self._point.fields.items()}
-        device, sector, sectors = (
-            int.from_bytes(fields[name], "little") for name in ("dev", "sector", "nr_sector")
-        )
-        flags = fields["rwbs"].split(b"\0")[0].decode("ascii", errors="replace")
-        return FlushRequest(time_ns, device, flags, sector, sectors, self._is_done)
+        device, sector, sectors = (int.from_bytes(fields[name], "little") for name in _PLACE[:3])
+        who = (0, "") if self._is_done else _asker(fields)
+        return BlockRequest(time_ns, device, _text(fields["rwbs"]), sector, sectors, self._is_done, *who)
+
+
+def _asker(fields: Mapping[str, bytes]) -> tuple[int, str]:
+    return int.from_bytes(fields["common_pid"], "little"), _text(fields["comm"])
+
+
+def _text(field: bytes) -> str:
+    return intern(field.split(b"\0")[0].decode("utf-8", errors="replace"))
 
 
 def device_number(node: Path) -> int:
@@ -205,10 +233,15 @@ def device_number(node: Path) -> int:
     return os.major(number) << 20 | os.minor(number)
 
 
-def request_trace(devices: Iterable[int], place: Path, *, ledger: Ledger, commands: Commands) -> RequestTrace:
-    """Of devices by their numbers; `place` is a new folder for the moment in which tracefs is needed. CallsNotCounted with the reason where there is none."""
-    points = tracepoints(place, (_QUEUED, _DONE), ledger=ledger, commands=commands)
-    for point in points:
-        if lacking := {"dev", "sector", "nr_sector", "rwbs"} - set(point.fields):
+def request_trace(
+    devices: Iterable[int], place: Path, *, ledger: Ledger, commands: Commands, with_done: bool = False
+) -> RequestTrace:
+    """Of devices by their numbers, those that were done as well where `with_done`. CallsNotCounted with the reason where there is none.
+
+    `place` is a new folder for the moment in which tracefs is needed.
+    """
+    points = tracepoints(place, (_QUEUED, _DONE)[: 1 + with_done], ledger=ledger, commands=commands)
+    for point, is_done in zip(points, (False, True), strict=False):
+        if lacking := {*_PLACE, *(() if is_done else _WHO)} - set(point.fields):
             raise CallsNotCounted(f"this kernel's tracepoints of blocks lack {', '.join(sorted(lacking))}")
-    return RequestTrace(devices, zip(points, (False, True), strict=True))
+    return RequestTrace(devices, zip(points, (False, True), strict=False))
