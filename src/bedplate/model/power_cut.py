@@ -308,7 +308,7 @@ class RecordingFacts:
     through_writes: int | None = None
     """writes that went past the cache (FUA), as the kernel was seen to ask for; null where the device has no FUA"""
     writers: int | None = None
-    """writes whose process was seen, and stands in the log; null where none was looked for, as in older records, or could not be"""
+    """writes whose process was seen and is in the log; null where none was looked for, as in older records, or could not be"""
     whole_log: PointOutcome | None = None
     """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
     of an engine whose oracle is bedplate's own"""
