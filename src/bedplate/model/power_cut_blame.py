@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.durability import DURABLE, NO_JOURNAL, OF_FILE_SYSTEM, OF_FLUSHES, OF_THE_LAST
 from bedplate.model.power_cut import PointOutcome, Profile
-from bedplate.model.reason import PAGES_UNMENDED, Reason, because
+from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ _SECOND_MS = 1000
 
 
 class WrittenPlace(Enum):
-    """Whose the bytes are: a file of the engine, another file, the file system's own blocks, or nobody's that was found."""
+    """Whose the bytes are: a file of the engine, or of its log, another file, the file system's own blocks, or nobody's that was found."""
 
     ENGINE = "engine"
+    ENGINE_LOG = "engine's log"
     OTHER_FILE = "other file"
     JOURNAL = "journal"
     METADATA = "metadata"
@@ -37,6 +38,7 @@ class WrittenPlace(Enum):
 
 
 _FILE_SYSTEMS_OWN = (WrittenPlace.JOURNAL, WrittenPlace.METADATA)
+_OF_FILES = (WrittenPlace.ENGINE, WrittenPlace.ENGINE_LOG, WrittenPlace.OTHER_FILE)
 
 
 class Repeatability(Enum):
@@ -196,7 +198,7 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     if own:
         words = f"it sent {_counted(own[0].flushes_met, 'flush', 'flushes')} while a write of its own was on its way, and waited for none"
         return Fault(Party.FILE_SYSTEM, because("flush-before-complete", words))
-    return Fault(Party.ENGINE, _of_engine(evidence))
+    return Fault(Party.ENGINE, _of_engine(evidence, declared))
 
 
 def _is_in_order(evidence: BlameEvidence) -> bool:
@@ -228,14 +230,18 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
         # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.
         in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
         in_order = evidence.bad_without_loss and evidence.found is not PointOutcome.LOST
-        return in_pages or (in_order and not _waited_for_journal(evidence))
+        waited = (WrittenPlace.JOURNAL, WrittenPlace.ENGINE_LOG)
+        return in_pages or (in_order and not any(_waited_for(place, evidence) for place in waited))
     return True
 
 
-def _waited_for_journal(evidence: BlameEvidence) -> bool:
-    """Whether a cut that lost nothing is mended by the journal's next write: a file's map, size or name had not been committed."""
+def _waited_for(place: WrittenPlace, evidence: BlameEvidence) -> bool:
+    """Whether a cut that lost nothing is mended by the next write there.
+
+    By the journal's, where a file's map, size or name had not been committed. The engine's log mends no page that was torn.
+    """
     late = evidence.mended_by
-    return evidence.bad_without_loss and late is not None and late.place is WrittenPlace.JOURNAL
+    return evidence.bad_without_loss and late is not None and late.place is place
 
 
 def _of_broken_filesystem(evidence: BlameEvidence) -> Reason:
@@ -253,7 +259,7 @@ _METADATA_NOT_SYNCED = because(
 )
 
 
-def _of_engine(evidence: BlameEvidence) -> Reason:
+def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
     """Of an engine that is called durable, on a file system that flushes and came back whole."""
     if evidence.in_recovery:
         words = "its recovery replaced what had been durable, and did not make the replacement durable first"
@@ -262,7 +268,12 @@ def _of_engine(evidence: BlameEvidence) -> Reason:
         if evidence.mended_by is not None and evidence.mended_by.place in _FILE_SYSTEMS_OWN:
             return _METADATA_NOT_SYNCED
         return because("promised-before-written", "it acknowledged before it had written")
-    if _waited_for_journal(evidence):
+    if _waited_for(WrittenPlace.ENGINE_LOG, evidence):
+        words = "no write is torn or lost, and its data are damaged until the next write of its own log"
+        if declared is not None and any(each.code in PAGES_PASSED_OVER for each in declared.reasons):
+            words = f"{words}: without double writing a checkpoint may pass over a page that no sync covers"
+        return because("damaged-until-log", words)
+    if _waited_for(WrittenPlace.JOURNAL, evidence):
         words = (
             "it relied on a write that no fsync had waited for: the bytes were on the medium, and the journal did not have "
             "them yet as a part of the file"
@@ -361,8 +372,7 @@ def _time_words(evidence: BlameEvidence) -> str:
 
 def _by_words(write: BlamedWrite) -> str:
     """Who wrote it; a thread of the kernel writes back what a program left in a file. Nothing where it was not recorded."""
-    of_file = write.place in (WrittenPlace.ENGINE, WrittenPlace.OTHER_FILE)
-    kernel = "the kernel's write-back" if of_file else "the kernel"
+    kernel = "the kernel's write-back" if write.place in _OF_FILES else "the kernel"
     words = (
         f"{kernel} ({each.name})" if each.is_kernel else f"{each.name} (process {each.pid})"
         for each in write.writers or ()

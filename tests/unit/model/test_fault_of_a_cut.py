@@ -27,6 +27,7 @@ WRITE = BlamedWrite(
     70, "disk", 40960, 8192, ((0, 8192),), 2.5, 0, WrittenPlace.ENGINE, ("base/1/2, byte 0: page 0",)
 )
 TORN = replace(WRITE, lost=((4096, 4096),))
+IN_LOG = replace(WRITE, place=WrittenPlace.ENGINE_LOG)
 LOST = BlameEvidence(
     7,
     PointOutcome.LOST,
@@ -80,6 +81,11 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
         (UNSYNCED, durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "relied-on-unsynced"),
         (UNSYNCED, durability(UNSAFE, UNSAFE, "innodb-never-syncs"), Party.ENGINE, "innodb-never-syncs"),
         (replace(UNSYNCED, mended_by=WRITE), durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "innodb-doublewrite-off"),
+        # Nor is one torn that the engine's own log mends: on XFS a checkpoint had passed over an undo page that no sync covers.
+        (replace(UNSYNCED, mended_by=IN_LOG), durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "damaged-until-log"),
+        (replace(UNSYNCED, mended_by=IN_LOG), None, Party.ENGINE, "damaged-until-log"),
+        (replace(CORRUPT, smallest=(IN_LOG,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "relied-on-order"),
+        (replace(CORRUPT, smallest=(IN_LOG, TORN)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (replace(UNSYNCED, mended_by=None), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (BROKEN, None, Party.FILE_SYSTEM, "metadata-torn"),
         (replace(BROKEN, smallest=(WRITE,)), None, Party.FILE_SYSTEM, "metadata-missing"),
@@ -117,6 +123,15 @@ def test_the_fault_is_named(
 ) -> None:
     fault = fault_of(evidence, declared)
     assert (party, code) == (fault.party, fault.reason.code)
+
+
+def test_only_without_double_writing_a_checkpoint_is_said_to_pass_over_a_page() -> None:
+    evidence = replace(UNSYNCED, mended_by=IN_LOG)
+    passed_over = "a checkpoint may pass over a page that no sync covers"
+    for code, is_said in (("innodb-doublewrite-off", True), ("full-page-writes-off", False)):
+        reason = fault_of(evidence, durability(UNSAFE, UNKNOWN, code)).reason
+        assert is_said is (passed_over in reason.sentence)
+        assert "no write is torn or lost" in reason.sentence
 
 
 def test_an_authors_promise_of_everything_is_no_excuse() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from bedplate.model.fault_order import ByteRange
 from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.workloads.faulty_disk.faults import FAULTS, Place, Rot
+from bedplate.workloads.faulty_disk.run import places
 from bedplate.workloads.faulty_disk.run.places import (
     DiskMap,
     PlaceUnknown,
@@ -69,6 +71,28 @@ def test_a_place_that_cannot_be_found_says_why(
     engine = FaultEngine(cast("Any", None), log_files, ENGINE.data_files)
     with pytest.raises(PlaceUnknown, match=words):
         DiskMap(engine, tmp_path, filesystem).ranges(place)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (errno.EOPNOTSUPP, "does not say where a file of jfs lies"),
+        (errno.ENOTTY, "does not say where a file of jfs lies"),
+        (errno.ENOENT, "has a block of the disk yet"),
+    ],
+)
+def test_a_file_system_without_maps_of_files_is_named_and_its_files_are_not_said_to_lack_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, words: str
+) -> None:
+    (tmp_path / "base" / "5").mkdir(parents=True)
+    (tmp_path / "base" / "5" / "1").write_bytes(b"x" * 8192)
+
+    def refused(*_: object, **__: object) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(places, "extents_of", refused)
+    with pytest.raises(PlaceUnknown, match=words):
+        DiskMap(ENGINE, tmp_path, "jfs").ranges(Place.DATA)
 
 
 def test_links_are_no_files_of_an_engine(tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def test_a_cut_that_is_bad_without_a_loss_is_mended_by_a_later_write(tmp_path: P
     assert evidence.bad_without_loss
     assert evidence.mended_by is not None
     assert (25, 3) == (evidence.mended_by.entry, evidence.writes_until_mended)
+    # It was not under way at any flush before the cut.
+    assert 0 == evidence.mended_by.flushes_met
     assert () == evidence.smallest
 
 

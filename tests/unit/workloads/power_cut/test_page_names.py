@@ -6,7 +6,9 @@ import struct
 
 import pytest
 
-from bedplate.workloads.power_cut.run.naming import page_names
+from bedplate.filesystem.blocks.owners import Owner
+from bedplate.model.power_cut_blame import WrittenPlace
+from bedplate.workloads.power_cut.run.naming import ImageNames, log_files, page_names
 
 PAGE = struct.pack("<IIHHHHHH", 0x1, 0xA2B3C0, 0, 0, 28, 8000, 8192, 8192 | 4).ljust(8192, b"\0")
 META = struct.pack("<QHH", 1, 0, 8).ljust(16 + 128, b"\0") + struct.pack("<Q", 77)
@@ -51,6 +53,26 @@ def test_a_part_has_the_engines_name(
     names = page_names(engine)
     assert names is not None
     assert expected == names.name(path, offset, written, {})
+
+
+@pytest.mark.parametrize(
+    ("engine", "path", "place"),
+    [
+        ("postgresql", "data/pg_wal/000000010000000A00000003", WrittenPlace.ENGINE_LOG),
+        ("postgresql", "data/base/5/16397", WrittenPlace.ENGINE),
+        ("mariadb", "data/ib_logfile0", WrittenPlace.ENGINE_LOG),
+        ("mariadb", "data/ibdata1", WrittenPlace.ENGINE),
+        ("lmdb", "data/data.mdb", WrittenPlace.ENGINE),
+        ("own-engine", "data/wal", WrittenPlace.ENGINE),
+        ("postgresql", "neighbour/pg_wal/1", WrittenPlace.OTHER_FILE),
+    ],
+)
+def test_a_write_to_the_engines_log_is_told_from_one_to_its_data(
+    engine: str, path: str, place: WrittenPlace
+) -> None:
+    names = ImageNames((), None, log_files=log_files(engine))
+    owner = Owner(WrittenPlace.OTHER_FILE, f"{path}, byte 0", path, 0, 0, 8)
+    assert place is names._named(owner, bytes(8)).place
 
 
 def test_a_relation_has_its_name_in_each_of_its_forks_and_segments() -> None:

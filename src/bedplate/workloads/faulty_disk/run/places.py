@@ -26,7 +26,8 @@ _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
 _COPIES_ON_WRITE = (*_OWN_ADDRESSES, "nilfs2")
 _EVERYWHERE = "**/*"
 _SECTOR = 512
-_NOT_MAPPED = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENAMETOOLONG)
+_GONE = (errno.ENOENT, errno.ENAMETOOLONG)
+_NO_MAP = (errno.EOPNOTSUPP, errno.ENOTTY)
 # Offset and length of the first copy, by the kernel's sources (include/uapi, include/linux, fs/*/): the part that a mount reads, as rot
 # in the rest of its block shows nothing.
 _SUPERBLOCKS: Mapping[str, ByteRange] = {
@@ -141,15 +142,20 @@ class DiskMap:
         return tuple(sorted(found))
 
     def _extents(self, paths: Sequence[Path]) -> tuple[ByteRange, ...]:
-        """As they are: to write them back first would write what the fault is to hit."""
+        """As they are: to write them back first would write what the fault is to hit. PlaceUnknown where the file system maps no file."""
         found: list[ByteRange] = []
         for path in paths:
             try:
                 mapped = extents_of(path, written_back=False)
             except OSError as error:
-                # An engine deletes files while it works, and some file systems have no map of any.
-                if error.errno in _NOT_MAPPED:
+                # An engine deletes files while it works.
+                if error.errno in _GONE:
                     continue
+                if error.errno in _NO_MAP:
+                    raise PlaceUnknown(
+                        f"the kernel does not say where a file of {self.filesystem} lies on the disk (FIEMAP), so nothing was "
+                        "made to fail"
+                    ) from error
                 raise
             for each in mapped:
                 if each.at is not None:

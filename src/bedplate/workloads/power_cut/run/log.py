@@ -101,7 +101,7 @@ class History:
     def flushes_met(self, index: int, position: int) -> int:
         """The flushes before entry `position` that were sent while the change `index` was on its way."""
         issued = self._issued[bisect_left(self.changes, index)]
-        return bisect_left(self.flushes, min(index, position)) - bisect_left(self.flushes, issued)
+        return max(0, bisect_left(self.flushes, min(index, position)) - bisect_left(self.flushes, issued))
 
     def in_flight(self, position: int) -> tuple[int, ...]:
         """The changes that were issued within the first `position` entries, and were not complete then."""

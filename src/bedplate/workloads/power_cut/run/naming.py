@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate import registry
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.filesystem.blocks.owners import BlockOwners, Owner
+    from bedplate.visit.fault_engine import FaultEngine
     from bedplate.visit.page_names import PageNames
     from bedplate.workloads.power_cut.run.log import Log
     from bedplate.workloads.power_cut.run.window import Piece
@@ -28,11 +30,15 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageNames:
-    """Names by images in turn: the next one is asked where the one before knows no file's name. `called` are the engine's own names of files."""
+    """Names by images in turn: the next one is asked where the one before knows no file's name.
+
+    `called` are the engine's own names of files, `log_files` patterns of its log's.
+    """
 
     owners: Sequence[BlockOwners]
     pages: PageNames | None
     called: Mapping[str, str] = field(default_factory=dict)
+    log_files: tuple[str, ...] = ()
 
     def of(self, log: Log, piece: Piece) -> Iterator[Named]:
         """Of a part of a write; a discard brings nothing that has a name."""
@@ -57,10 +63,18 @@ class ImageNames:
             return Named(WrittenPlace.OTHER_FILE, owner.words)
         page = None if self.pages is None else self.pages.name(inside, owner.offset, data, self.called)
         words = owner.words.removeprefix(f"{DATA_DIRECTORY}/")
-        return Named(WrittenPlace.ENGINE, words if page is None else f"{words}: {page}")
+        is_log = any(fnmatch(inside, pattern) for pattern in self.log_files)
+        place = WrittenPlace.ENGINE_LOG if is_log else WrittenPlace.ENGINE
+        return Named(place, words if page is None else f"{words}: {page}")
 
 
 def page_names(engine: str) -> PageNames | None:
     """The engine's own words for parts of its files; None of one that has none."""
     found: PageNames | None = registry.engine_part_or_none(engine, "page_names")
     return found
+
+
+def log_files(engine: str) -> tuple[str, ...]:
+    """Patterns of its log's files, below its data directory; none of an engine that has no log, or none that is known."""
+    found: FaultEngine | None = registry.engine_part_or_none(engine, "faulty_disk")
+    return () if found is None else found.log_files

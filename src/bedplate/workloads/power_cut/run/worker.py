@@ -43,7 +43,7 @@ from bedplate.workloads.power_cut.run.cut_room import NoRoomForImages, Room
 from bedplate.workloads.power_cut.run.image import ImageBuilder
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.run.name_commits import NameCommits
-from bedplate.workloads.power_cut.run.naming import ImageNames, page_names
+from bedplate.workloads.power_cut.run.naming import ImageNames, log_files, page_names
 from bedplate.workloads.power_cut.run.positions import building_order
 from bedplate.workloads.power_cut.run.recovery import HeldByNamespace, SecondCuts
 from bedplate.workloads.power_cut.run.replaying import Recovered, judge, looked_again, why_again
@@ -176,7 +176,7 @@ class CutSite:
             finally:
                 for path in built.images:
                     path.unlink(missing_ok=True)
-        return ImageNames(found, pages, called)
+        return ImageNames(found, pages, called, log_files(self._job.subject.engine))
 
     def _owners(self, site: Site, pages: PageNames | None) -> tuple[BlockOwners, Mapping[str, str]]:
         """The maps of files before the engine changes any, and what it calls them."""
