@@ -29,7 +29,7 @@ class PairedCells:
 
 @dataclass(frozen=True)
 class PairedRecord:
-    """`paired.json`: what a study of pairs asks. Frozen when the study is made; only the budget may grow."""
+    """`paired.json`: what a study of pairs asks. Frozen when the study is made; the budget and the accepted doubts alone may grow."""
 
     version: int
     """1"""

@@ -264,7 +264,7 @@ class StudyStore:
         )
 
     def pair_on(self, paired: PairedRecord, *, what: str) -> None:
-        """Write down that a study of pairs may take longer; `what` goes into the study's history."""
+        """Write down that a study of pairs may take longer, or believes more; `what` goes into the study's history."""
         facts = self.facts
         facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), what)))
         self._put_in_place(facts, {self.layout.paired: _as_file(paired)})

@@ -65,13 +65,16 @@ class PairedLab:
         self.study = tmp_path / "pairs"
         self.budget_s = 3600.0
         self.condition: str | None = None
+        self.accepted: tuple[str, ...] = ()
 
     def play(self, executor: PlantedExecutor, *, blocks: int = FIRST_LOOK) -> PairedOutcome:
         self.on(executor)
         course = UntilTold(blocks)
         plan = paired_plan(varied_key(VARIED), plan=self.base, repetitions=course.first_blocks)
         self.plan.write_text(plan.text)
-        record = plan.record(budget_s=self.budget_s, margin=0.05, condition=self.condition)
+        record = plan.record(
+            budget_s=self.budget_s, margin=0.05, condition=self.condition, accepted=self.accepted
+        )
         return measure_pairs(self.plan, self.study, record, course, consent=Consent(yes=True))
 
     def on(self, executor: PlantedExecutor) -> None:

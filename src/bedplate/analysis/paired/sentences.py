@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.condition import Truth
@@ -9,6 +10,7 @@ from bedplate.analysis.comparison.sentences import estimate_words, figure_words
 from bedplate.analysis.paired.looked import is_told
 from bedplate.analysis.wording import capital, durability_class, figure
 from bedplate.model.template import first_of
+from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.paired_sequence import FIRST_LOOK
 from bedplate.units import cut_line, format_duration, percent
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 # The answer has eight lines at most: two or three of the whole, the rest are pairs.
 _LINES = 3
 _NAME_CHARACTERS = 60
+_CODES = 3
 
 
 def answer_lines(found: Looked) -> tuple[str, ...]:
@@ -103,9 +106,10 @@ def line_words(found: Looked, line: Compared) -> str:
     if line.identical:
         return f"{what}: effectively the same"
     if line.comparison.basis is None:
-        estimate = line.comparison.estimate
-        seen = "no figure" if estimate is None else estimate_words(line.comparison.kind, estimate, 2)
-        return f"{what}: {seen} of {line.comparison.n}, no interval before {FIRST_LOOK} blocks"
+        estimate, suspect = line.comparison.estimate, line.comparison.suspect
+        seen = "" if estimate is None else f"{estimate_words(line.comparison.kind, estimate, 2)}, "
+        why = f"; {_suspect_runs(found, suspect)}" if suspect else ""
+        return f"{what}: {seen}{line.comparison.n} of the {FIRST_LOOK} pairs of a first look{why}"
     return f"{what}: {figure_words(line.comparison)}"
 
 
@@ -118,7 +122,20 @@ def _levels(line: Compared) -> str:
 
 def _left_out(found: Looked) -> str:
     suspect = max((line.comparison.suspect for line in found.lines), default=0)
-    return f", {suspect} suspect run{'s' * (suspect > 1)} left out and repeated" if suspect else ""
+    return f", {_suspect_runs(found, suspect)} left out and repeated" if suspect else ""
+
+
+def _suspect_runs(found: Looked, count: int) -> str:
+    """`3 suspect runs (others-at-work, two-speeds)`: the codes that `--accept` takes, the most frequent first."""
+    cells = {cell for pair in found.record.pairs for cell in (pair.baseline, pair.contender)}
+    codes = Counter(
+        reason.code
+        for each in found.overview.measurements
+        if each.cell in cells and each.outcome is Outcome.COMPLETED and not each.validity.is_trusted
+        for reason in each.reasons
+    )
+    named = ", ".join(code for code, _ in codes.most_common(_CODES))
+    return f"{count} suspect run{'s' * (count > 1)}{f' ({named})' if named else ''}"
 
 
 def _why_not(found: Looked) -> Iterator[str]:

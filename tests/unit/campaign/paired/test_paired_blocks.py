@@ -12,7 +12,7 @@ from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.overview import overview
-from bedplate.analysis.paired.sentences import answer_lines
+from bedplate.analysis.paired.sentences import answer_lines, line_words
 from bedplate.campaign.running import run
 from bedplate.errors import StudyError
 from bedplate.statistics.comparison import Verdict
@@ -121,7 +121,28 @@ def test_a_suspect_run_is_no_part_of_a_pair_and_another_block_takes_its_place(la
     lab.play(executor)
     found = lab.read()
     assert (FIRST_LOOK + 1, FIRST_LOOK) == (found.blocks, found.lines[0].comparison.n)
-    assert "1 suspect run left out and repeated" in "\n".join(answer_lines(found))
+    assert "1 suspect run (planted) left out and repeated" in "\n".join(answer_lines(found))
+
+
+def test_runs_that_are_all_suspect_are_counted_with_their_doubt_which_may_be_accepted_later(
+    lab: PairedLab,
+) -> None:
+    lab.budget_s = 1.0
+    lab.play(PlantedExecutor(slower(0.2), suspect=lambda _cell, _attempt: True))
+    found = lab.read()
+    (line,) = found.lines
+    assert line_words(found, line).endswith("0 of the 4 pairs of a first look; 8 suspect runs (planted)")
+    lab.accepted = ("planted",)
+    again = PlantedExecutor(slower(0.2))
+    lab.play(again)
+    assert [] == again.requests
+    assert Verdict.SLOWER is lab.read().lines[0].comparison.verdict
+    assert (
+        "from here on a doubt counts that has 'planted'" in lab.read().overview.study.facts.history[-1].what
+    )
+    lab.accepted = ()
+    with pytest.raises(StudyError, match="was begun with --accept 'planted'"):
+        lab.play(again)
 
 
 def test_a_side_that_never_runs_ends_it_at_the_first_look_and_is_named(lab: PairedLab) -> None:
