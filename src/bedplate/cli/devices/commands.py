@@ -5,6 +5,7 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -14,8 +15,10 @@ from bedplate.errors import EXIT_DONE, RequirementMissing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from bedplate.host.command import Commands
+    from bedplate.host.ledger import Holdings
     from bedplate.host.requirement import Need
 
 
@@ -48,8 +51,17 @@ class DepthFound(Protocol):
         ...
 
 
+class SyncsFound(Protocol):
+    """What each way of making a write durable costs on a file system."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A heading, and a line for each."""
+        ...
+
+
 class DiskMeter(Protocol):
-    """A program that measures disks: a role of a workload's folder."""
+    """Programs that measure disks: a role of a workload's folder."""
 
     need: Need
     reads_alone: tuple[str, ...]
@@ -61,9 +73,24 @@ class DiskMeter(Protocol):
         """At several depths."""
         ...
 
+    def measure_syncs(
+        self, directory: Path, seconds: int, ledger: Holdings, commands: Commands
+    ) -> SyncsFound:
+        """On the file system of a directory; RequirementMissing where the program is not there."""
+        ...
+
     def plan_line(self, found: Sequence[DepthFound]) -> str:
         """As a plan has it."""
         ...
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What was found of a device, of a directory `syncs` alone; `left_out` are reasons why something was not measured."""
+
+    depths: Sequence[DepthFound] = ()
+    syncs: SyncsFound | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @click.group(name="device")
@@ -72,7 +99,7 @@ def device() -> None:
 
 
 @device.command(name="measure")
-@click.argument("name", metavar="DEVICE", help="a disk or a partition")
+@click.argument("name", metavar="DEVICE", help="a disk or a partition; or a directory, for its file system")
 @click.option("--seconds", metavar="N", type=click.IntRange(1, 600), default=10, help="for each depth")
 @ERASE
 @ERASE_FOREIGN
@@ -82,30 +109,35 @@ def measure_command(
 ) -> int:
     """Measure a disk at depths 1 to 32, and print it as `latency` of a plan.
 
-    It only reads. With --erase and the device's name once more it also writes and flushes, and WHAT IS ON THE DEVICE IS LOST.
+    It only reads. With --erase and the device's name once more it also writes and flushes, and WHAT IS ON THE DEVICE IS LOST. What each
+    wal_sync_method of PostgreSQL costs is measured then too, on ext4, and on the file system of a directory: 80 s at most, with a file of 16 MB.
     """
     return measure(name, seconds=seconds, erase=erase, erase_foreign=erase_foreign, as_json=as_json)
 
 
 def measure(name: str, *, seconds: int, erase: tuple[str, ...], erase_foreign: bool, as_json: bool) -> int:
-    """DeviceRefused with every reason where it may not be erased, RequirementMissing without root or the program."""
+    """DeviceRefused with every reason where it may not be erased, RequirementMissing without root or a program."""
+    from pathlib import Path  # noqa: PLC0415
+
     from bedplate.cli.printing import print_json  # noqa: PLC0415
-    from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.host.requirement import look  # noqa: PLC0415
+    from bedplate.host.requirement import demand, look  # noqa: PLC0415
     from bedplate.model.codec import to_json  # noqa: PLC0415
 
     program = _program()
-    if reasons := tuple(need.sentence for need in look([program.need]) if not need.found):
-        raise RequirementMissing(*reasons)
-    found: Sequence[DepthFound]
-    if erase:
-        found = _erasing(program, name, seconds, erase, erase_foreign=erase_foreign)
+    if Path(name).is_dir():
+        found = _of_directory(program, Path(name), seconds, erase)
     else:
-        found = program.measure(_block_device(name), program.reads_alone, seconds, Commands())
+        demand(look([program.need]))
+        if erase:
+            found = _erasing(program, name, seconds, erase, erase_foreign=erase_foreign)
+        else:
+            found = _reading(program, _block_device(name), seconds)
     if as_json:
-        print_json({"device": name, "plan": program.plan_line(found), "measured": to_json(tuple(found))})
+        line = program.plan_line(found.depths) if found.depths else None
+        parts = {"measured": tuple(found.depths), "syncs": found.syncs, "left_out": found.left_out}
+        print_json({"device": name, "plan": line, **{part: to_json(what) for part, what in parts.items()}})
     else:
-        _print(found, program.plan_line(found), erased=bool(erase))
+        _print(program, found)
     return EXIT_DONE
 
 
@@ -115,7 +147,7 @@ def _block_device(name: str) -> str:
     from pathlib import Path  # noqa: PLC0415
 
     if not Path(name).is_block_device():
-        raise RequirementMissing(f"{name} is not a block device; name a disk or a partition")
+        raise RequirementMissing(f"{name} is not a block device; name a disk, a partition or a directory")
     if not os.access(name, os.R_OK):
         raise RequirementMissing(f"{name} cannot be read; be root")
     return name
@@ -129,42 +161,64 @@ def _program() -> DiskMeter:
     return found
 
 
+def _of_directory(program: DiskMeter, directory: Path, seconds: int, erase: tuple[str, ...]) -> _Measured:
+    """RequirementMissing where it cannot be written to, or the program is not there."""
+    import os  # noqa: PLC0415
+
+    from bedplate.cli.devices.taken import own_ledger  # noqa: PLC0415
+    from bedplate.host.command import Commands  # noqa: PLC0415
+
+    if erase:
+        raise RequirementMissing(f"{directory} is a directory, of which nothing is erased; leave --erase out")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise RequirementMissing(f"{directory} cannot be written to; be its owner or root")
+    with own_ledger() as ledger:
+        return _Measured(syncs=program.measure_syncs(directory, seconds, ledger, Commands()))
+
+
+def _reading(program: DiskMeter, device: str, seconds: int) -> _Measured:
+    from bedplate.host.command import Commands  # noqa: PLC0415
+
+    return _Measured(
+        program.measure(device, program.reads_alone, seconds, Commands()),
+        left_out=(
+            "writes and flushes were not measured: only --erase NAME may overwrite the device; a plan needs a time for each",
+        ),
+    )
+
+
 def _erasing(
     program: DiskMeter, name: str, seconds: int, erase: tuple[str, ...], *, erase_foreign: bool
-) -> Sequence[DepthFound]:
-    import os  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
+) -> _Measured:
+    from bedplate.cli.devices.taken import erased_device, mounted, own_ledger  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.host.devices.scratch_device import prepare, release_device  # noqa: PLC0415
-    from bedplate.host.ledger import Ledger  # noqa: PLC0415
-    from bedplate.host.lock import device_lock  # noqa: PLC0415
-    from bedplate.host.state import state_directory  # noqa: PLC0415
     from bedplate.model.visit import ScratchDevice  # noqa: PLC0415
 
     commands = Commands()
     scratch = ScratchDevice(device=name, erase=erase, erase_foreign=erase_foreign)
-    with (
-        device_lock(state_directory(), name, study="device measure"),
-        Ledger.open(state_directory(), f"{os.getpid()}-measure") as ledger,
-    ):
-        taken = prepare(scratch, ledger=ledger, commands=commands, directory=Path("/"))
+    with own_ledger() as ledger, erased_device(scratch, ledger, commands) as taken:
+        depths = program.measure(taken.path, program.all_kinds, seconds, commands)
         try:
-            return program.measure(taken.path, program.all_kinds, seconds, commands)
-        finally:
-            release_device(taken, ledger=ledger, commands=commands)
+            with mounted(taken, ledger, commands) as target:
+                return _Measured(depths, program.measure_syncs(target, seconds, ledger, commands))
+        except RequirementMissing as error:
+            return _Measured(depths, left_out=error.reasons)
 
 
-def _print(found: Sequence[DepthFound], line: str, *, erased: bool) -> None:
+def _print(program: DiskMeter, found: _Measured) -> None:
     from bedplate.cli.printing import say  # noqa: PLC0415
 
-    say(f"{'':7}depth   median us      p99 us       per s")
-    for each in found:
+    if found.depths:
+        say(f"{'':7}depth   median us      p99 us       per s")
+    for each in found.depths:
         say(f"{each.kind:7}{each.depth:5}  {each.p50_us:10,.0f}  {each.p99_us:10,.0f}  {each.per_s:10,.0f}")
-    say("")
-    say("[scratch_device]")
-    say(line)
-    if not erased:
-        say(
-            "writes and flushes were not measured: only --erase NAME may overwrite the device; a plan needs a time for each"
-        )
+    if found.syncs is not None:
+        say("")
+        for line in found.syncs.lines:
+            say(line)
+    if found.depths:
+        say("")
+        say("[scratch_device]")
+        say(program.plan_line(found.depths))
+    for reason in found.left_out:
+        say(reason)

@@ -37,6 +37,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "device measure": (
         "sudo bedplate device measure /dev/disk/by-id/nvme-eui.0025",
         "sudo bedplate device measure /dev/disk/by-id/nvme-eui.0025 --erase /dev/disk/by-id/nvme-eui.0025",
+        "bedplate device measure /var/lib/postgresql",
     ),
     "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
     "doctor": ("bedplate doctor", "bedplate doctor --json"),

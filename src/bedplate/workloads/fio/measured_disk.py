@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.host.requirement import Need
 from bedplate.model.devices.latency import MOST_FACTOR, MOST_PLACES, Law
+from bedplate.workloads.fio.measured_syncs import measure_syncs
 from bedplate.workloads.fio.output import parse_result
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class FioMeter:
     need = FIO
     reads_alone = (READ,)
     all_kinds = (READ, WRITE, FLUSH)
+    measure_syncs = staticmethod(measure_syncs)
 
     def measure(
         self, device: str, kinds: Sequence[str], seconds: int, commands: Commands

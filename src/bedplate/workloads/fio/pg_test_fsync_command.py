@@ -43,6 +43,11 @@ class PgTestFsyncJob:
         """
         return [
             str(programs / PROGRAM),
-            *("-f", str(directory / _FILE)),
+            *("-f", str(self.file_in(directory))),
             *("-s", str(self.seconds_per_measurement)),
         ]
+
+    @staticmethod
+    def file_in(directory: Path) -> Path:
+        """The file that it writes and removes."""
+        return directory / _FILE

@@ -1,0 +1,124 @@
+"""What each wal_sync_method costs, by pg_test_fsync: which program is taken, what it leaves, and what is said."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from tests.support.tools.command_line import call_apart, call_here
+
+from bedplate.engines.postgresql.builds.build_record import Build, stamp_text
+from bedplate.errors import CommandFailed
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger, release_orphans
+from bedplate.workloads.fio.measured_syncs import measure_syncs
+
+
+@pytest.fixture(autouse=True)
+def _own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    found = tmp_path / "data"
+    found.mkdir()
+    return found
+
+
+@pytest.fixture
+def said(repository: Path) -> str:
+    return (repository / "tests/golden/pg_test_fsync/pg18-ext4.txt").read_text(encoding="utf-8")
+
+
+def built(version: str, script: str, *, commit_digits: str = "") -> None:
+    """A build in the cache whose pg_test_fsync is a script; what it was called with stands beside it."""
+    prefix = cache_directory() / "builds" / f"postgresql-{version}{commit_digits}"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "postgres").touch()
+    program = prefix / "bin" / "pg_test_fsync"
+    program.write_text(f'#!/bin/sh\necho "$@" > {prefix}/called\n{script}\n', encoding="utf-8")
+    program.chmod(0o755)
+    found = Build(
+        prefix, version, 8192, 8192, "", "", "cc", "x86_64", (), "d", 1.0, 1.0, commit_digits=commit_digits
+    )
+    (prefix / "build.json").write_text(stamp_text(found), encoding="utf-8")
+
+
+def golden(said: str, folder: Path) -> str:
+    path = folder / "said.txt"
+    path.write_text(said, encoding="utf-8")
+    return f"echo x > $2; cat {path}"
+
+
+def test_each_method_is_told_in_its_part_and_the_folder_is_left_as_it_was(
+    place: Path, tmp_path: Path, said: str
+) -> None:
+    built("18.6", golden(said, tmp_path))
+    done = call_here("device", "measure", place, "--seconds", "600", COLUMNS="200")
+    assert 0 == done.returncode, done.stderr
+    assert "pg_test_fsync of PostgreSQL 18.6, writes of 8 kB:" in done.stdout
+    assert any(
+        line.split() == ["one", "write", "fdatasync", "16,450", "per", "s"]
+        for line in done.stdout.splitlines()
+    )
+    assert "fsync_writethrough" in done.stdout
+    assert [] == list(place.iterdir())
+    called = (cache_directory() / "builds/postgresql-18.6/called").read_text().split()
+    assert ["-s", "5"] == called[2:]
+    assert called[1].startswith(str(place))
+
+
+def test_the_figures_stand_in_the_document(place: Path, tmp_path: Path, said: str) -> None:
+    built("18.6", golden(said, tmp_path))
+    found = json.loads(call_here("device", "measure", place, "--json").stdout)
+    assert (None, [], []) == (found["plan"], found["measured"], found["left_out"])
+    assert "PostgreSQL 18.6" == found["syncs"]["program"]
+    assert 8192 == found["syncs"]["result"]["write_size_bytes"]
+    first = found["syncs"]["result"]["methods"][0]
+    assert ("one write", "open_datasync", 17795.879) == (first["part"], first["method"], first["ops_per_s"])
+
+
+def test_the_newest_release_is_taken_and_never_a_tree_of_somebodys(
+    place: Path, tmp_path: Path, said: str
+) -> None:
+    for version, digits in (("17.9", ""), ("18.6", ""), ("19.0", "0123456789ab")):
+        built(version, golden(said, tmp_path), commit_digits=digits)
+    with Ledger.open(tmp_path / "state", "test") as ledger:
+        assert "PostgreSQL 18.6" == measure_syncs(place, 1, ledger, Commands()).program
+
+
+def test_without_a_build_the_way_to_one_is_named(place: Path) -> None:
+    done = call_here("device", "measure", place)
+    assert 3 == done.returncode
+    assert "pg_test_fsync is a program of PostgreSQL" in done.stderr
+    assert "setup quick` builds one" in done.stderr
+
+
+def test_what_is_no_place_for_it_is_refused(tmp_path: Path, place: Path) -> None:
+    (tmp_path / "file").touch()
+    done = call_here("device", "measure", tmp_path / "file")
+    assert (3, True) == (done.returncode, "name a disk, a partition or a directory" in done.stderr)
+    done = call_here("device", "measure", place, "--erase", place)
+    assert (3, True) == (done.returncode, "of which nothing is erased" in done.stderr)
+
+
+def test_one_that_fails_leaves_nothing_and_is_quoted(place: Path, tmp_path: Path) -> None:
+    built("18.6", "echo x > $2; echo 'could not write' >&2; exit 1")
+    with Ledger.open(tmp_path / "state", "test") as ledger:
+        with pytest.raises(CommandFailed, match="could not write"):
+            measure_syncs(place, 1, ledger, Commands())
+        assert [] == list(place.iterdir())
+        assert () == ledger.held()
+
+
+def test_what_a_killed_call_left_is_given_back(place: Path, tmp_path: Path) -> None:
+    built("18.6", "echo x > $2; kill -9 $PPID; sleep 1")
+    assert -signal.SIGKILL == call_apart("device", "measure", place).returncode
+    assert [] != list(place.iterdir())
+    assert () == release_orphans(tmp_path / "state", Commands()).problems
+    assert [] == list(place.iterdir())
