@@ -45,7 +45,7 @@ _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
 VISIT_FILE = "visit.json"
 # Beside run.json; they are small, and tables of power cuts and plans of queries are made from them.
 _READ_TOO = (POINTS_FILE, RECORDING_FILE, "plans.json")
-_IMPORTED_MARK = "imported: others made these runs, in an order of their own and unwatched by bedplate; figures are those of the source"
+_IMPORTED_MARK = "imported: others made these runs in an order of their own; bedplate recorded nothing beside them, and the figures are the source's"
 # Named at once beside figures; `bedplate status` names all.
 _NAMED = 3
 

@@ -9,6 +9,7 @@ from unicodedata import east_asian_width
 
 import pytest
 from tests.support.studies.former_studies import NAMES, unpacked
+from tests.support.studies.published_sources import pg_fs_benchmark
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import call_here
@@ -17,6 +18,7 @@ from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import COLUMNS, ROWS_MAX, mail_text
 from bedplate.analysis.overview import Overview, overview
+from bedplate.imported.importing import import_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,6 +131,14 @@ def test_doubted_figures_are_marked_and_an_image_file_is_named(tmp_path: Path) -
     for text in texts(disk):
         assert "image file" not in text
         assert "suspect" not in text
+
+
+def test_the_heading_of_a_run_with_a_long_name_is_whole(tmp_path: Path) -> None:
+    import_source(pg_fs_benchmark(tmp_path / "source"), tmp_path / "study")
+    for text in texts(overview(tmp_path / "study")):
+        assert (
+            "\n\nsimple-update clients=16: tps, geometric mean of n, and 95 % interval or\nrange\n\n" in text
+        )
 
 
 def test_names_that_differ_in_their_middle_are_told_apart(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     run, taken = answer.run[1], answer.taken
     if answer.answered is Answered.NOTHING:
         if not answer.durability:
-            return f"nothing: by {run} no cell is durable, or loses a bounded amount at most."
+            return f"nothing: by {run} no cell is durable or bounded loss."
         return f"nothing yet: of {run}, no {answer.durability} cell has a trusted {answer.objective.head}."
     if taken is None:
         n = max(each.summary.n for each in answer.seen)

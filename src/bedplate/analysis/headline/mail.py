@@ -75,7 +75,8 @@ def mail_text(told: Headline, *, markdown: bool = False) -> str:
     tables += [_of_cuts(found, told.cuts)] if told.cuts is not None else []
     for table in tables:
         if table.rows:
-            rest += ["", table.about, "", *_drawn(table, markdown=markdown)]
+            rest += ["", *textwrap.wrap(table.about, COLUMNS, break_on_hyphens=False), ""]
+            rest += _drawn(table, markdown=markdown)
         left = len(table.rows) - ROWS_MAX
         notes = [f"{left} more {'cell is' if left == 1 else 'cells are'} left out here."] if left > 0 else []
         notes += table.notes
