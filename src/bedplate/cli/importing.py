@@ -37,8 +37,9 @@ def import_results(source: Path, *, study: Path, form: str | None) -> int:
     told = (*found.problems, *found.failures)
     for each in told:
         print(each, file=sys.stderr)
+    left = len(found.problems)
     print(
         f"{study}: {len(found.runs)} runs of {found.adapter}, {len(found.failures)} without figures, "
-        f"{found.doubted} suspect, {len(found.problems)} things left out"
+        f"{found.doubted} suspect, {left} {'thing' if left == 1 else 'things'} left out"
     )
     return EXIT_SOME_RUNS_FAILED if told else EXIT_DONE

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
+from bedplate.model.machine import NOT_SAID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from bedplate.model.reason import Reason
 
 # What stands for a level that a source does not say. It is a level of its own: it equals no known one.
-UNKNOWN = "unknown"
+UNKNOWN = NOT_SAID
 
 
 @dataclass(frozen=True)

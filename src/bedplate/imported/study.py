@@ -219,11 +219,11 @@ def _planned(visits: Sequence[ImportedVisit], title: str) -> tuple[Plan, Expansi
 
 def _plan_text(title: str, source: str, adapter: str, publication: Publication) -> str:
     """In place of a plan: what was read, and what was left out of it."""
-    failed = sum(run.failure is not None for run in publication.runs)
+    failed, left = sum(run.failure is not None for run in publication.runs), len(publication.problems)
     told = [
         f"{title}",
         f"No plan: imported from {source} as {adapter}.",
-        f"{len(publication.runs)} runs, {failed} of them without figures; {len(publication.problems)} things left out:",
+        f"{len(publication.runs)} runs, {failed} of them without figures; {left} {'thing' if left == 1 else 'things'} left out{':' * bool(left)}",
         *(f"  {problem.sentence}" for problem in publication.problems),
     ]
     return "".join(f"# {line}\n" for text in told for line in text.splitlines() or [""])

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from bedplate.model.cell import digest
 from bedplate.units import format_size
 
+NOT_SAID = "unknown"
+"""Of a machine's fact in words: the source of an imported study does not say it."""
+
 
 @dataclass(frozen=True)
 class StoredMachine:
@@ -63,6 +66,18 @@ class StoredMachine:
         return _size(self.page_size_bytes)
 
     @property
+    def known(self) -> tuple[tuple[str, str], ...]:
+        """Heads and words of what the source of an imported study says of its machine; nothing stands for the rest."""
+        count = self.cpu_count
+        told = (
+            ("Distribution", self.distribution),
+            ("Kernel", self.kernel_release),
+            ("CPU", self.cpus_words if count is not None else self.cpu_model),
+            ("Memory", self.memory_words),
+        )
+        return tuple((head, words) for head, words in told if words != NOT_SAID)
+
+    @property
     def identity(self) -> str:
         """Digest of what must not change within a study; the kernel is compared apart."""
         return digest(
@@ -87,4 +102,4 @@ class Machine(StoredMachine):
 
 
 def _size(size_bytes: int | None) -> str:
-    return "unknown" if size_bytes is None else format_size(size_bytes)
+    return NOT_SAID if size_bytes is None else format_size(size_bytes)

@@ -77,7 +77,8 @@ def _columns(found: Overview, name: str | None) -> list[_Column]:
     machine = found.study.machine
     kinds = node_kinds(found.study)
     if not kinds:
-        return [_Column([name or found.study.facts.title], machine, dict(_of(machine)))]
+        facts = _of_source(machine) if found.study.facts.is_imported else dict(_of(machine))
+        return [_Column([name or found.study.facts.title], machine, facts)]
     before = "" if name is None else f"{name}: "
     return [
         _Column(
@@ -87,6 +88,11 @@ def _columns(found: Overview, name: str | None) -> list[_Column]:
         )
         for kind in kinds
     ]
+
+
+def _of_source(machine: StoredMachine) -> Mapping[str, str]:
+    """What the source of an imported study says of its machine: nobody looked for the rest, so nothing is said of it."""
+    return {"Host": machine.hostname, **dict(machine.known), "Identity": machine.identity}
 
 
 def _of_node(facts: NodeFacts) -> Mapping[str, str]:

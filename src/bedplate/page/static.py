@@ -294,6 +294,10 @@ def _sentence(found: Overview) -> str:
 
 def _place(found: Overview) -> str:
     kinds = node_kinds(found.study)
+    if found.study.facts.is_imported:
+        machine = found.study.machine
+        words = ", ".join(f"{head} {text}" for head, text in machine.known)
+        return f"{machine.hostname}{f': {words}' if words else ''}; the source says no more of the machine"
     if not kinds:
         return f"{found.study.machine.hostname}: {_machine_words(found.study.machine, _kernels(found))}"
     return "; ".join(

@@ -129,6 +129,18 @@ def test_it_is_put_on_a_page(study: Path, tmp_path: Path) -> None:
     assert "imported: others made these runs" in (tmp_path / "page.html").read_text().casefold()
 
 
+def test_a_page_says_nothing_of_a_machine_that_its_source_does_not_say(study: Path, tmp_path: Path) -> None:
+    build_report([study], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "on i5-2500k; the source says no more of the machine." in page
+    assert not [each for each in ("unknown number", "none found", "no memory limits") if each in page]
+    (tmp_path / "composite.xml").write_text(composite())
+    import_source(tmp_path / "composite.xml", tmp_path / "suite")
+    build_report([tmp_path / "suite"], tmp_path / "suite.html")
+    page = (tmp_path / "suite.html").read_text()
+    assert "Kernel 6.1.0-13-amd64" in page
+
+
 def test_a_page_of_runs_that_have_the_size_of_their_database_and_not_of_their_wal(tmp_path: Path) -> None:
     import_source(pg_fs_benchmark(tmp_path / "source"), tmp_path / "study")
     build_report([tmp_path / "study"], tmp_path / "page.html")
