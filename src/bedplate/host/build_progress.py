@@ -24,9 +24,23 @@ class BuildProgress:
     total: int | None = None
 
 
-def count_objects(directory: Path) -> int:
-    """Object files below `directory`; one that vanishes meanwhile does no harm."""
-    return sum(name.endswith(".o") for _, _, names in os.walk(directory) for name in names)
+def count_objects(directory: Path, *, since_ns: int | None = None) -> int:
+    """Object files below `directory`, of those that were written `since_ns` where that is given; one that vanishes meanwhile does no harm."""
+    if since_ns is None:
+        return sum(name.endswith(".o") for _, _, names in os.walk(directory) for name in names)
+    return sum(
+        _was_written(os.path.join(folder, name), since_ns)  # noqa: PTH118 -- a thousand of them each second
+        for folder, _, names in os.walk(directory)
+        for name in names
+        if name.endswith(".o")
+    )
+
+
+def _was_written(path: str, since_ns: int) -> bool:
+    try:
+        return os.lstat(path).st_mtime_ns >= since_ns
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def progress_words(found: Looked) -> str:
     told = "; ".join(line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
     if found.is_last:
-        return f"ab: {'known' if found.is_told else 'not known'} after {found.blocks} blocks: {told}; {time}"
+        return f"ab: {'known' if found.is_told else 'not known'} after {_blocks(found)}: {told}; {time}"
     return f"ab: block {found.blocks}: {told}; {time}"
 
 
@@ -62,8 +62,12 @@ def _answer(found: Looked) -> Iterator[str]:
         told = sum(is_told(line) for line in rest)
         yield f"  and {len(rest)} more lines, {told} of them known: `bedplate show {found.overview.study.directory}`"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
-    yield f"  {found.blocks} blocks, {time} of visits{_left_out(found)}; the intervals hold at every look."
+    yield f"  {_blocks(found)}, {time} of visits{_left_out(found)}; the intervals hold at every look."
     yield from _why_not(found)
+
+
+def _blocks(found: Looked) -> str:
+    return f"{found.blocks} block{'' if found.blocks == 1 else 's'}"
 
 
 def _promises(found: Looked) -> Iterator[str]:

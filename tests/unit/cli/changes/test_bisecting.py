@@ -111,6 +111,7 @@ def test_what_is_unsafe_is_found_by_one_block_of_each_commit(bisect: Any, histor
     assert history.commits[3] in done.stdout
     assert "unsafe after a power cut (declared); the good one: durable" in " ".join(done.stdout.split())
     assert "8 visits, 8 commits" in " ".join(done.stdout.split())
+    assert "known after 1 block: " in done.stdout
 
 
 def test_a_good_end_that_is_bad_itself_is_said(bisect: Any, history: PlantedHistory) -> None:

@@ -141,14 +141,19 @@ def _configure(work: KernelWork) -> None:
 
 
 def _compile(work: KernelWork) -> None:
-    # Of a former commit: make(1) knows which of them still stand.
-    word = "compile what changed" if work.image.exists() else "compile"
+    # Of a former commit: make(1) knows which of them still stand, and those that it writes anew count.
+    again = work.image.exists()
+    word = "compile what changed" if again else "compile"
+    since_ns = _marker(work).stat().st_mtime_ns if again else None
 
-    def report(done: int) -> None:
-        work.progress(BuildProgress(word, done, None))
+    def done() -> int:
+        return count_objects(work.objects, since_ns=since_ns)
 
-    report(count_objects(work.objects))
-    with watched(lambda: count_objects(work.objects), report):
+    def report(number: int) -> None:
+        work.progress(BuildProgress(word, number, None))
+
+    report(done())
+    with watched(done, report):
         _make(work, "bzImage", timeout_s=_COMPILE_TIMEOUT_S)
 
 

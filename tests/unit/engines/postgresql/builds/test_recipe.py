@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from bedplate.engines.postgresql.builds.recipe import (
     configure_options,
 )
 from bedplate.errors import VerifyFailed
-from bedplate.host.build_progress import BuildProgress, count_objects, watched
+from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:
@@ -128,28 +127,3 @@ def test_option_that_configure_ignored_stops_the_build_before_it_is_compiled(
         compile_postgresql(work())
     assert reasons == len(raised.value.reasons)
     assert [] == tools.makes
-
-
-def test_objects_are_counted_in_all_folders(tmp_path: Path) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    for name in ("one.o", "a/two.o", "a/b/three.o", "a/b/four.so", "a/no"):
-        (tmp_path / name).touch()
-    assert 3 == count_objects(tmp_path)
-
-
-def test_growing_count_is_reported_while_the_block_runs_and_never_after(tmp_path: Path) -> None:
-    seen: list[int] = []
-    arrived = threading.Event()
-
-    def report(count: int) -> None:
-        seen.append(count)
-        if count == 1:
-            arrived.set()
-
-    with watched(lambda: count_objects(tmp_path), report, interval_s=0.001):
-        (tmp_path / "one.o").touch()
-        assert arrived.wait(30)
-    after = len(seen)
-    (tmp_path / "two.o").touch()
-    assert not [thread for thread in threading.enumerate() if thread.name == "object count"]
-    assert after == len(seen)

@@ -19,6 +19,7 @@ from bedplate.executors.qemu.guest_kernel import GuestKernel
 from bedplate.executors.qemu.own_kernel import build as build_module
 from bedplate.executors.qemu.own_kernel.build import build_seconds, ensure_built, find_built
 from bedplate.executors.qemu.own_kernel.recipe import KernelWork, build_kernel
+from bedplate.host.build_progress import BuildProgress, count_objects
 from bedplate.host.command import Commands
 from bedplate.host.git.repository import resolve, working_changes
 from bedplate.host.requirement import Requirement, find_tool
@@ -105,6 +106,19 @@ def test_the_next_commit_compiles_what_it_changed_and_nothing_else(
     shutil.rmtree(first.image.parent)
     assert build(source_of(tree, "master~1")).digest == first.digest
     assert made(objects_of(cache)) == ["fsync"]
+
+
+def test_of_the_next_commit_the_objects_count_that_were_compiled_anew(
+    tree: Path, cache: Path, build: Build
+) -> None:
+    build(source_of(tree))
+    assert 0 < count_objects(objects_of(cache))
+    commit(tree, "ext4: flush once more", {"fsync.c": "int second = 3;\n"})
+    seen: list[BuildProgress] = []
+    ensure_built(
+        source_of(tree), cache_directory=cache, commands=Commands(), progress=seen.append, recipe=freely
+    )
+    assert BuildProgress("compile what changed", 0) in seen
 
 
 def test_the_tree_is_never_written(tree: Path, build: Build) -> None:
