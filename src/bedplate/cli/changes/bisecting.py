@@ -21,6 +21,7 @@ from bedplate.cli.printing import say
 from bedplate.cli.questioning import PLAN_FILE, offer, refuse_unless_root, show_plan
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.model.template import first_of
 from bedplate.statistics.comparison import MARGIN
 from bedplate.units import format_duration
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _MAIL = "mail.txt"
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
 _NAME_CHARACTERS = 100
+# File systems and loads that the text names.
+_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,12 @@ def _how(asked: BisectAsked, plan: PairedPlan, condition: PairedCondition) -> li
     """How it was measured, for who reads the mail."""
     machine = plan.found.machine
     where = "in QEMU guests on" if asked.is_kernel else "on"
+    planned = plan.found.expansion.cells
+    variants = list(dict.fromkeys(each.cell.variant for each in planned))
+    loads = list(dict.fromkeys(load.dataset.words for each in planned for load in each.loads))
     told = [
-        f"Measured by bedplate {where} {machine.cpu_count} x {machine.cpu_model}, {machine.distribution}, kernel {machine.kernel_release}."
+        f"On {first_of(variants, _NAMES)}: {first_of(loads, _NAMES)}.",
+        f"Measured by bedplate {where} {machine.cpu_count} x {machine.cpu_model}, {machine.distribution}, kernel {machine.kernel_release}.",
     ]
     if condition.needs_pairs:
         told.append(

@@ -96,6 +96,8 @@ def test_the_commit_is_found_in_fewer_visits_than_all_comparisons(
     assert max(map(len, text.splitlines())) <= 72
     # Both ends and three commits, in four blocks of two.
     assert "32 visits, 8 commits between the ends." in " ".join(text.split())
+    # Who reads the text has to know what was measured.
+    assert "\nOn ext4: fio.\n" in text
 
 
 def test_a_history_in_which_nothing_changed_has_no_bad_commit(bisect: Any, history: PlantedHistory) -> None:
