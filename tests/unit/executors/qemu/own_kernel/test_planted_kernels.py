@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.sources.histories import commit, git, repository
-from tests.support.sources.planted_kernels import COMMITS, plant
+from tests.support.sources.planted_kernels import COMMITS, lose, plant
 
 JOURNAL = """\
 {
@@ -41,6 +41,17 @@ def test_one_commit_of_eight_plants_the_flush(tree: Path, number: int) -> None:
     assert flushes == [index >= number for index in range(1, COMMITS + 1)]
     files = [git(tree, "show", "--name-only", "--format=", each).split() for each in hashes]
     assert all(len(changed) == 1 for changed in files)
+
+
+def test_one_of_eight_more_loses_it_again(tree: Path) -> None:
+    with pytest.raises(ValueError, match="no planted flush"):
+        lose(tree, 3)
+    before = plant(tree, 5)
+    after = lose(tree, 3)
+    flushes = ["t_need_data_flush = 1" in git(tree, "show", f"{each}:fs/jbd2/journal.c") for each in after]
+    assert flushes == [index < 3 for index in range(1, COMMITS + 1)]
+    assert git(tree, "rev-parse", "planted").strip() == before[-1]
+    assert git(tree, "rev-parse", "lost").strip() == after[-1]
 
 
 def test_a_tree_that_has_the_flush_or_changes_is_left_alone(tree: Path) -> None:
