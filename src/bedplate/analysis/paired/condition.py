@@ -72,6 +72,10 @@ class PairedCondition:
         """The metric that sides are compared in; empty where none is named."""
         return (self.metric,) if self.of_sides is not None and self.metric else ()
 
+    def lines_of(self, lines: Iterable[Compared]) -> list[Compared]:
+        """Those that it is about: of its metric, or all where it names none."""
+        return [line for line in lines if not self.metric or line.asked.metric == self.metric]
+
     @property
     def first_blocks(self) -> int:
         """Blocks before the first look."""
@@ -105,8 +109,7 @@ def paired_truth(
 ) -> Truth:
     """Whether it holds of the side with the change, in any pair."""
     if asked.of_sides is not None:
-        own = [line for line in lines if not asked.metric or line.asked.metric == asked.metric]
-        return _any(truth(asked.of_sides, line) for line in own)
+        return _any(truth(asked.of_sides, line) for line in asked.lines_of(lines))
     return side_truth(asked, found, record, [pair.contender for pair in record.pairs])
 
 
@@ -122,8 +125,7 @@ def nearest(
 ) -> Truth:
     """The side of the bound that the estimates lie on; CANNOT_TELL where there is none. For when the time is gone."""
     if asked.of_sides is not None:
-        own = [line for line in lines if not asked.metric or line.asked.metric == asked.metric]
-        return _any(_nearest_line(asked.of_sides, line) for line in own)
+        return _any(_nearest_line(asked.of_sides, line) for line in asked.lines_of(lines))
     if asked.subject is not ConditionSubject.FIGURE:
         return paired_truth(asked, found, record, lines)
     sides: list[Truth] = []

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate.campaign.bisection.history import BAD, GOOD, SKIP, BisectHistory
-from bedplate.campaign.bisection.record import BY_ESTIMATE, read_bisection, write_bisection
+from bedplate.campaign.bisection.record import read_bisection, write_bisection
 from bedplate.errors import StudyError
 
 if TYPE_CHECKING:
@@ -62,11 +62,6 @@ class Bisected:
         """Of all studies together."""
         judged = (*self.record.judged, *((self.record.ends,) if self.record.ends is not None else ()))
         return sum(each.visits for each in judged)
-
-    @property
-    def by_estimate(self) -> tuple[JudgedCommit, ...]:
-        """Commits whose time was gone before their interval told."""
-        return tuple(each for each in self.record.judged if each.basis == BY_ESTIMATE)
 
     def of(self, commit: str) -> JudgedCommit | None:
         """What a commit was found to be; None of one that was not asked for."""

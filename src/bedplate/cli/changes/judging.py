@@ -133,12 +133,7 @@ class PairedJudge:
 
     def _words(self, found: Looked) -> str:
         if self.condition.subject is ConditionSubject.SIDES:
-            own = [
-                line
-                for line in found.lines
-                if not self.condition.metric or line.asked.metric == self.condition.metric
-            ]
-            return "; ".join(line_words(found, line) for line in own)
+            return "; ".join(line_words(found, line) for line in self.condition.lines_of(found.lines))
         sides = ([p.contender for p in found.record.pairs], [p.baseline for p in found.record.pairs])
         of_commit, of_good = (
             seen_words(self.condition, found.overview, found.record, cells) for cells in sides

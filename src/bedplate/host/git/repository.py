@@ -7,7 +7,6 @@ Where bedplate is root and the tree is somebody's, git runs as the owner of the 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -129,11 +128,6 @@ def working_changes(tree: Path) -> WorkingChanges:
         raise PlanError(f"{tree} has changes that are not UTF-8 text; commit them, and name the commit")
     untracked = _git(tree, "ls-files", "--others", "--exclude-standard", "-z").count("\0")
     return WorkingChanges(commit, patch, untracked)
-
-
-def diff_digest(patch: str) -> str:
-    """SHA-256 of a patch, as hexadecimal."""
-    return hashlib.sha256(patch.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _require_repository(tree: Path) -> None:

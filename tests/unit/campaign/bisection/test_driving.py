@@ -170,7 +170,7 @@ def test_where_skipped_commits_hide_it_all_that_it_may_be_are_named(
 
 def test_what_an_estimate_decided_is_said(tmp_path: Path, ends: Ends, commits: list[str]) -> None:
     found = played(tmp_path, ends, KnownCommits(set(commits[3:]), by_estimate={commits[2]}))
-    assert [commits[2]] == [each.commit for each in found.by_estimate]
+    assert [commits[2]] == [each.commit for each in found.record.judged if each.basis == BY_ESTIMATE]
     assert "by the estimate: its time was gone" in " ".join(text_of(found).split())
 
 
