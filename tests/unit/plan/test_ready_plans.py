@@ -27,6 +27,7 @@ from bedplate.plan.order import order
 from bedplate.plan.present import plan_document, pruned_by_reasons
 from bedplate.plan.table import keys_of
 from bedplate.registry import type_today
+from bedplate.units import KIB
 
 ROOT = Path(__file__).parents[3]
 PLANS = sorted((ROOT / "plans").glob("*.toml"))
@@ -86,6 +87,7 @@ def test_all_the_promised_plans_are_there() -> None:
         "vondra-2011-oltp",
         "vondra-2011-ssd-oltp",
         "vondra-2011-afternoon",
+        "vondra-2011-tpch-evening",
     }
     assert promised <= {path.stem for path in PLANS}
 
@@ -188,6 +190,19 @@ def test_half_of_the_budget_of_an_afternoon_is_some_sixty_visits(machine: MakeMa
     told = estimate(plan, expansion, order(plan, expansion))
     assert 90 < told.seconds / told.visits < 150
     assert told.data_seconds < 3600
+
+
+def test_the_evening_has_what_the_conclusions_about_tpch_name_and_fits_one(machine: MakeMachine) -> None:
+    plan = read("vondra-2011-tpch-evening")
+    expansion = expand(plan, machine())
+    blocks = {KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB}
+    both = {(kind, block) for kind in ("ext2", "ext3", "ext4", "xfs") for block in (KIB, 4 * KIB)}
+    assert {(*each, database) for each in (*both, ("btrfs", None)) for database in blocks} == {
+        (one.filesystem.type, one.filesystem.block_size_bytes, one.build.block_size_bytes)
+        for one in (planned.cell for planned in expansion.cells)
+    }
+    assert 2 == plan.repetitions
+    assert estimate(plan, expansion, order(plan, expansion)).seconds < 6 * 3600
 
 
 def test_what_this_kernel_lacks_is_pruned_with_the_reason(machine: MakeMachine) -> None:
