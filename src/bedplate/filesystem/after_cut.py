@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from bedplate.filesystem.adapter import Filesystem
     from bedplate.filesystem.site import Site
+    from bedplate.host.kernel_log import KernelLog
     from bedplate.model.cell import FilesystemLevels
 
 _EXT = ("ext2", "ext3", "ext4")
@@ -46,6 +47,15 @@ _TWIN_MET = re.compile(
 _TWIN_PAUSES_S = (0.1, 0.5, 2.0)
 _REPAIR_LIMIT_S = 600.0
 _WITHOUT_RIGHTS = ("nosuid", "nodev", "noexec")
+# What a file system says of the disk, and not of its mount and unmount.
+_COMPLAINT = re.compile(
+    r"error|corrupt|shut|abort|read-only|failed|forced|lost|invalid|warning|broken|mismatch|can't find",
+    re.IGNORECASE,
+)
+# iomap's own words, which XFS writes by, begin with the device; those of JFS with the weight.
+_FILE_SYSTEM = re.compile(
+    r"^(?:(?:EXT[234]-fs|JBD2|XFS|BTRFS|F2FS-fs|NILFS|JFS|REISERFS|bcachefs)\b|\w+: writeback error|ERROR: \(device \w+\): )"
+)
 
 
 @dataclass(frozen=True)
@@ -226,3 +236,13 @@ def stands_beside_twins(levels: FilesystemLevels, *, kernel: str | None = None) 
         return True
     # A pool of ZFS is known by its name, JFS and ReiserFS look for their external journal on every disk.
     return levels.type in ("jfs", "reiserfs") and levels.journal != "external"
+
+
+def complaints_of(kernel: KernelLog, device: str) -> tuple[str, ...] | None:
+    """What the file system on a device said of it, and not of its mount and unmount; each once. None where the log cannot be read."""
+    named = re.compile(rf"\b{re.escape(device)}\b")
+    heard = kernel.messages(about=(device,))
+    if heard is None:
+        return None
+    found = (text for text in heard if named.search(text) and _FILE_SYSTEM.search(text))
+    return tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))

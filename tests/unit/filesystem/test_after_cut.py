@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
@@ -11,6 +12,7 @@ from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
 from bedplate.filesystem import after_cut
 from bedplate.filesystem.after_cut import (
+    complaints_of,
     image_levels,
     mount_beside_twins,
     repair,
@@ -176,3 +178,23 @@ def test_what_is_no_replay_cannot_fail_at_it() -> None:
 
 def test_every_type_but_those_without_a_repair_has_one() -> None:
     assert {type_ for type_ in FILESYSTEMS if repairs_of(type_) == 0} == {"nilfs2", "zfs"}
+
+
+def test_only_what_a_file_system_says_of_trouble_on_that_device_is_heard() -> None:
+    heard = (
+        "EXT4-fs (loop3): mounted filesystem 1 r/w with ordered data mode",
+        "EXT4-fs warning (device loop3): ext4_end_bio:368: I/O error 10",
+        "EXT4-fs warning (device loop3): ext4_end_bio:368: I/O error 10",
+        "EXT4-fs warning (device loop33): ext4_end_bio:368: I/O error 10",
+        "Buffer I/O error on dev loop3, logical block 5, lost async page write",
+        "XFS (loop3): Filesystem has been shut down due to log error (0x2).",
+        "loop3: writeback error on inode 131, offset 0, sector 2048",
+        "NILFS (loop3): mounting unchecked fs",
+        "NILFS (loop3): broken superblock, retrying with spare superblock (blocksize = 1024)",
+        "F2FS-fs (loop3): Can't find valid F2FS filesystem in 1th superblock",
+        "ERROR: (device loop3): dbAllocBits: bad map",
+    )
+    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard))
+    assert (heard[1], *heard[5:7], *heard[8:]) == complaints_of(kernel, "loop3")
+    # A log that cannot be read is no silence.
+    assert complaints_of(cast("Any", SimpleNamespace(messages=lambda about: None)), "loop3") is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -113,6 +113,25 @@ def examined(play: Play, directory: Path) -> tuple[Any, OracleAnswer | None]:
     built.disk.write_bytes(b"")
     (directory / "site").mkdir()
     return CutSite(job(), directory / "site", commands=Commands()).examine(built, {0: 3})
+
+
+@pytest.mark.parametrize(
+    ("listens", "said"),
+    [(True, ("NILFS (disk): broken superblock, retrying with spare superblock",)), (False, None)],
+)
+def test_what_the_file_system_says_of_an_image_is_heard_by_who_listens(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool, said: tuple[str, ...] | None
+) -> None:
+    heard = ("NILFS (disk): broken superblock, retrying with spare superblock", "NILFS (other): error")
+    kernel = SimpleNamespace(messages=lambda about: heard)
+    monkeypatch.setattr(power_cut_worker, "KernelLog", lambda: nullcontext(kernel))
+    built = Built(WINDOW, (tmp_path / "disk",))
+    built.disk.write_bytes(b"")
+    (tmp_path / "site").mkdir()
+    asked = replace(job(), listens=listens)
+    recovered, _ = CutSite(asked, tmp_path / "site", commands=Commands()).examine(built, {0: 3})
+    assert said == recovered.kernel_said
+    assert said == judge(POINT, WINDOW, PROMISED, recovered, WHOLE).kernel_said
 
 
 def test_a_whole_file_system_is_asked_once(play: Play, tmp_path: Path) -> None:

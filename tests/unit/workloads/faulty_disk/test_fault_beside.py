@@ -16,15 +16,23 @@ import pytest
 
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import because
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
 from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
+from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
 from bedplate.workloads.faulty_disk.run import beside, trial
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, drawn_moment_s
 from bedplate.workloads.faulty_disk.run.places import DiskMap
-from bedplate.workloads.faulty_disk.run.trial import _Course, _let_come_back, _require_of_disk, takes_a_write
+from bedplate.workloads.faulty_disk.run.trial import (
+    _Course,
+    _let_come_back,
+    _record,
+    _require_of_disk,
+    takes_a_write,
+)
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 ONCE, READ = FAULTS["write-once-data"], FAULTS["read-on-data"]
@@ -259,3 +267,27 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
     monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
     answers[:] = [errno.ENOSPC] * 9
     assert not takes_a_write(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said_anew", "verdict", "detected"),
+    [
+        ((), FaultVerdict.NO_TRACE, ()),
+        (("NILFS (loop0): broken superblock",), FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,)),
+    ],
+)
+def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
+    said_anew: tuple[str, ...], verdict: FaultVerdict, detected: tuple[Detected, ...]
+) -> None:
+    left = PointRecord(
+        point=CutPoint(0, 9, Profile.ORDERED, Placement.UNIFORM, 0),
+        outcome=PointOutcome.OK,
+        flush_position=None,
+        volatile_writes=0,
+        volatile_bytes=0,
+        kept_writes=0,
+        acknowledged=5,
+        kernel_said=said_anew,
+    )
+    record = _record(FAULTS["rot-sector-superblock"], 1, 7, _Course(hits=1), left, after_ms=0.0)
+    assert (verdict, detected, said_anew) == (record.verdict, record.detected, record.found)

@@ -27,7 +27,6 @@ from bedplate.workloads.faulty_disk.run.places import (
     wants_layout,
 )
 from bedplate.workloads.faulty_disk.run.rot import rot_away
-from bedplate.workloads.faulty_disk.run.trial import complaints_of
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 MIB = 2**20
@@ -121,22 +120,6 @@ def test_what_rots_is_as_long_as_its_name_says_and_within_its_place(tmp_path: Pa
         else:
             (at,) = changed
             assert 1 == (before[at] ^ after[at]).bit_count()
-
-
-def test_only_what_a_file_system_says_of_trouble_on_that_device_is_heard() -> None:
-    heard = (
-        "EXT4-fs (loop3): mounted filesystem 1 r/w with ordered data mode",
-        "EXT4-fs warning (device loop3): ext4_end_bio:368: I/O error 10",
-        "EXT4-fs warning (device loop3): ext4_end_bio:368: I/O error 10",
-        "EXT4-fs warning (device loop33): ext4_end_bio:368: I/O error 10",
-        "Buffer I/O error on dev loop3, logical block 5, lost async page write",
-        "XFS (loop3): Filesystem has been shut down due to log error (0x2).",
-        "loop3: writeback error on inode 131, offset 0, sector 2048",
-    )
-    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard))
-    assert (heard[1], heard[5], heard[6]) == complaints_of(kernel, "loop3")
-    # A log that cannot be read is no silence.
-    assert complaints_of(cast("Any", SimpleNamespace(messages=lambda about: None)), "loop3") is None
 
 
 def test_a_hit_in_a_file_of_another_place_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

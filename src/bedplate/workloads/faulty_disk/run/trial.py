@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import signal
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, KilledFromOutside
+from bedplate.filesystem.after_cut import complaints_of
 from bedplate.host.kernel_log import KernelLog
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.model.reason import reasons_of
@@ -52,14 +52,6 @@ _COMES_BACK_S = 30.0
 _ASK_EVERY_S = 0.5
 _ROOM_COMES_BACK_S = 10.0
 _SAID_MOST, _SAID_LENGTH = 6, 300
-# What a file system says of the disk, and not of its mount and unmount.
-_COMPLAINT = re.compile(
-    r"error|corrupt|shut|abort|read-only|failed|forced|lost|invalid|warning", re.IGNORECASE
-)
-# iomap's own words, which XFS writes by, begin with the device.
-_FILE_SYSTEM = re.compile(
-    r"^(?:(?:EXT[234]-fs|JBD2|XFS|BTRFS|F2FS-fs|NILFS|JFS|REISERFS|bcachefs)\b|\w+: writeback error)"
-)
 
 
 @dataclass
@@ -205,6 +197,8 @@ class FaultTrial:
             after_ms = Acknowledgements(log).before(end).after_last_ms
             point = CutPoint(0, end, Profile.ORDERED, Placement.UNIFORM, seed=0)
         job = ReplayJob(
+            # What rots at rest is met by whoever reads it then.
+            listens=True,
             filesystem=self._bench.cell.filesystem,
             subject=subject_of(self._context, self._name, self._engine.cuts),
             points=(point,),
@@ -229,13 +223,13 @@ def _record(
 ) -> FaultRecord:
     seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
     is_repaired = left.fsck_s is not None and not left.unclean
-    kernel_said = course.kernel_said or ()
+    kernel_said, said_anew = course.kernel_said or (), left.kernel_said or ()
     said = (*filter(None, [course.trouble]), *course.engine_said, *kernel_said)
     detected = detected_by(
         left.outcome,
         seen,
         writable=course.writable,
-        kernel_spoke=bool(kernel_said),
+        kernel_spoke=bool(kernel_said or said_anew),
         engine_spoke=bool(course.engine_said),
         is_repaired=is_repaired,
     )
@@ -264,9 +258,9 @@ def _record(
         left=left.outcome,
         hit_at=course.first_hit.start if course.first_hit else None,
         hit_bytes=course.first_hit.length if course.first_hit else None,
-        kernel_heard=course.kernel_said is not None,
+        kernel_heard=course.kernel_said is not None and left.kernel_said is not None,
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
-        found=left.problems,
+        found=(*left.problems, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
         no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
     )
 
@@ -345,16 +339,6 @@ def takes_a_write(place: Path) -> bool:
             never.wait(_ASK_EVERY_S)
         else:
             return True
-
-
-def complaints_of(kernel: KernelLog, device: str) -> tuple[str, ...] | None:
-    """What the file system on a device said of it, and not of its mount and unmount; each once. None where the log cannot be read."""
-    named = re.compile(rf"\b{re.escape(device)}\b")
-    heard = kernel.messages(about=(device,))
-    if heard is None:
-        return None
-    found = (text for text in heard if named.search(text) and _FILE_SYSTEM.search(text))
-    return tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))
 
 
 def _shortened(text: str) -> str:

@@ -32,7 +32,7 @@ class ReplayJob:
     `filesystem` are the levels that were recorded. Sizes in bytes; `journal_bytes` is None without an external
     journal, and `loses_journal` says that it stood in memory and is gone after each cut. `recuts` are the recoveries to be cut again,
     whose own points are known once they are recorded; while they are, writes are answered up to `late_us` late, as when the log was.
-    The devices have sectors of `sector_bytes`.
+    The devices have sectors of `sector_bytes`. Where it `listens`, the records have what the file system says of each image.
     """
 
     filesystem: FilesystemLevels
@@ -46,6 +46,7 @@ class ReplayJob:
     recuts: tuple[Recut, ...] = ()
     late_us: int = 0
     sector_bytes: int = USUAL_SECTOR_BYTES
+    listens: bool = False
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

@@ -28,7 +28,8 @@ class Recovered:
 
     `repaired` says that it mounted only after a repair; `unclean` that its check found errors once the oracle had been
     asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
-    journal, which it could not replay. `refused` is why the first mount failed that did, None if none did. Times in seconds.
+    journal, which it could not replay. `refused` is why the first mount failed that did, None if none did. `kernel_said` is what the
+    file system complained of in the kernel's log, None where nobody listened. Times in seconds.
     """
 
     mounted: bool
@@ -39,6 +40,7 @@ class Recovered:
     fsck_s: float | None = None
     refused: str | None = None
     problems: tuple[str, ...] = ()
+    kernel_said: tuple[str, ...] | None = None
 
 
 def why_again(recovered: Recovered, answer: OracleAnswer | None) -> str | None:
@@ -92,6 +94,7 @@ def judge(
         oracle_s=None if answer is None else answer.oracle_s,
         unclean=recovered.unclean,
         replay_failed=recovered.replay_failed,
+        kernel_said=recovered.kernel_said,
         problems=tuple(map(_shortened, _problems(recovered.problems, (*found, *lost)))),
     )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
 from bedplate.filesystem.after_cut import (
+    complaints_of,
     image_levels,
     mount_beside_twins,
     repair,
@@ -31,6 +32,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
 from bedplate.host.devices.passing_loop import passing_loop, write_back
+from bedplate.host.kernel_log import KernelLog
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
 from bedplate.model.power_cut import PointOutcome
@@ -86,19 +88,26 @@ class CutSite:
     def examine(self, built: Built, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         """Recover one image and ask what is on it; the image is another one afterwards."""
         with ExitStack() as stack:
+            kernel = stack.enter_context(KernelLog()) if self._job.listens else None
             site = self._site_on(
                 [stack.enter_context(passing_loop(image, self._job.sector_bytes)) for image in built.images]
             )
-            recovered = self._mount(site, repair_first=self._needs_repair(site))
-            if not recovered.mounted:
-                return recovered, None
-            answer = self._ask_once(promised, site)
-            if recovered.repaired or answer.detected or answer.silent:
-                return recovered, answer
-            damage = self._damage(site)
-            if not damage:
-                return replace(recovered, unclean=False), answer
-            return self._after_repair((recovered, answer), damage, promised, site)
+            recovered, answer = self._examined(site, promised)
+            if kernel is not None:
+                recovered = replace(recovered, kernel_said=complaints_of(kernel, site.device.name))
+            return recovered, answer
+
+    def _examined(self, site: Site, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
+        recovered = self._mount(site, repair_first=self._needs_repair(site))
+        if not recovered.mounted:
+            return recovered, None
+        answer = self._ask_once(promised, site)
+        if recovered.repaired or answer.detected or answer.silent:
+            return recovered, answer
+        damage = self._damage(site)
+        if not damage:
+            return replace(recovered, unclean=False), answer
+        return self._after_repair((recovered, answer), damage, promised, site)
 
     def recover(
         self, devices: Sequence[AttachedDevice], promised: Mapping[int, int], settled: Callable[[], object]
