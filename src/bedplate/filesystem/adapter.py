@@ -24,7 +24,7 @@ from bedplate.host.requirement import Need
 from bedplate.model.filesystem import BARRIER_BY_WRITE_CACHE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from bedplate.filesystem.site import Site
@@ -209,6 +209,13 @@ class Filesystem(ABC):
     def layout(self, _site: Site, /) -> Layout:
         """Which blocks of the unmounted device are the file system's own, as far as a tool tells."""
         return Layout()
+
+    def resume(self, _site: Site, _repaired: Callable[[], object], /) -> bool:
+        """Where it keeps every request waiting until an operator says that the disk works again: have it `repaired`, and say so.
+
+        Whether any waited. Most give errors, and wait for nobody.
+        """
+        return False
 
     def _mkfs_arguments(self, _site: Site, /) -> Iterable[Argument]:
         """What the levels and the journal ask of mkfs beside the block size."""

@@ -22,6 +22,7 @@ from bedplate.host.devices.zpool import (
     MODULE,
     imported_pools,
     is_imported,
+    is_suspended,
     parse_status,
     pool_name,
     release_pool,
@@ -31,7 +32,7 @@ from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.filesystem.site import Site
@@ -138,6 +139,15 @@ class Zfs(Filesystem):
         finally:
             _leave(pool, site)
         return CheckResult(parse_status(said).is_clean, said)
+
+    def resume(self, site: Site, repaired: Callable[[], object]) -> bool:
+        """A pool whose only device fails is suspended (zpoolprops(7), `failmode=wait`), until `zpool clear`."""
+        pool = pool_name(site.device.path)
+        if not is_suspended(pool):
+            return False
+        repaired()
+        site.commands.run(["zpool", "clear", pool], timeout_s=600)
+        return True
 
     def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
         # The cache file would make the next boot of this machine import the pool.

@@ -387,3 +387,31 @@ def test_only_pools_of_ones_own_are_released(machine: Machine, commands: Scripte
     machine.pools.add("tank")
     assert not release_pool("bedplate-vda", commands)
     assert machine.pools == {"tank"}
+
+
+@pytest.mark.parametrize(
+    ("state", "orders"), [("SUSPENDED\n", ["repaired", "clear"]), ("ONLINE\n", []), (None, [])]
+)
+def test_a_suspended_pool_goes_on_once_the_disk_is_repaired(
+    commands: ScriptedCommands,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str | None,
+    orders: list[str],
+) -> None:
+    kstats = tmp_path / "kstats"
+    monkeypatch.setattr(zpool, "KSTATS", kstats)
+    if state is not None:
+        (kstats / "bedplate-vda").mkdir(parents=True)
+        (kstats / "bedplate-vda" / "state").write_text(state)
+    found: list[str] = []
+
+    def clear(argv: tuple[str, ...], _: Path | None) -> Completed:
+        found.append(argv[1])
+        return completed(argv)
+
+    commands.answers["zpool"] = clear
+    resumed = Zfs().resume(
+        site_on(FilesystemLevels("zfs"), "/dev/vda", commands), lambda: found.append("repaired")
+    )
+    assert (orders, bool(orders)) == (found, resumed)

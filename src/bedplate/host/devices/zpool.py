@@ -73,6 +73,14 @@ def is_imported(name: str, commands: Commands) -> bool:
     return (KSTATS / name).is_dir() if KSTATS.is_dir() else name in imported_pools(commands)
 
 
+def is_suspended(name: str) -> bool:
+    """Whether its requests wait for an operator; asked of the kernel, as zpool may wait with them."""
+    try:
+        return (KSTATS / name / "state").read_text(encoding="ascii").strip() == "SUSPENDED"
+    except OSError:
+        return False
+
+
 def export_pool(name: str, commands: Commands, *, deadline_s: float = _PATIENCE_S) -> None:
     """Export it; a pool may be busy for a moment after a good unmount. DeviceInUse at the deadline."""
     said: list[str] = []

@@ -6,7 +6,7 @@ import errno
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,6 +45,15 @@ class Disk:
         self.orders: list[str] = []
         self.hits = 0
         self.marks = 100
+        self.waits = False
+
+    def resume(self, repaired: Callable[[], object]) -> bool:
+        """As of a file system that lets requests wait, where it `waits`."""
+        if not self.waits:
+            return False
+        repaired()
+        self.orders.append("resumed")
+        return True
 
     def order_fault(self, line: str) -> None:
         self.orders.append(line)
@@ -60,7 +69,11 @@ def disk() -> Disk:
 
 def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> FaultBeside:
     setup = SimpleNamespace(
-        recorder=disk, data_directory=place / "data", settle=lambda: None, mark_count=lambda: disk.marks
+        recorder=disk,
+        data_directory=place / "data",
+        settle=lambda: None,
+        mark_count=lambda: disk.marks,
+        resume=disk.resume,
     )
     checkpoints = None if session is None else opened(session)
     return FaultBeside(
@@ -122,6 +135,26 @@ def test_nothing_fails_before_something_was_acknowledged(disk: Disk, tmp_path: P
         pass
     assert "too little was acknowledged" in (never.unplaced or "")
     assert not any(line.startswith("write eio") for line in disk.orders)
+
+
+def test_a_file_system_that_lets_requests_wait_is_told_when_the_disk_works_again(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "_GRACE_ON_S", 0.2)
+    disk.waits = True
+    with made(disk, tmp_path, FAULTS["write-on-anywhere"]) as failing:
+        assert eventually(lambda: disk.orders)
+        # Nothing was hit yet.
+        failing._thread.join(0.3)
+        assert 1 == len(disk.orders)
+        disk.hits = 1
+        # Clients that wait for the disk end only behind it.
+        assert eventually(lambda: "resumed" in disk.orders)
+    assert "clear" == disk.orders[disk.orders.index("resumed") - 1]
+    assert failing.was_resumed
+    with made(disk, tmp_path, ONCE) as never:
+        pass
+    assert not never.was_resumed
 
 
 def test_the_control_that_loses_everything_lasts(disk: Disk, tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ class FaultBeside:
         self._thread = threading.Thread(target=self._work, name="the fault", daemon=True)
         self._current: Checkpoints | None = None
         self._filled = self._is_abandoned = False
+        # Whether the file system had to be told that the disk works again: clients that wait for it cannot even be ended.
+        self.was_resumed = False
         self._hit_s: float | None = None
         self.unplaced: str | None = None
         # What the engine said, and what went wrong here before anything was hit.
@@ -164,6 +166,9 @@ class FaultBeside:
                 self._setup.settle()
             is_ordered, provoked_s = False, 0.0
             while not self._stop.is_set():
+                if self.is_over() and self._setup.resume(self._clear):
+                    self.was_resumed = True
+                    return
                 is_ordered = self._order(fault, is_ordered=is_ordered)
                 if fault.operation is FaultOperation.READ:
                     self._forget()

@@ -52,6 +52,7 @@ _COMES_BACK_S = 30.0
 _ASK_EVERY_S = 0.5
 _ROOM_COMES_BACK_S = 10.0
 _SAID_MOST, _SAID_LENGTH = 6, 300
+_WAITED = "the file system let every request wait, until it was told that the disk works again"
 
 
 @dataclass
@@ -67,6 +68,7 @@ class _Course:
     journal_bytes: int | None = None
     engine_said: tuple[str, ...] = ()
     kernel_said: tuple[str, ...] | None = ()
+    was_resumed: bool = False
     bound_ms: float | None = None
     bound_transactions: int | None = None
     ranges: tuple[ByteRange, ...] = ()
@@ -153,7 +155,8 @@ class FaultTrial:
         self._look_at_place(fault, course, disk)
         if not _is_quiet_in_log(fault):
             _let_come_back(writer, course, is_hit=beside.hits > 0)
-        course.writable = takes_a_write(setup.data_directory.parent)
+        course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
+        course.was_resumed = beside.was_resumed
         if isinstance(fault, Rot):
             self._find_what_rots(setup, fault, course, seed)
         if fault.is_quiet and _place_of(fault) is Place.JOURNAL:
@@ -224,7 +227,8 @@ def _record(
     seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
     is_repaired = left.fsck_s is not None and not left.unclean
     kernel_said, said_anew = course.kernel_said or (), left.kernel_said or ()
-    said = (*filter(None, [course.trouble]), *course.engine_said, *kernel_said)
+    waited = (_WAITED,) if course.was_resumed else ()
+    said = (*filter(None, [course.trouble]), *waited, *course.engine_said, *kernel_said)
     detected = detected_by(
         left.outcome,
         seen,

@@ -111,6 +111,7 @@ class RecordedSetup:
     untorn: UntornWrites | None = None
     age: RecordedAge = field(default_factory=RecordedAge)
     layout: Callable[[], Layout] = Layout
+    resume: Callable[[Callable[[], object]], bool] = lambda _: False
     journal: Path | None = None
 
     def server_site(self) -> ServerSite:
@@ -259,6 +260,7 @@ class PowerBench:
                 undo,
                 age=age,
                 layout=partial(filesystem_for(levels.type).layout, site),
+                resume=partial(filesystem_for(levels.type).resume, site),
                 journal=Path(journal.path) if journal else None,
             )
 
