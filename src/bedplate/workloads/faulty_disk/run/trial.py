@@ -52,7 +52,7 @@ _COMES_BACK_S = 30.0
 _ASK_EVERY_S = 0.5
 _ROOM_COMES_BACK_S = 10.0
 _SAID_MOST, _SAID_LENGTH = 6, 300
-_WAITED = "the file system let every request wait, until it was told that the disk works again"
+_WAITED = "the file system let every request wait, until somebody says that the disk works again"
 
 
 @dataclass
