@@ -153,8 +153,8 @@ class DiskMap:
                     continue
                 if error.errno in _NO_MAP:
                     raise PlaceUnknown(
-                        f"the kernel does not say where a file of {self.filesystem} lies on the disk (FIEMAP), so nothing was "
-                        "made to fail"
+                        f"the kernel does not say where a file of {self.filesystem} lies on the disk (FIEMAP, FIBMAP), so "
+                        "nothing was made to fail"
                     ) from error
                 raise
             for each in mapped:
