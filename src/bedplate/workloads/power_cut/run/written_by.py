@@ -6,12 +6,11 @@ asked last, before it, for the sectors that it has.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from bedplate.model.power_cut_blame import WritingProcess
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB
-from bedplate.workloads.power_cut.run.log import packed_writers, read_log
+from bedplate.workloads.power_cut.run.log import overwrite, packed_writers, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,12 +32,7 @@ def note_writers(path: Path, trace: RequestTrace) -> int:
             for device, number in enumerate(trace.devices)
             for entry, asked in askers(log, device, [each for each in requests if each.device == number])
         }
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        for at, packed in found.items():
-            os.pwrite(file, packed, at)
-    finally:
-        os.close(file)
+    overwrite(path, found.items())
     return len(found)
 
 

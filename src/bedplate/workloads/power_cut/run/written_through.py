@@ -7,14 +7,13 @@ for it: neither a sync, nor a write before which everything had to be on the med
 
 from __future__ import annotations
 
-import os
 import struct
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.units import KERNEL_SECTOR_BYTES
-from bedplate.workloads.power_cut.run.log import FLUSH, FUA, read_log
+from bedplate.workloads.power_cut.run.log import FLUSH, FUA, overwrite, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,12 +61,7 @@ def write_down(path: Path, found: WrittenThrough) -> None:
     with read_log(path) as log:
         changed = [(log.flags_at(index), log.flags[index] | FUA) for index in found.writes]
         changed += [(log.flags_at(index), log.flags[index] & ~FLUSH) for index in found.needless]
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        for at, flags in changed:
-            os.pwrite(file, _FLAGS.pack(flags), at)
-    finally:
-        os.close(file)
+    overwrite(path, [(at, _FLAGS.pack(flags)) for at, flags in changed])
 
 
 def _of_device(log: Log, device: int, requests: Sequence[BlockRequest]) -> tuple[set[int], set[int]]:
