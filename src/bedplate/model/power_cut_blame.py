@@ -18,8 +18,6 @@ from bedplate.units import format_size
 if TYPE_CHECKING:
     from bedplate.model.visit import Durability
 
-# How often a cut is replayed at most until its story is told.
-REPLAYS_MOST = 200
 # Below a study: the stories that were made of its kept logs later, by the path of the run; in a run's folder, its own.
 STORIES_FOLDER = "blame"
 STORIES_FILE = "blame.jsonl"

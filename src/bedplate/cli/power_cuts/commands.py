@@ -15,10 +15,19 @@ from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
 
 _PATH = click.Path(path_type=Path)
+_REPLAYS_MOST = 200
+_STUDY = click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+_REPLAYS = click.option(
+    "--replays",
+    metavar="N",
+    type=click.IntRange(4, 100_000),
+    default=_REPLAYS_MOST,
+    help="how often a cut is replayed at most",
+)
 
 
 @click.command(name="blame")
-@click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+@_STUDY
 @click.argument(
     "run",
     metavar="[RUN]",
@@ -33,13 +42,7 @@ _PATH = click.Path(path_type=Path)
     help="the number of the cut; without it one for each outcome",
 )
 @click.option("--all", "every", is_flag=True, help="every bad cut, and not one for each outcome")
-@click.option(
-    "--replays",
-    metavar="N",
-    type=click.IntRange(4, 100_000),
-    default=200,
-    help="how often a cut is replayed at most",
-)
+@_REPLAYS
 def blame_command(study: Path, run: str | None, point: int | None, *, every: bool, replays: int) -> int:
     """Why cuts were bad: the smallest loss that is enough, where it lies, and whose fault it is.
 
@@ -49,7 +52,9 @@ def blame_command(study: Path, run: str | None, point: int | None, *, every: boo
     return blame(study, run, point, every=every, most=replays)
 
 
-def blame(study: Path, run: str | None, number: int | None, *, every: bool = False, most: int = 200) -> int:
+def blame(
+    study: Path, run: str | None, number: int | None, *, every: bool = False, most: int = _REPLAYS_MOST
+) -> int:
     """Tell the stories of bad cuts, and keep them in the study.
 
     StudyError where the run or the point is not there or its log was not kept, RequirementMissing without root.
@@ -89,7 +94,7 @@ def blame(study: Path, run: str | None, number: int | None, *, every: bool = Fal
 
 
 @click.command(name="bundle")
-@click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+@_STUDY
 @click.argument("run", metavar="RUN", help="the run's folder, as for `replay`")
 @click.argument(
     "point", metavar="POINT", type=int, help="the number of the cut, as `power-cut points` says it"
@@ -97,13 +102,7 @@ def blame(study: Path, run: str | None, number: int | None, *, every: bool = Fal
 @click.option(
     "--output", metavar="DIR", type=_PATH, required=True, help="an empty or new directory for the bundle"
 )
-@click.option(
-    "--replays",
-    metavar="N",
-    type=click.IntRange(4, 100_000),
-    default=200,
-    help="how often the cut is replayed at most",
-)
+@_REPLAYS
 def bundle_command(study: Path, run: str, point: int, *, output: Path, replays: int) -> int:
     """One bad cut for somebody without bedplate: the image, the log before it, and a script that shows it.
 
@@ -117,7 +116,7 @@ def bundle_command(study: Path, run: str, point: int, *, output: Path, replays: 
         give_to_caller(made)
 
 
-def bundle(study: Path, run: str, number: int, *, output: Path, most: int = 200) -> int:
+def bundle(study: Path, run: str, number: int, *, output: Path, most: int = _REPLAYS_MOST) -> int:
     """Make the bundle of a cut; 1 where its script did not give the bad verdict.
 
     StudyError where the run or the point is not there, its log was not kept, or the cut is not bad; RequirementMissing without root.
