@@ -54,6 +54,14 @@ def test_every_part_that_is_made_stands_on_a_page_once(repository: Path) -> None
     assert sorted(parts()) == sorted(name for _, name in markers)
 
 
+def test_every_head_of_an_answer_is_explained_where_the_page_is(repository: Path) -> None:
+    sources = (repository / "src" / "bedplate" / "analysis" / "headline").glob("*.py")
+    heads = {head for path in sources for head in re.findall(r'HeadlineLine\("([A-Z]\w+)"', path.read_text())}
+    assert {"Take", "Also", "Change"} < heads
+    table = re.findall(r"^   \| ([A-Z][\w, ]+) \|", _text(repository, "how-to/read-the-page.md"), re.MULTILINE)
+    assert heads <= set(", ".join(table).split(", "))
+
+
 def test_every_row_says_everything() -> None:
     empty = [f"{name}: {row}" for name, part in parts().items() for row in part.splitlines() if "|  |" in row]
     assert [] == empty, "give the field a docstring, the metric a source"
