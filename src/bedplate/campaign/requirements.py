@@ -30,11 +30,9 @@ def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent)
         shown = " ".join(command)
         if not is_root():
             raise RequirementMissing(*sentences, f"install them: sudo {shown}")
-        if not consent.yes:
-            for sentence in sentences:
-                display.note(sentence)
-            if not consent.ask(f"Install them now with `{shown}`?"):
-                raise RequirementMissing(*sentences, f"install them: {shown}")
+        # Where nobody can be asked, the error alone names them.
+        if not consent.yes and not consent.ask("\n".join((*sentences, f"Install them now with `{shown}`?"))):
+            raise RequirementMissing(*sentences, f"install them: {shown}")
         install(command, display)
         still = lacking_of(found)
         if still:

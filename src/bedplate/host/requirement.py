@@ -46,7 +46,8 @@ class Requirement:
     def sentence(self) -> str:
         """`bison is missing (package bison): …`, for an error or a table."""
         state = "found" if self.found else "missing"
-        return f"{self.name} is {state} (package {self.package}): {self.reason}"
+        verb = "are" if self.name.endswith(" headers") else "is"
+        return f"{self.name} {verb} {state} (package {self.package}): {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ def chapters_of(
 
     Where no run has a speed, durability stands right behind the answer.
     """
-    transactions, own = has_transactions(overviews), own_sections(overviews)
+    # Of an imported study nothing was recorded beside the figures.
+    recorded = not all(found.study.facts.is_imported for found in overviews)
+    transactions, own = recorded and has_transactions(overviews), own_sections(overviews)
     ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
     has = {
         **dict.fromkeys(_OF_TRANSACTIONS, transactions),
@@ -108,6 +110,7 @@ def chapters_of(
         "search": any(search_of(found) is not None for found in overviews),
         "failures": any(found.pruned or failures(found, "") for found in overviews),
         **dict.fromkeys(_OF_SPEEDS, has_speeds(overviews)),
+        "courses": recorded and has_speeds(overviews),
         # Of cells that a search chose the model says what factors do.
         "effects": has_speeds(overviews) and not all(is_chosen(found.study) for found in overviews),
     }

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from bedplate.model.machine import StoredMachine
     from bedplate.statistics.summary import Summary
 
+_ORDER_OF_SOURCE = "The runs are in the order of the source. They may have been made in another one, so a drift of the machine may not show here."
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
@@ -223,7 +224,7 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
         marks=found.marks,
         tables=tuple(_tables(found, first, shared)),
         legend=_legend(found),
-        drift=found.health.sentences(),
+        drift=(*((_ORDER_OF_SOURCE,) * found.study.facts.is_imported), *found.health.sentences()),
         history=tuple((entry.when, entry.what) for entry in facts.history),
         plan=found.study.plan_text,
         flushes=tuple(

@@ -61,7 +61,13 @@
     place.replaceChildren(
       found.rows.length
         ? comparisons(found.rows)
-        : h("p", { class: "note" }, "Nothing tells this cell apart from the others."),
+        : h(
+            "p",
+            { class: "note" },
+            page.effective[cell.study].common.length
+              ? "Nothing tells this cell apart from the others."
+              : "Nothing was read back.",
+          ),
       facts(extra),
       h("h3", {}, "Commands"),
       h("pre", { tabindex: "0" }, found.commands.length ? found.commands.join("\n") : "None was recorded."),

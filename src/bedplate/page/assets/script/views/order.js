@@ -9,6 +9,7 @@
   // More variants than colours: the next eight have another mark.
   const SYMBOLS = ["circle", "square", "triangle-up", "cross"];
   const MARKS = ["", "■ ", "▲ ", "✚ "];
+  const FEW_VISITS = 12;
 
   const draw = (state) => {
     // Places are kept for whole runs: of a part, or a metric that only parts have, its run's first figure is drawn.
@@ -103,7 +104,7 @@
           swatch: h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }),
           words: `${MARKS[Math.floor(place / 8) % MARKS.length]}${panel}`,
         })),
-        { group: "canary", swatch: h("span", {}, "◆"), words: "canary, joined by a line" },
+        ...(canaries ? [{ group: "canary", swatch: h("span", {}, "◆"), words: "canary, joined by a line" }] : []),
         { swatch: h("span", {}, "○"), words: `suspect, or ${bedplate.words.doubts.unknown}` },
       ],
     );
@@ -112,14 +113,16 @@
         const high = 1 - place / lanes.length;
         const low = 1 - (place + 1) / lanes.length + (place + 1 < lanes.length ? 0.34 / lanes.length : 0);
         const title = bedplate.data.several
-          ? `${page.studies[study].name}: visits in the order they ran`
-          : "visits in the order they ran";
+          ? `${page.studies[study].name}: visits in order`
+          : "visits in order";
         return [
           [
             `xaxis${axis(study)}`,
             charts.axis({
               anchor: `y${axis(study)}`,
               title: { text: charts.plain(title), font: { size: 12 } },
+              // No tick stands between two visits.
+              ...(shown.every((i) => m.order[i] < FEW_VISITS) ? { dtick: 1 } : {}),
               showgrid: false,
               automargin: false,
             }),
