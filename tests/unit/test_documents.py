@@ -58,7 +58,9 @@ def test_every_head_of_an_answer_is_explained_where_the_page_is(repository: Path
     sources = (repository / "src" / "bedplate" / "analysis" / "headline").glob("*.py")
     heads = {head for path in sources for head in re.findall(r'HeadlineLine\("([A-Z]\w+)"', path.read_text())}
     assert {"Take", "Also", "Change"} < heads
-    table = re.findall(r"^   \| ([A-Z][\w, ]+) \|", _text(repository, "how-to/read-the-page.md"), re.MULTILINE)
+    table = re.findall(
+        r"^   \| ([A-Z][\w, ]+) \|", _text(repository, "how-to/read-the-page.md"), re.MULTILINE
+    )
     assert heads <= set(", ".join(table).split(", "))
 
 

@@ -45,7 +45,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_what_is_missing_is_part_of_the_question(asked: list[str]) -> None:
     (question,) = asked
     assert [*SENTENCES] == question.splitlines()[:-1]
-    assert question.endswith("Install them now with `apt-get install --yes --no-install-recommends bison zlib1g-dev`?")
+    assert question.endswith(
+        "Install them now with `apt-get install --yes --no-install-recommends bison zlib1g-dev`?"
+    )
 
 
 def test_where_nobody_is_asked_only_the_error_names_it(

@@ -135,7 +135,9 @@ def test_a_page_says_nothing_of_a_machine_that_its_source_does_not_say(study: Pa
     assert "on i5-2500k; the source says no more of the machine." in page
     assert not [each for each in ("unknown number", "none found", "no memory limits") if each in page]
     # Nothing was recorded beside the figures, so there is no chapter of it.
-    assert not [each for each in ("courses", "latency", "caches", "checkpoints") if f'<a href="#{each}">' in page]
+    assert not [
+        each for each in ("courses", "latency", "caches", "checkpoints") if f'<a href="#{each}">' in page
+    ]
     assert '<a href="#order">' in page
     assert "The runs are in the order of the source." in page
     (tmp_path / "composite.xml").write_text(composite())
