@@ -34,9 +34,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("bedplate.campaign.preparation.is_root", lambda: True)
     monkeypatch.setattr("bedplate.host.requirement.read_os_release", lambda: "ID=debian")
     questions: list[str] = []
-    consent = Consent(ask=lambda question: bool(questions.append(question)))
+
+    def refuse(question: str) -> bool:
+        questions.append(question)
+        return False
+
     with pytest.raises(RequirementMissing) as error:
-        ensure_requirements(cast("PlannedStudy", SimpleNamespace()), LineDisplay(), consent)
+        ensure_requirements(cast("PlannedStudy", SimpleNamespace()), LineDisplay(), Consent(ask=refuse))
     install = "apt-get install --yes --no-install-recommends bison zlib1g-dev"
     assert [*SENTENCES, f"install them: {install}"] == [str(each) for each in error.value.reasons]
     return questions
