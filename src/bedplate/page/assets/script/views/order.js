@@ -112,9 +112,7 @@
       lanes.flatMap((study, place) => {
         const high = 1 - place / lanes.length;
         const low = 1 - (place + 1) / lanes.length + (place + 1 < lanes.length ? 0.34 / lanes.length : 0);
-        const title = bedplate.data.several
-          ? `${page.studies[study].name}: visits in order`
-          : "visits in order";
+        const title = bedplate.data.several ? `${page.studies[study].name}: visits in order` : "visits in order";
         return [
           [
             `xaxis${axis(study)}`,
