@@ -82,6 +82,8 @@ OF_FILE_SYSTEM = frozenset(
 )
 # Of these, those that a device's cache has to be volatile for: what is kept in order needs no flush.
 OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
+# Of a file system's, what a journal or a log in memory takes with it.
+_OF_MEMORY = frozenset({_JOURNAL_IN_MEMORY.code, _LOG_IN_MEMORY.code})
 # Codes of reasons that take the last transactions, and leave what stays whole.
 OF_THE_LAST = frozenset({_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code})
 NO_JOURNAL = _WITHOUT_JOURNAL.code
@@ -327,3 +329,8 @@ def _by_flushes(filesystem: FilesystemPromise, reasons: list[Reason]) -> tuple[s
                 )
             )
     return (UNSAFE if len(reasons) > found else DURABLE), DURABLE
+
+
+def with_kept_journal(declared: Durability) -> Durability:
+    """What is left of a declaration where the journal in memory was cut like a disk, and was not gone: its other reasons."""
+    return replace(declared, reasons=tuple(each for each in declared.reasons if each.code not in _OF_MEMORY))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bedplate.model import codec
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE, with_kept_journal
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.power_cut_blame import (
     BlamedWrite,
@@ -209,3 +209,10 @@ def test_torn_writes_are_named_by_what_of_them_is_lost() -> None:
     same = story_of(replace(CORRUPT, first_problem="invalid page"), None).lines
     assert "of 9 lost or torn writes 1 write is enough (31 replays)" == same[1]
     assert "entry 70, bytes 4096 to 8192 of 8 KiB: base/1/2, byte 0: page 0" == lines[2]
+
+
+def test_a_journal_in_memory_that_was_kept_is_no_reason_and_the_missing_flush_is_one() -> None:
+    declared = durability(UNSAFE, UNSAFE, "journal-in-memory", "data-flushes-missing")
+    lost, kept = (fault_of(CORRUPT, each) for each in (declared, with_kept_journal(declared)))
+    assert ["journal-in-memory", "data-flushes-missing"] == [lost.reason.code, kept.reason.code]
+    assert Party.FILE_SYSTEM is kept.party

@@ -9,6 +9,7 @@ from bedplate.cli.power_cut_again import unpacked
 from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.figures.power_cut_points import read_cuts
 from bedplate.model import codec
+from bedplate.model.durability import with_kept_journal
 from bedplate.model.power_cut import RECOVERY_LOG_FILE, Profile
 from bedplate.model.power_cut_blame import Repeatability, story_of
 from bedplate.model.visit import VisitRecord
@@ -100,5 +101,12 @@ def found_of(folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator
 
 
 def declared_of(folder: Path) -> Durability | None:
-    """What flushes and settings declared for the cell of a run: of the visit that it is a part of."""
-    return codec.read(VisitRecord, folder.parent.parent / "visit.json").durability
+    """What flushes and settings declared for the cell of a run: of the visit that it is a part of.
+
+    A journal in memory is no reason where the plan had it kept (`ram_journal`).
+    """
+    declared = codec.read(VisitRecord, folder.parent.parent / "visit.json").durability
+    recording = read_cuts(folder).recording
+    if declared is None or recording is None or recording.loses_journal:
+        return declared
+    return with_kept_journal(declared)
