@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.model.cell import Cell
+    from bedplate.model.plan import Plan
     from bedplate.model.visit import ScratchDevice
 
 # A schedule of hundreds of visits is not read on a terminal; --json has all of it.
@@ -55,19 +56,13 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
 def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
     plan = found.plan
     say(plan.title)
-    scratch = plan.scratch_device
-    where = (
-        f"an image file of {format_size(scratch.image_bytes or 0)} (figures include this machine's file system)"
-        if scratch.is_image
-        else f"{scratch.device}, WHICH WILL BE ERASED"
-    )
     visits = len(found.schedule.visits)
     for number, reason in enumerate(found.choice.reasons):
         if reason.what:
             say(f"  {reason.what:<16} {reason.which}: {reason.words}")
         else:
             say(f"  {'' if number else 'executor':<16} {reason}")
-    say(f"  scratch device   {where}")
+    say(f"  scratch device   {_scratch_device(plan)}")
     fleet = plan.fleet if found.executor.fleet is not None else None
     if fleet is not None:
         say(f"  nodes            {', '.join(fleet.nodes)}: repetitions in turn, each whole on one node")
@@ -108,6 +103,16 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
     for number, words in enumerate(needs.missing):
         say(f"  {'' if number else 'missing':<16} {words}")
     say()
+
+
+def _scratch_device(plan: Plan) -> str:
+    scratch = plan.scratch_device
+    if not scratch.is_image:
+        return f"{scratch.device}, WHICH WILL BE ERASED"
+    size = format_size(scratch.image_bytes or 0)
+    if plan.latencies:
+        return f"{size} of memory, answered after the times of {', '.join(plan.latencies)} (emulated)"
+    return f"an image file of {size} (figures include this machine's file system)"
 
 
 def _print_devices(needs: PlanNeeds) -> None:

@@ -269,6 +269,12 @@ class Plan:
         return replace(self.scratch_device, image_bytes=min(size, CANARY_IMAGE_BYTES))
 
     @property
+    def latencies(self) -> tuple[str, ...]:
+        """The devices with latency by their names, if the plan's cells have no other scratch device: its data is in memory."""
+        names = tuple(device.latency.name for device in self.devices if device.latency is not None)
+        return names if len(names) == len(self.devices) else ()
+
+    @property
     def devices_erased(self) -> tuple[str, ...]:
         """Every device that the plan erases, on whatever node, each once."""
         fleet = self.fleet

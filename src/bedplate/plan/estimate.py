@@ -103,7 +103,8 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         seconds=seconds,
         measured_seconds=measured,
         device_bytes=max((device_bytes_needed(cell, load) for cell, load in loads.values()), default=0),
-        image_bytes=plan.scratch_device.image_bytes,
+        # The data of a device with latency is in memory; a canary's is a file all the same.
+        image_bytes=plan.scratch_device_for(canary=bool(plan.latencies)).image_bytes,
         study_bytes=size,
         data_bytes=aged_bytes
         + kept_bytes

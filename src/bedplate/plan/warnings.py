@@ -9,9 +9,13 @@ from bedplate.model.workload import model_of
 from bedplate.plan.platforms import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bedplate.model.plan import Plan
+
+
+# A disk that turns does at most so many I/Os a second; where there are more, what is merged matters little.
+_DISK_IOPS = 1000
 
 
 class PlanWarnings(Protocol):
@@ -36,4 +40,17 @@ def warnings(plan: Plan) -> tuple[str, ...]:
             'machine.kernel: with executor = "local" this machine itself must boot each of the kernels, again and again; '
             'executor = "qemu" runs them in guests'
         )
+    found += _journals_of_data(plan)
     return tuple(dict.fromkeys(found))
+
+
+def _journals_of_data(plan: Plan) -> Iterator[str]:
+    """The kernel's throttling counts what is submitted; a disk, and a device with latency, what is left when neighbours are merged."""
+    limits = [device.throttle.write_iops for device in plan.devices if device.throttle is not None]
+    if any(limit is not None and limit <= _DISK_IOPS for limit in limits) and any(
+        filesystem.features.get("data") == "journal" for filesystem in plan.filesystems
+    ):
+        yield (
+            'data = "journal": a throttle counts each block of the journal as an I/O, where a disk merges neighbours. '
+            "So loads and runs take many times as long. `latency` in the place of `throttle` merges them"
+        )

@@ -302,6 +302,19 @@ def test_plan_as_json_has_cells_and_pruned_and_touches_nothing(plan: Path) -> No
     assert [plan] == list(plan.parent.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("", "an image file of 1 GiB (figures include this machine's file system)"),
+        ('latency = "gp3"', "1 GiB of memory, answered after the times of gp3 (emulated)"),
+    ],
+)
+def test_plan_says_where_the_data_will_be(plan: Path, device: str, words: str) -> None:
+    size = 'image_size = "1 GB"'
+    plan.write_text(PLAN.replace(size, f"{size}\n{device}"))
+    assert f"scratch device   {words}" in call_here("plan", plan, COLUMNS="300").stdout
+
+
 def test_an_error_names_file_and_key_and_all_of_them_at_once(plan: Path) -> None:
     plan.write_text(PLAN.replace('"ext4"', '"ext5"').replace("scale = 5", "scale = 0"))
     done = call_here("plan", plan)

@@ -203,3 +203,23 @@ def test_cases_are_counted_and_need_no_repetitions_for_a_verdict(load_text: Load
 def test_warns_that_two_repetitions_give_no_verdict(load_text: LoadText, edited: Edited) -> None:
     (warning,) = load_text(edited("repetitions = 2")).warnings
     assert "bedplate extend" in warning
+
+
+@pytest.mark.parametrize(
+    ("device", "warns"),
+    [
+        ('throttle = "hdd-7200"', True),
+        ('throttle = "sata-ssd"', False),
+        ('latency = "hdd-7200"', False),
+        ("", False),
+    ],
+)
+def test_warns_of_a_slow_throttle_below_a_journal_of_data(
+    load_text: LoadText, device: str, warns: bool
+) -> None:
+    plan = (
+        f'repetitions = 5\n[scratch_device]\nimage_size = "1 GB"\n{device}\n[[filesystem]]\ntype = "ext4"\n'
+        'data = { vary = ["ordered", "journal"] }\n[[workload]]\ntype = "microbenchmark"\nentries = 1000\n'
+    )
+    assert warns == any("`latency`" in warning for warning in load_text(plan).warnings)
+    assert not any("`latency`" in warning for warning in load_text(plan.replace(', "journal"', "")).warnings)

@@ -98,7 +98,7 @@ def test_a_ready_plan_runs_as_it_is(path: Path, machine: MakeMachine) -> None:
     expansion = expand(plan, machine())
     assert expansion.cells
     # That a study keeps no data of one's own database is said each time.
-    meant = ("repetitions", "the study keeps no data")
+    meant = ("repetitions", "the study keeps no data", "a throttle counts each block of the journal")
     assert [each for each in expansion.warnings if not any(words in each for words in meant)] == []
     assert plan == loads(Plan, dumps(plan))
     ids = [planned.cell.id for planned in expansion.cells]
@@ -175,7 +175,7 @@ def test_the_afternoon_has_the_cells_of_2011_that_this_kernel_runs(machine: Make
             getattr(each.cell, layer) for each in afternoon
         }
     (device,), (cluster,), (workload,) = plan.devices, plan.clusters, plan.workloads
-    assert ("hdd-7200", RESTORED) == (device.throttle and device.throttle.name, plan.dataset_by)
+    assert ("hdd-7200", RESTORED) == (device.latency and device.latency.name, plan.dataset_by)
     assert [("read-only", 10, 30.0), ("read-write", 10, 60.0)] == [
         (run.levels["script"], run.levels["clients"], run.levels["duration_s"]) for run in workload.runs
     ]
