@@ -18,18 +18,30 @@ from bedplate.host.state import state_directory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from bedplate.host.devices.latency_device import WayThere
     from bedplate.model.cell import Cell
 
 
+# The way of a busy moment is no property of the machine; a start between two others must not end for it.
+_TRIES = 3
+
+
 def refuse_latencies(cells: Iterable[Cell], drivers: Mapping[str, str]) -> None:
-    """RequirementMissing with every reason; the way to such a device is measured once, in some seconds. Needs root."""
+    """RequirementMissing with every reason; the way to such a device is measured in some seconds, three times before it refuses. Needs root."""
     wanted = dict.fromkeys(cell.device.latency for cell in cells if cell.device.latency is not None)
     if all(latency.is_path_alone for latency in wanted):
         return
+    for _ in range(_TRIES):
+        way = _way(Path(drivers[DRIVER]))
+        reasons = tuple(reason for latency in wanted for reason in refusals(latency, way))
+        if not reasons:
+            return
+    raise RequirementMissing(*reasons)
+
+
+def _way(driver: Path) -> WayThere:
     with (
         Ledger.open(state_directory(), f"{os.getpid()}-latency") as ledger,
         tempfile.TemporaryDirectory(prefix="bedplate-latency-", dir=MEMORY_DIRECTORY) as folder,
     ):
-        way = way_there(Path(drivers[DRIVER]), Path(folder), ledger=ledger, commands=Commands())
-    if reasons := tuple(reason for latency in wanted for reason in refusals(latency, way)):
-        raise RequirementMissing(*reasons)
+        return way_there(driver, Path(folder), ledger=ledger, commands=Commands())
