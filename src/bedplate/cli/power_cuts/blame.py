@@ -13,7 +13,7 @@ from bedplate.model.durability import with_kept_journal
 from bedplate.model.power_cut import RECOVERY_LOG_FILE, Profile
 from bedplate.model.power_cut_blame import Repeatability, story_of
 from bedplate.model.visit import VisitRecord
-from bedplate.study.power_cut_stories import keep_stories
+from bedplate.study.power_cut_stories import keep_stories, read_stories
 from bedplate.workloads.power_cut.run.kept_log import unpack_log
 from bedplate.workloads.power_cut.run.power_bench import inquire
 
@@ -49,6 +49,12 @@ def _one_of_each(bad: Iterable[PointRecord]) -> Iterator[PointRecord]:
         if kind not in seen:
             seen.add(kind)
             yield record
+
+
+def without_story(study: Path, folder: Path, points: Iterable[CutPoint]) -> list[CutPoint]:
+    """Those whose story is not told yet."""
+    told = {number for number, story in read_stories(study, folder).items() if not story.evidence.control}
+    return [point for point in points if point.number not in told]
 
 
 def stories(study: Path, folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Story]:

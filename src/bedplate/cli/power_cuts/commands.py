@@ -41,7 +41,9 @@ _REPLAYS = click.option(
     required=False,
     help="the number of the cut; without it one for each outcome",
 )
-@click.option("--all", "every", is_flag=True, help="every bad cut, and not one for each outcome")
+@click.option(
+    "--all", "every", is_flag=True, help="every bad cut that has no story yet, and not one for each outcome"
+)
 @_REPLAYS
 def blame_command(study: Path, run: str | None, point: int | None, *, every: bool, replays: int) -> int:
     """Why cuts were bad: the smallest loss that is enough, where it lies, and whose fault it is.
@@ -61,7 +63,7 @@ def blame(
     """
     from bedplate.cli.power_cut import find_run, point_of, require_root, runs_of  # noqa: PLC0415
     from bedplate.cli.power_cut_again import require_log  # noqa: PLC0415
-    from bedplate.cli.power_cuts.blame import bad_points, stories  # noqa: PLC0415
+    from bedplate.cli.power_cuts.blame import bad_points, stories, without_story  # noqa: PLC0415
     from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
     from bedplate.model.power_cut_blame import STORIES_FOLDER  # noqa: PLC0415
@@ -74,23 +76,34 @@ def blame(
         folders = [find_run(study, run)]
         require_log(folders[0])
     require_root()
+    if number is not None:
+        due = {folders[0]: [point_of(job_of(folders[0]), number, folders[0])]}
+    else:
+        bad = {folder: bad_points(folder, every=every) for folder in folders}
+        due = {
+            folder: without_story(study, folder, points) if every else points
+            for folder, points in bad.items()
+        }
+        if every:
+            print(_due_words(*(sum(map(len, each.values())) for each in (bad, due)), most), file=sys.stderr)
+        elif not any(bad.values()):
+            print("no cut was bad, but for the controls")
     made = first_made(study / STORIES_FOLDER)
-    told = 0
     try:
-        for folder in folders:
-            points = (
-                bad_points(folder, every=every)
-                if number is None
-                else [point_of(job_of(folder), number, folder)]
-            )
-            for story in stories(study, folder, points, most=most):
-                print(*story.lines, sep="\n  ")
-                told += 1
+        for folder, points in due.items():
+            for story in stories(study, folder, points, most=most) if points else ():
+                print(*story.lines, sep="\n  ", flush=True)
     finally:
         give_to_caller(made)
-    if not told:
-        print("no cut was bad, but for the controls")
     return EXIT_DONE
+
+
+def _due_words(bad: int, due: int, most: int) -> str:
+    """How much there is to do, which may take hours; and that what was done is kept."""
+    if not bad:
+        return "no cut was bad, but for the controls"
+    told = f", {bad - due} of them with a story already (`power-cut points` shows it)" if bad > due else ""
+    return f"{bad} bad cuts{told}; each of the others is replayed up to {most} times. Stopped, the same command goes on"
 
 
 @click.command(name="bundle")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.unit.model.test_fault_of_a_cut import LOST
 
 from bedplate.cli.power_cut import find_run
+from bedplate.cli.power_cuts.blame import bad_points
+from bedplate.cli.power_cuts.commands import blame
 from bedplate.export.tables import export
 from bedplate.figures.power_cut_points import read_cuts
-from bedplate.model.power_cut_blame import story_of
+from bedplate.model.power_cut import CutPoint
+from bedplate.model.power_cut_blame import Story, story_of
 from bedplate.page.build import build_report
 from bedplate.study.power_cut_stories import keep_stories
 
@@ -36,6 +40,32 @@ def test_the_page_has_the_five_lines_and_obeys_none(told: tuple[Path, int], tmp_
     assert page.count(f"<div>point {number} (subset-4k): lost: &lt;script&gt;") == 1
     assert "<div>fault: engine: it acknowledged what no flush had put on the medium</div>" in page
     assert "<script>alert(1)" not in page
+
+
+def test_all_goes_on_with_the_cuts_that_have_no_story(
+    told: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, number = told
+    run = find_run(study, "btrfs")
+    every = [point.number for point in bad_points(run, every=True)]
+    asked: list[int] = []
+
+    def stories(_: Path, __: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Story]:
+        asked.extend(point.number for point in points)
+        for point in points:
+            story = story_of(replace(LOST, point=point.number, replays=most), None)
+            keep_stories(study, run, [story])
+            yield story
+
+    monkeypatch.setattr("bedplate.cli.power_cuts.blame.stories", stories)
+    monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
+    monkeypatch.setattr("bedplate.cli.power_cut_again.require_log", lambda _: None)
+    assert 0 == blame(study, "btrfs", None, every=True, most=9)
+    assert sorted({*every} - {number}) == asked
+    assert f"{len(every)} bad cuts, 1 of them with a story already" in capsys.readouterr().err
+    assert 0 == blame(study, "btrfs", None, every=True, most=9)
+    assert len(every) - 1 == len(asked)
+    assert f"{len(every)} bad cuts, {len(every)} of them" in capsys.readouterr().err
 
 
 def test_a_page_without_stories_says_nothing_of_them(tmp_path: Path) -> None:
