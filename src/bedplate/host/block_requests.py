@@ -26,6 +26,7 @@ from bedplate.host.foreign_syncs import (
     tracepoints,
 )
 from bedplate.host.process import title_of
+from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +49,8 @@ _HEAD_AT, _TAIL_AT = 1024, 1032
 _WRITES = 'rwbs ~ "*W*"'
 _PLACE = ("dev", "sector", "nr_sector", "rwbs")
 _WHO = ("common_pid", "comm")
-_RING_BYTES = 2 * 1024 * 1024
+# Of one processor; of many together no more than all may have, each with what a tenth of a second brings.
+_RING_BYTES, _LEAST_RING_BYTES, _ALL_RINGS_BYTES = 2 * MIB, 128 * KIB, 64 * MIB
 _LOOK_EVERY_S = 0.1
 _END_LIMIT_S = 30.0
 
@@ -119,12 +121,14 @@ class RequestTrace:
 
     def __enter__(self) -> Self:
         asked = " || ".join(f"dev == {device}" for device in self.devices)
+        online = tuple(processors())
+        ring_bytes = ring_bytes_for(len(online) * len(self._points))
         with ExitStack() as undo:
             for point, is_done in self._points:
                 # One that is done has lost the letter where the kernel did its flush; without data it is a sync, or a flush itself.
                 condition = f"({asked}) && {'nr_sector == 0' if is_done else _WRITES}"
-                for processor in processors():
-                    ring = _Ring(point, processor, condition, is_done=is_done)
+                for processor in online:
+                    ring = _Ring(point, processor, condition, is_done=is_done, ring_bytes=ring_bytes)
                     self._rings.append(undo.enter_context(ring))
             self._undo = undo.pop_all()
         self._reader.start()
@@ -149,14 +153,31 @@ class RequestTrace:
                         self._titles[each.thread] = title_of(each.thread)
 
 
+def ring_bytes_for(rings: int) -> int:
+    """How large each is: a power of two, as the kernel wants it."""
+    size = _RING_BYTES
+    while size > _LEAST_RING_BYTES and rings * size > _ALL_RINGS_BYTES:
+        size //= 2
+    return size
+
+
 class _Ring:
     """What one tracepoint says on one processor."""
 
-    def __init__(self, point: Tracepoint, processor: int, condition: str, *, is_done: bool) -> None:
+    def __init__(
+        self,
+        point: Tracepoint,
+        processor: int,
+        condition: str,
+        *,
+        is_done: bool,
+        ring_bytes: int = _RING_BYTES,
+    ) -> None:
         self._point = point
         self._processor = processor
         self._condition = condition
         self._is_done = is_done
+        self._ring_bytes = ring_bytes
         self._undo = ExitStack()
 
     def __enter__(self) -> Self:
@@ -172,7 +193,7 @@ class _Ring:
             undo.callback(os.close, file)
             self._filter(file)
             try:
-                self._memory = undo.enter_context(mmap.mmap(file, mmap.PAGESIZE + _RING_BYTES))
+                self._memory = undo.enter_context(mmap.mmap(file, mmap.PAGESIZE + self._ring_bytes))
             except OSError as error:
                 raise CallsNotCounted(
                     f"no memory is to be had for what the kernel tells: {error.strerror}"
@@ -208,8 +229,8 @@ class _Ring:
 
     def _bytes(self, at: int, length: int) -> bytes:
         """From the ring, which begins anew at its end."""
-        at %= _RING_BYTES
-        first = self._memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(_RING_BYTES, at + length)]
+        at %= self._ring_bytes
+        first = self._memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(self._ring_bytes, at + length)]
         return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
 
     def _request(self, time_ns: int, raw: bytes) -> BlockRequest:

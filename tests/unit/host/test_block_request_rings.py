@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from bedplate.host import block_requests, foreign_syncs
-from bedplate.host.block_requests import BlockRequest, RequestTrace, request_trace
+from bedplate.host.block_requests import BlockRequest, RequestTrace, request_trace, ring_bytes_for
 from bedplate.host.foreign_syncs import CallsNotCounted, Tracepoint, tracepoints
+from bedplate.units import KIB, MIB
 
 FIELDS = {
     "common_pid": (4, 4),
@@ -94,6 +95,13 @@ def test_who_asked_is_looked_up_while_the_trace_runs() -> None:
     trace._read()
     assert {GONE: None} == trace.titles
     assert ["writer"] == [each.name for each in trace.found]
+
+
+@pytest.mark.parametrize(
+    ("rings", "size"), [(2, 2 * MIB), (32, 2 * MIB), (33, MIB), (256, 256 * KIB), (4096, 128 * KIB)]
+)
+def test_many_processors_share_the_memory_of_few(rings: int, size: int) -> None:
+    assert size == ring_bytes_for(rings)
 
 
 def test_fields_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
