@@ -85,7 +85,8 @@ def blame(
             for folder, points in bad.items()
         }
         if every:
-            print(_due_words(*(sum(map(len, each.values())) for each in (bad, due)), most), file=sys.stderr)
+            all_bad, all_due = (sum(map(len, each.values())) for each in (bad, due))
+            print(_due_words(all_bad, all_due, most), file=sys.stderr)
         elif not any(bad.values()):
             print("no cut was bad, but for the controls")
     made = first_made(study / STORIES_FOLDER)
