@@ -54,7 +54,7 @@ def test_writes_that_complete_late_are_named_with_what_they_met() -> None:
 
 
 def test_a_unit_that_is_written_whole_is_named_with_what_it_does_not_cover() -> None:
-    recording = SimpleNamespace(uncovered_writes=1200, long_writes=3000, sought_left_out=0)
+    recording = SimpleNamespace(uncovered_writes=1200, long_writes=3000, sought_left_out=0, facts={})
     (words,) = said(spec={DEVICE_UNIT: 16384}, recording=recording)
     assert "writes 16 KiB whole: no class of the cell on another. It does not cover 1,200 of 3,000" in words
 
@@ -69,9 +69,14 @@ def test_a_unit_that_is_written_whole_is_named_with_what_it_does_not_cover() -> 
 def test_cuts_that_were_to_be_sought_and_were_not_made_are_counted_with_the_reason(
     waiting: dict[str, int], why: str
 ) -> None:
-    recording = SimpleNamespace(sought_left_out=24, waiting=waiting)
+    recording = SimpleNamespace(sought_left_out=24, waiting=waiting, facts={})
     assert said(recording=recording) == [f"24 cuts that were to be sought were not made: {why}"]
-    assert said(recording=SimpleNamespace(sought_left_out=None)) == []
+    assert said(recording=SimpleNamespace(sought_left_out=None, facts={})) == []
+
+
+def test_writers_that_nobody_saw_are_named_with_the_reason() -> None:
+    recording = SimpleNamespace(sought_left_out=0, facts={"writers": "not asked: no tracepoints"})
+    assert ["which processes wrote was not asked: no tracepoints"] == said(recording=recording)
 
 
 def test_the_table_names_the_sizes_of_the_recorded_disks() -> None:
