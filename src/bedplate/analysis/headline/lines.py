@@ -266,7 +266,9 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
             yield HeadlineLine("Safe", words, rank, lead=bound)
             rank = 3
     else:
-        yield HeadlineLine("Safe", f"none of the cells that were cut (with a {CACHE_WORDS[found.cache]}).", rank)
+        yield HeadlineLine(
+            "Safe", f"none of the cells that were cut (with a {CACHE_WORDS[found.cache]}).", rank
+        )
     for group in found.groups:
         yield HeadlineLine("Not", f"{group_words(group, names)}.", 2, lead=group.name)
     for durability in dict.fromkeys(each.durability for each in found.promising_less):
