@@ -23,6 +23,7 @@ DEPENDS = (
     "tar",
     "util-linux",
     "xfsprogs",
+    "xz-utils",
     "zlib1g-dev",
 )
 # What further plans need: each is asked for where it is missing.

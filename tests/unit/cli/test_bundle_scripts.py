@@ -5,12 +5,16 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from bedplate import registry
+from bedplate.cli.power_cuts.bundle import bundled
 from bedplate.cli.power_cuts.script import LINES_MOST, scripts
 from bedplate.engines.external.folder import PROGRAMS_KEY
+from bedplate.errors import RequirementMissing
+from bedplate.host import requirement
 from bedplate.host.command import Account
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
@@ -48,3 +52,13 @@ def test_they_are_read_to_their_end_and_short(engine: str, levels: FilesystemLev
         done = subprocess.run(["sh", "-n", tmp_path / name], capture_output=True, text=True, check=False)
         assert (0, "") == (done.returncode, done.stderr), name
         assert len(text.splitlines()) <= LINES_MOST
+
+
+def test_what_packs_an_image_is_asked_for_before_anything_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"find": lambda name: None if name == "xz" else Path("/bin", name)}
+    monkeypatch.setattr(requirement.look, "__kwdefaults__", found)
+    with pytest.raises(RequirementMissing, match=r"xz is missing \(package xz-utils\)"):
+        bundled(tmp_path / "no study", cast("Any", None), tmp_path, most=4)
+    assert [] == list(tmp_path.iterdir())

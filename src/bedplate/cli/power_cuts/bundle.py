@@ -21,6 +21,7 @@ from bedplate.errors import StudyError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding
+from bedplate.host.requirement import Need, demand, look
 from bedplate.model import codec
 from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, ChosenState, RecordingFacts
 from bedplate.model.power_cut_blame import Repeatability, story_of
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 _PACK_LIMIT_S, _TRY_LIMIT_S = 3600.0, 1800.0
 _LOG_LINES_MOST = 2000
+_PACKERS = (
+    Need("tar", "tar", "packs the image of the cut"),
+    Need("xz", "xz-utils", "packs the image of the cut, and unpacks it where the bundle is tried"),
+)
 README, STORY, LOG, PROMISED, VERSIONS = (
     *("README.md", "story.txt", "log.txt", "promised.txt", "versions.txt"),
 )
@@ -80,7 +85,11 @@ class Bundle(NamedTuple):
 
 
 def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle:
-    """Make the bundle of a cut in the empty directory `output`, and try it. StudyError where the cut is not bad again."""
+    """Make the bundle of a cut in the empty directory `output`, and try it.
+
+    StudyError where the cut is not bad again, RequirementMissing before anything is replayed where nothing packs its image.
+    """
+    demand(look(_PACKERS))
     job = job_of(folder)
     reproduction: Reproduction | None = registry.engine_part_or_none(job.subject.engine, "reproduction")
     if reproduction is None:
