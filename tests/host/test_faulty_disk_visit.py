@@ -156,7 +156,14 @@ def test_rot_below_btrfs_is_found_by_its_chunks_and_refused_by_its_checksums(
     )
     (rotten,) = found["rot-block-data"]
     assert (1, 4096) == (rotten.hits, rotten.hit_bytes)
-    assert rotten.verdict in (FaultVerdict.LOST_DETECTED, FaultVerdict.NO_TRACE), rotten
+    # The kernel reads ahead, and so may meet a page that no question is about.
+    read_ahead = (FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,))
+    assert rotten.verdict in (FaultVerdict.LOST_DETECTED, FaultVerdict.NO_TRACE) or read_ahead == (
+        rotten.verdict,
+        rotten.detected,
+    ), rotten
+    if rotten.verdict is not FaultVerdict.NO_TRACE:
+        assert any("csum failed" in text for text in rotten.found), rotten
     (own,) = found["write-once-metadata"]
     assert 1 == own.hits, own
     assert not own.verdict.is_lost
