@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
+from bedplate.filesystem.blocks.owners import BlockOwners, Layout
+from bedplate.filesystem.metadata_blocks import DIRECTORY
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.power_cut.run.image import rebuild
 from bedplate.workloads.power_cut.run.log import Log, read_log
 from bedplate.workloads.power_cut.run.naming import ImageNames, Named
-from bedplate.workloads.power_cut.run.window import losses, window
+from bedplate.workloads.power_cut.run.window import Piece, losses, window
 
 SIZE = 1024 * 512
 WINDOW = 10**6
@@ -98,3 +101,15 @@ def test_a_lost_discard_is_a_part_that_has_no_name_of_its_own(tmp_path: Path) ->
         assert bytes(3) == image(log, lost.only([]), tmp_path / "done")[8 * 512 : 8 * 512 + 3]
         names = list(ImageNames((), None).of(log, lost.parts[1]))
     assert [Named(WrittenPlace.UNKNOWN, "a discard")] == names
+
+
+def test_a_torn_block_of_the_file_systems_own_is_named_by_the_beginning_that_was_kept(tmp_path: Path) -> None:
+    block = b"XDD3".ljust(4096, b"x")
+    made = [Written(0, 80, bytes(4096) + block + bytes(4096))]
+    owners = BlockOwners(FilesystemLevels("xfs"), Layout(), [])
+    with read_log(written_log(tmp_path / "log", made)) as log:
+        names = ImageNames((owners,), None)
+        for start, length in ((4096 + 512, 512), (4096, 4096), (8192 - 512, 512)):
+            assert [Named(WrittenPlace.METADATA, DIRECTORY)] == list(names.of(log, Piece(0, start, length)))
+        (unknown,) = names.of(log, Piece(0, 8192, 512))
+        assert WrittenPlace.UNKNOWN is unknown.place

@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate import registry
+from bedplate.filesystem.metadata_blocks import GRID_BYTES
 from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
 from bedplate.workloads.power_cut.run.log import DISCARD
@@ -52,8 +53,23 @@ class ImageNames:
                 found = owners.of(device, offset, data)
                 if found[0].place is not WrittenPlace.UNKNOWN:
                     break
+            else:
+                found = self._by_whole_blocks(log, piece) or found
             for owner in found:
                 yield self._named(owner, bytes(data[owner.start : owner.start + owner.length]))
+
+    def _by_whole_blocks(self, log: Log, piece: Piece) -> tuple[Owner, ...]:
+        """The file system's own blocks that a part is of: only its beginning says what a block is, and that may have been kept."""
+        begin = log.offsets[piece.entry]
+        first, end = begin + piece.start, begin + piece.start + piece.length
+        start = max(0, first - first % GRID_BYTES - begin)
+        stop = min(log.lengths[piece.entry], end + -end % GRID_BYTES - begin)
+        with log.data(piece.entry, start, stop - start) as blocks:
+            for owners in self.owners:
+                found = owners.of(log.devices[piece.entry], begin + start, blocks)
+                if found[0].place is WrittenPlace.METADATA:
+                    return found
+        return ()
 
     def _named(self, owner: Owner, data: bytes) -> Named:
         if owner.path is None:
