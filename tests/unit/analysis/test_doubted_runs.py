@@ -18,7 +18,7 @@ from tests.support.tools.as_printed import as_printed
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.claims.file import parse_claims
 from bedplate.analysis.claims.judged import Finding, judge_claims
-from bedplate.analysis.comparison.accepted import accepting
+from bedplate.analysis.comparison.accepted import accepting, left_doubts
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.overview import Overview, overview
@@ -26,7 +26,7 @@ from bedplate.analysis.wording import durability_class
 from bedplate.export.tables import export
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
-from bedplate.model.reason import sentences
+from bedplate.model.reason import because, sentences
 from bedplate.model.visit import CheckOutcome, Outcome, Validity, VisitRecord
 from bedplate.page.answer import study_answer
 from bedplate.page.build import build_report
@@ -334,3 +334,11 @@ def test_power_cuts_of_a_failed_visit_have_no_class(tmp_path: Path) -> None:
     assert [None] == verdicts["measured_volatile"].to_list()
     assert ["unknown"] == verdicts["declared_volatile"].to_list()
     assert "fsck found errors" in verdicts["refused"][0]
+
+
+def test_what_is_accepted_by_a_code_or_by_words_is_no_doubt_that_is_left() -> None:
+    doubts = (*planted("Other programs used the processors"), because("two-speeds", "tps was 1 and then 2"))
+    assert ("two-speeds",) == tuple(each.code for each in left_doubts(doubts, ("OTHER programs",)))
+    assert ("planted",) == tuple(each.code for each in left_doubts(doubts, ("two-speeds",)))
+    assert () == left_doubts(doubts, ("planted", "and then"))
+    assert doubts == left_doubts(doubts, ("speeds", "two"))

@@ -49,9 +49,14 @@ def _accepting(found: Overview, wanted: Sequence[str], words: Sequence[str]) -> 
 def _is_accepted(m: Measurement, wanted: Sequence[str]) -> bool:
     if m.outcome is not Outcome.COMPLETED or m.validity.is_trusted or not m.reasons:
         return False
-    return all(any(_is_meant(reason, word) for word in wanted) for reason in m.reasons)
+    return not left_doubts(m.reasons, wanted)
 
 
-def _is_meant(reason: Reason, word: str) -> bool:
-    """The word is the asker's own, so that it is looked for in the sentence that the asker has read."""
-    return word == reason.code or word in reason.sentence.casefold()
+def left_doubts(reasons: Sequence[Reason], words: Sequence[str]) -> tuple[Reason, ...]:
+    """Those that none of the words accepts. A word is the asker's own, so that it is looked for in the sentence that the asker has read."""
+    wanted = [word.casefold() for word in words]
+    return tuple(
+        reason
+        for reason in reasons
+        if not any(word == reason.code or word in reason.sentence.casefold() for word in wanted)
+    )

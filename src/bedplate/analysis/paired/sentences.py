@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.comparison.accepted import left_doubts
 from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.comparison.sentences import estimate_words, figure_words
 from bedplate.analysis.paired.looked import is_told
@@ -130,13 +131,13 @@ def _left_out(found: Looked) -> str:
 
 
 def _suspect_runs(found: Looked, count: int) -> str:
-    """`3 suspect runs (others-at-work, two-speeds)`: the codes that `--accept` takes, the most frequent first."""
+    """`3 suspect runs (others-at-work, two-speeds)`: the codes that `--accept` would take, the most frequent first."""
     cells = {cell for pair in found.record.pairs for cell in (pair.baseline, pair.contender)}
     codes = Counter(
         reason.code
         for each in found.overview.measurements
         if each.cell in cells and each.outcome is Outcome.COMPLETED and not each.validity.is_trusted
-        for reason in each.reasons
+        for reason in left_doubts(each.reasons, found.record.accepted)
     )
     named = ", ".join(code for code, _ in codes.most_common(_CODES))
     return f"{count} suspect run{'s' * (count > 1)}{f' ({named})' if named else ''}"
