@@ -53,10 +53,11 @@ def _is_accepted(m: Measurement, wanted: Sequence[str]) -> bool:
 
 
 def left_doubts(reasons: Sequence[Reason], words: Sequence[str]) -> tuple[Reason, ...]:
-    """Those that none of the words accepts. A word is the asker's own, so that it is looked for in the sentence that the asker has read."""
+    """Those that none of the words accepts."""
     wanted = [word.casefold() for word in words]
-    return tuple(
-        reason
-        for reason in reasons
-        if not any(word == reason.code or word in reason.sentence.casefold() for word in wanted)
-    )
+    return tuple(reason for reason in reasons if not any(_is_meant(reason, word) for word in wanted))
+
+
+def _is_meant(reason: Reason, word: str) -> bool:
+    """The word is the asker's own, so that it is looked for in the sentence that the asker has read."""
+    return word == reason.code or word in reason.sentence.casefold()
