@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,19 @@ def test_what_a_program_wrote_and_closed_is_in_the_image_once_written_back(tmp_p
             os.close(device)
         write_back(loop.path)
         assert image.read_bytes()[8192 : 8192 + 4096] == text
+
+
+def test_it_is_held_open_for_reading_alone(tmp_path: Path) -> None:
+    """A kernel without CONFIG_BLK_DEV_WRITE_MOUNTED mounts no device that is open for writing."""
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    with passing_loop(image) as loop:
+        found = [
+            fcntl.fcntl(int(each.name), fcntl.F_GETFL) & os.O_ACCMODE
+            for each in Path("/proc/self/fd").iterdir()
+            if each.is_symlink() and str(each.readlink()) == loop.path
+        ]
+    assert [os.O_RDONLY] == found
 
 
 def test_a_mark_of_write_protection_that_another_left_behind_is_taken_off(tmp_path: Path) -> None:

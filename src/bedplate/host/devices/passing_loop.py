@@ -81,12 +81,20 @@ def _attached(backing: int, image: Path, sector_bytes: int) -> tuple[str, int]:
                     raise
             else:
                 _make_writable(device)
-                return path, device
+                return path, _held(path, device)
     except OSError as error:
         raise RequirementMissing(f"{image} gets no loop device: {error.strerror}") from error
     finally:
         os.close(control)
     raise RequirementMissing(f"{image} gets no loop device: others take every free one")
+
+
+def _held(path: str, device: int) -> int:
+    """Open for reading alone instead: a kernel may mount no device that somebody has open for writing (CONFIG_BLK_DEV_WRITE_MOUNTED)."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(device)
 
 
 def _make_writable(device: int) -> None:

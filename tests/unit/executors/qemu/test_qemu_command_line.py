@@ -85,7 +85,8 @@ def test_the_hosts_root_is_read_only_and_a_comma_does_not_end_an_option() -> Non
 def test_a_panic_ends_qemu(accelerator: str) -> None:
     words = command(spec(accelerator))
     assert "-no-reboot" in words
-    assert {"panic=-1", "oops=panic"} <= set(after(words, "-append")[0].split())
+    said = set(after(words, "-append")[0].split())
+    assert {"panic=-1", "oops=panic", "bdev_allow_write_mounted=1"} <= said
 
 
 def test_a_real_processor_keeps_its_mitigations() -> None:
