@@ -94,6 +94,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def format_milliseconds(milliseconds: float) -> str:
+    """`86.6 ms`, `1.44 s`: three significant digits."""
+    return f"{milliseconds / 1000:.3g} s" if milliseconds >= 999.5 else f"{milliseconds:.3g} ms"
+
+
 def percent(share: float, *, digits: int = 0) -> str:
     """A share of one in per cent, with so many digits behind the point: 0.05 as `5 %`."""
     return f"{100 * share:.{digits}f} %"

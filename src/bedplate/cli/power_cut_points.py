@@ -11,6 +11,7 @@ from bedplate.figures.power_cut_verdict import recoveries_not_whole
 from bedplate.model.power_cut import LOG_FILE, Placement
 from bedplate.model.power_cut_verdict import GOOD
 from bedplate.study.layout import StudyLayout
+from bedplate.units import format_milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,4 +81,8 @@ def _is_control(record: PointRecord) -> bool:
 def _finding(record: PointRecord, cuts: Cuts) -> str:
     """In the verdict's words, which know what the engine's settings call bounded."""
     found = str(record.outcome.value) if cuts.recording is None else finding_of(record, cuts.recording)
-    return found if found in GOOD or record.lost_ms is None else f"{found}, since {record.lost_ms:.3g} ms"
+    return (
+        found
+        if found in GOOD or record.lost_ms is None
+        else f"{found}, since {format_milliseconds(record.lost_ms)}"
+    )

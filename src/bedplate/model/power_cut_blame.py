@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.model.durability import DURABLE, NO_JOURNAL, OF_FILE_SYSTEM, OF_FLUSHES, OF_THE_LAST
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
-from bedplate.units import format_size
+from bedplate.units import format_milliseconds, format_size
 
 if TYPE_CHECKING:
     from bedplate.model.visit import Durability
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # Below a study: the stories that were made of its kept logs later, by the path of the run; in a run's folder, its own.
 STORIES_FOLDER = "blame"
 STORIES_FILE = "blame.jsonl"
-_SECOND_MS = 1000
 
 
 class WrittenPlace(Enum):
@@ -345,11 +344,11 @@ def _time_words(evidence: BlameEvidence) -> str:
     promised = (
         ""
         if evidence.lost_ms is None
-        else f"; the first missing transaction was acknowledged {evidence.lost_ms:.3g} ms before the cut"
+        else f"; the first missing transaction was acknowledged {format_milliseconds(evidence.lost_ms)} before the cut"
     )
     if evidence.mended_by is not None:
         ms = evidence.mended_by.ms_before_cut
-        when = "" if ms is None else f", {_time(-ms)} later"
+        when = "" if ms is None else f", {format_milliseconds(-ms)} later"
         writes = _counted(evidence.writes_until_mended or 0, "write", "writes")
         by = _by_words(evidence.mended_by)
         return f"it came {writes} behind the cut{when}{by and f', written{by}'}{promised}"
@@ -359,7 +358,7 @@ def _time_words(evidence: BlameEvidence) -> str:
     when = (
         "at an unknown time"
         if first.ms_before_cut is None
-        else f"{_time(first.ms_before_cut)} before the cut"
+        else f"{format_milliseconds(first.ms_before_cut)} before the cut"
     )
     flushes = _counted(first.flushes_since, "flush", "flushes") if first.flushes_since else "no flush"
     met = (
@@ -376,10 +375,6 @@ def _by_words(write: BlamedWrite) -> str:
         for each in write.writers or ()
     )
     return "".join(f"{' and' * bool(number)} by {each}" for number, each in enumerate(words))
-
-
-def _time(ms: float) -> str:
-    return f"{ms / 1000:.3g} s" if ms >= _SECOND_MS else f"{ms:.3g} ms"
 
 
 def _counted(number: int, one: str, several: str) -> str:

@@ -283,6 +283,7 @@ def _readme(bundle: Bundle, reproduction: Reproduction, output: Path) -> str:
     sizes = ", ".join(
         f"`{path.name}` {format_size(path.stat().st_size)}" for path in sorted(output.glob("*.tar.xz"))
     )
+    rows = "" if bundle.mended is None else "| `mended/` | what was lost, by device and byte |\n"
     story = "\n".join(f"    {line}" for line in bundle.story.lines)
     needs = "\n".join(
         f"- {need}" for need in (*reproduction.needs, "losetup, mount, tar, xz, awk, setpriv, unshare; root")
@@ -305,8 +306,7 @@ It needs:
 | file | |
 | --- | --- |
 | {sizes} | the devices as the cut left them, with no more lost than it takes |
-| `mended/` | what was lost, by device and byte |
-| `promised.txt` | each client, and its last transaction that was acknowledged before the cut |
+{rows}| `promised.txt` | each client, and its last transaction that was acknowledged before the cut |
 | `log.txt` | what was written, by which processes, flushed and acknowledged before the cut |
 | `check.sh`, `confine.sh`, `engine/` | what the tools have to answer, and what takes their rights |
 | `story.txt`, `versions.txt` | the story above; what it was recorded with |
