@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.accepted import left_doubts
 from bedplate.analysis.comparison.condition import Truth
-from bedplate.analysis.comparison.sentences import estimate_words, figure_words
+from bedplate.analysis.comparison.sentences import estimate_words, figure_words, ratio_words
 from bedplate.analysis.paired.looked import is_told
 from bedplate.analysis.wording import capital, durability_class, figure
 from bedplate.model.template import first_of
@@ -104,7 +104,7 @@ def _word(line: Compared, record: PairedRecord) -> str:
 
 
 def line_words(found: Looked, line: Compared) -> str:
-    """`read-write tps on xfs: ×0.94 (0.91 to 0.97): slower`."""
+    """`read-write tps on xfs: ×0.94 (0.91 to 0.97): slower`; where a condition is asked, it has the verdict."""
     what = f"{line.asked.run[1]} {line.asked.metric}{f' {line.asked.part}' if line.asked.part else ''}"
     if len(found.record.pairs) > 1:
         what += f" on {short_name(found.overview.cells[line.pair.baseline.cell].label.full)}"
@@ -115,7 +115,8 @@ def line_words(found: Looked, line: Compared) -> str:
         seen = "" if estimate is None else f"{estimate_words(line.comparison.kind, estimate, 2)}, "
         why = f"; {_suspect_runs(found, suspect)}" if suspect else ""
         return f"{what}: {seen}{line.comparison.n} of the {FIRST_LOOK} pairs of a first look{why}"
-    return f"{what}: {figure_words(line.comparison)}"
+    told = figure_words if found.record.condition is None else ratio_words
+    return f"{what}: {told(line.comparison)}"
 
 
 def _levels(line: Compared) -> str:

@@ -121,6 +121,9 @@ def _how(asked: BisectAsked, plan: PairedPlan, condition: PairedCondition) -> li
         told.append(
             "Each commit ran in blocks with the good one, in random order; the intervals hold at every look (95 %, Lai 1976)."
         )
+    if asked.how.accepted:
+        doubts = ", ".join(map(repr, asked.how.accepted))
+        told.append(f"A run in doubt counts where each doubt has one of these words or codes: {doubts}.")
     return told
 
 

@@ -164,6 +164,8 @@ def test_a_condition_ends_it_as_soon_as_it_is_known(lab: PairedLab, share: float
     found = lab.read()
     assert truth is found.condition
     assert FIRST_LOOK == found.blocks
+    # Whether it holds is said of the condition, and not of both sides beside it.
+    assert line_words(found, found.lines[0]).endswith(")")
 
 
 def test_a_study_of_another_question_is_refused(lab: PairedLab) -> None:

@@ -101,9 +101,10 @@ def test_the_commit_is_found_in_fewer_visits_than_all_comparisons(
 
 
 def test_a_history_in_which_nothing_changed_has_no_bad_commit(bisect: Any, history: PlantedHistory) -> None:
-    done = bisect()
+    done = bisect("--accept", "two-speeds")
     assert 1 == done.returncode
     assert "There is no bad commit" in done.stdout
+    assert "has one of these words or codes: 'two-speeds'." in " ".join(done.stdout.split())
 
 
 def test_what_is_unsafe_is_found_by_one_block_of_each_commit(bisect: Any, history: PlantedHistory) -> None:
