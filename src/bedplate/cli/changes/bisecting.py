@@ -113,8 +113,13 @@ def _how(asked: BisectAsked, plan: PairedPlan, condition: PairedCondition) -> li
     planned = plan.found.expansion.cells
     variants = list(dict.fromkeys(each.cell.variant for each in planned))
     loads = list(dict.fromkeys(load.dataset.words for each in planned for load in each.loads))
+    devices = [each.cell.device for each in planned]
+    slower = list(
+        dict.fromkeys(level.name for each in devices for level in (each.latency, each.throttle) if level)
+    )
+    emulated = f" The device is emulated: {first_of(slower, _NAMES)}." if slower else ""
     told = [
-        f"On {first_of(variants, _NAMES)}: {first_of(loads, _NAMES)}.",
+        f"On {first_of(variants, _NAMES)}: {first_of(loads, _NAMES)}.{emulated}",
         f"Measured by bedplate {where} {machine.cpu_count} x {machine.cpu_model}, {machine.distribution}, kernel {machine.kernel_release}.",
     ]
     if condition.needs_pairs:

@@ -107,6 +107,14 @@ def test_a_history_in_which_nothing_changed_has_no_bad_commit(bisect: Any, histo
     assert "has one of these words or codes: 'two-speeds'." in " ".join(done.stdout.split())
 
 
+def test_an_emulated_device_is_called_so(bisect: Any, history: PlantedHistory) -> None:
+    base = history.lab.base
+    base.write_text(
+        base.read_text().replace('image_size = "1 GB"', 'image_size = "1 GB"\nthrottle = "hdd-7200"')
+    )
+    assert "On ext4: fio. The device is emulated: hdd-7200." in " ".join(bisect().stdout.split())
+
+
 def test_what_is_unsafe_is_found_by_one_block_of_each_commit(bisect: Any, history: PlantedHistory) -> None:
     history.unsafe = set(history.commits[3:])
     done = bisect(condition="unsafe")
