@@ -7,10 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import RequirementMissing
 from bedplate.host.command import Commands
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
-from bedplate.host.devices.latency_device import refusals, way_there
+from bedplate.host.devices.latency_device import fitting_way, way_there
 from bedplate.host.ledger import Ledger
 from bedplate.host.recorder import DRIVER
 from bedplate.host.state import state_directory
@@ -22,21 +21,12 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell
 
 
-# The way of a busy moment is no property of the machine; a start between two others must not end for it.
-_TRIES = 3
-
-
 def refuse_latencies(cells: Iterable[Cell], drivers: Mapping[str, str]) -> None:
     """RequirementMissing with every reason; the way to such a device is measured in some seconds, three times before it refuses. Needs root."""
     wanted = dict.fromkeys(cell.device.latency for cell in cells if cell.device.latency is not None)
     if all(latency.is_path_alone for latency in wanted):
         return
-    for _ in range(_TRIES):
-        way = _way(Path(drivers[DRIVER]))
-        reasons = tuple(reason for latency in wanted for reason in refusals(latency, way))
-        if not reasons:
-            return
-    raise RequirementMissing(*reasons)
+    fitting_way(wanted, lambda: _way(Path(drivers[DRIVER])))
 
 
 def _way(driver: Path) -> WayThere:

@@ -9,7 +9,7 @@ import pytest
 from bedplate.campaign import latencies
 from bedplate.campaign.latencies import refuse_latencies
 from bedplate.errors import RequirementMissing
-from bedplate.host.devices.latency_device import WayThere
+from bedplate.host.devices.latency_device import WayThere, fitting_way
 from bedplate.host.recorder import DRIVER
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.devices.latency import Latency
@@ -44,3 +44,7 @@ def test_only_what_is_refused_three_times_is(
     else:
         refuse_latencies([cell], {DRIVER: "unused"})
     assert next(measured, None) is None
+
+
+def test_a_visit_takes_what_leaves_no_room_to_others() -> None:
+    assert BUSY is fitting_way([LATENCY], lambda: BUSY, share_max=1.0)

@@ -21,6 +21,8 @@ from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import Ledger
@@ -32,6 +34,8 @@ _PROBE_LIMIT_S = 30.0
 _PROBED_DEPTH = 32
 # Of what the way takes; the rest is for what others need of the processors meanwhile.
 _BUSY_SHARE_MAX = 0.7
+# The way of a busy moment is no property of the machine: a study must not end for it.
+_TRIES = 3
 # This share of requests may be shorter than the way here, and is then as long as the way.
 _BELOW_THE_WAY = 0.1
 # As much as the kernel hands to a file system in user space at once: a larger request would be two, each with its own time.
@@ -146,6 +150,21 @@ def refusals(latency: Latency, way: WayThere, *, share_max: float = _BUSY_SHARE_
                 "queue_depth, longer times, or a limit with iops"
             )
     return tuple(reasons)
+
+
+def fitting_way(
+    latencies: Iterable[Latency], measure: Callable[[], WayThere], *, share_max: float = _BUSY_SHARE_MAX
+) -> WayThere:
+    """The way there, measured anew where it refuses one of these; RequirementMissing with every reason where it does so three times."""
+    wanted, reasons = tuple(latencies), tuple[str, ...]()
+    for _ in range(_TRIES):
+        way = measure()
+        reasons = tuple(
+            reason for latency in wanted for reason in refusals(latency, way, share_max=share_max)
+        )
+        if not reasons:
+            return way
+    raise RequirementMissing(*reasons)
 
 
 class LatencyDevice:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.host.devices.device import device_facts
-from bedplate.host.devices.latency_device import LatencyDevice, way_there
+from bedplate.host.devices.latency_device import LatencyDevice, fitting_way, way_there
 from bedplate.host.recorder import DRIVER
 from bedplate.model.device_cache import KIND
 from bedplate.model.levels import Levels
@@ -36,7 +36,12 @@ def start_emulated(
     folders = [place / name for name in ("way", "device")]
     for folder in folders:
         folder.mkdir()
-    way = way_there(Path(driver), folders[0], ledger=ledger, commands=commands)
+    # Asked with room before the first visit. What is late for a neighbour now is counted.
+    way = fitting_way(
+        [latency],
+        lambda: way_there(Path(driver), folders[0], ledger=ledger, commands=commands),
+        share_max=1.0,
+    )
     emulated = LatencyDevice.start(
         Path(driver),
         folders[1],
