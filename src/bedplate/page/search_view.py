@@ -13,7 +13,12 @@ from bedplate.analysis.search.marks import search_marks
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.search.sentences import bounded_words, chance_words, name, progress_words
-from bedplate.analysis.search.words import accepted_words, left_out_words, predicted_words
+from bedplate.analysis.search.words import (
+    accepted_words,
+    doubted_words,
+    left_out_words,
+    predicted_words,
+)
 from bedplate.analysis.wording import capital, figure, verdict_word
 from bedplate.statistics.heat_map import common_scale
 from bedplate.units import percent
@@ -178,6 +183,7 @@ def _section(found: Searched, number: int, study: str) -> SearchSection:
         left_out=(
             *left_out_words(found),
             *(f"{capital(words)}." for words in filter(None, (accepted_words(found),))),
+            *(f"Not believed: {words}." for words in doubted_words(found)),
         ),
     )
 

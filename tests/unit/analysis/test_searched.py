@@ -15,6 +15,7 @@ from tests.support.studies.written import write
 from bedplate.analysis.overview import overview, overview_of
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.searched import searched
+from bedplate.analysis.search.sentences import progress_words
 from bedplate.analysis.search.words import accepted_words
 from bedplate.errors import StudyError
 from bedplate.model import codec
@@ -166,6 +167,34 @@ def test_a_run_in_doubt_takes_its_time_and_is_not_believed(tmp_path: Path) -> No
     assert sum(each.value is not None for each in before.tried) - 1 == sum(
         each.value is not None for each in found.tried
     )
+
+
+def test_where_no_run_is_believed_there_is_no_guess_and_each_doubt_is_counted(tmp_path: Path) -> None:
+    recipe = SearchRecipe(budget_visits=14, blocks=1)
+    study = read_study(write_search(tmp_path / "study", recipe))
+    visits = tuple(
+        replace(each, runs=tuple(replace(run, validity=Validity.SUSPECT, reasons=why) for run in each.runs))
+        for at, each in enumerate(study.visits)
+        for why in [
+            (
+                *planted(f"no timed checkpoint in {at} s", code="read-write-without-a-checkpoint"),
+                *(planted("late", code="emulated-device-late") if at % 3 == 0 else ()),
+            )
+        ]
+    )
+    found = read_of(replace(study, visits=visits))
+    total = len(visits)
+    assert found.end == SearchEnd(Ending.NOT_KNOWN, (), 0.0, 1.0, None, ())
+    first, *rest = answer_lines(found)
+    assert "Not known: none of its runs is believed." == first
+    late = len(range(0, total, 3))
+    assert [
+        f"  not believed {total} of {total} runs, so the model has no figure of them",
+        f"  not believed {total} of {total} runs, such as: no timed checkpoint in 0 s",
+        f"  not believed {late} of {total} runs, such as: late",
+    ] == [line for line in rest if "not believed" in line]
+    assert f"{total} of {total} runs not believed" in progress_words(found)
+    assert any("before what speaks against the runs is mended" in line for line in rest)
 
 
 def test_a_doubt_that_was_accepted_costs_no_run_and_is_said(tmp_path: Path) -> None:

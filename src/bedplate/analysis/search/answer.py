@@ -21,7 +21,7 @@ from bedplate.analysis.search.sentences import (
     progress_words,
     time_words,
 )
-from bedplate.analysis.search.words import accepted_words
+from bedplate.analysis.search.words import accepted_words, doubted_words
 from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
 from bedplate.statistics.estimation import REPETITIONS_MIN
@@ -52,6 +52,7 @@ def answer_lines(found: Searched) -> tuple[str, ...]:
         *front_lines(every),
         *_left_out_lines(found),
         *(f"  accepted     {words}" for words in filter(None, (accepted_words(found),))),
+        *(f"  not believed {words}" for each in every for words in doubted_words(each)),
         f"  time         {time_words(found)}, {len(found.tried)} visits of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
         *(f"  more time    {line}" for line in more_time(found, end)),
     )
@@ -189,8 +190,10 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
         if found.open[number]
     ]
     study = found.overview.study.directory
-    if not seconds or not end.cells:
+    if not seconds:
         return ("nothing: no cell is left to be visited",)
+    if not end.cells:
+        return ("nothing, before what speaks against the runs is mended: a search of its own begins anew",)
     visits = max(int(_HOUR_S * found.record.at_once // (sum(seconds) / len(seconds))), 0)
     hour = f"another hour is about {visits} visits"
     repetitions = found.overview.study.schedule.repetitions

@@ -129,6 +129,22 @@ class Searched:
         return _counted(self.overview, self.record)
 
     @cached_property
+    def runs(self) -> tuple[Measurement, ...]:
+        """The completed runs of its blocks, accepted doubts taken away."""
+        in_search = {block.number + 1 for block in self.record.blocks}
+        return tuple(
+            m
+            for cell in self.entrants.cells
+            for m in self.counted.of(cell, self.run)
+            if m.repetition in in_search and m.outcome is Outcome.COMPLETED
+        )
+
+    @cached_property
+    def doubted(self) -> tuple[Measurement, ...]:
+        """Those of its runs that are not believed, although they were completed."""
+        return tuple(m for m in self.runs if not m.validity.is_trusted)
+
+    @cached_property
     def spent_s(self) -> float:
         """Seconds of all visits, with canaries, power cuts and builds."""
         return self.entrants.overhead_s + sum(self.taken.values())

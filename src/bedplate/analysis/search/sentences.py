@@ -21,14 +21,15 @@ def time_words(found: Searched) -> str:
 def progress_words(found: Searched) -> str:
     """Where it is, in one line."""
     end, of = found.end, run_words(found)
+    doubted = f"{len(found.doubted)} of {len(found.runs)} runs not believed; " if found.doubted else ""
     if end is not None:
-        return f"search: {end.ending}{of}; {time_words(found)}"
+        return f"search: {end.ending}{of}; {doubted}{time_words(found)}"
     best = found.lead
     if best is None:
-        return f"search: no figure yet{of}; {time_words(found)}"
+        return f"search: no figure yet{of}; {doubted}{time_words(found)}"
     return (
         f"search: {name(found, best.leader)} leads{of}, within {percent(found.question.margin)} of the best with a chance of "
-        f"{chance_words(best.chance)}; {time_words(found)}"
+        f"{chance_words(best.chance)}; {doubted}{time_words(found)}"
     )
 
 
@@ -92,7 +93,8 @@ def end_words(found: Searched, end: SearchEnd) -> str:
     """How it ended, in a sentence. Never a bare winner."""
     margin = percent(found.question.margin)
     if not end.cells:
-        return "Not known: no cell could be measured."
+        nothing = "none of its runs is believed" if found.doubted else "no cell could be measured"
+        return f"Not known: {nothing}."
     first = name(found, end.cells[0])
     if end.ending is Ending.THIS:
         return f"This one: {first}. No rival of its proof may be better by more than {margin}."

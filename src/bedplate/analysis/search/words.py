@@ -32,6 +32,20 @@ def accepted_words(found: Searched) -> str:
     return " ".join(added)
 
 
+def doubted_words(found: Searched) -> tuple[str, ...]:
+    """How many completed runs are not believed, then each doubt once with how many runs have it and one's words; empty where all are."""
+    if not found.doubted:
+        return ()
+    doubts = [reason for m in found.doubted for reason in m.reasons]
+    counts = Counter(reason.code for reason in doubts)
+    one_of = {reason.code: reason.sentence for reason in reversed(doubts)}
+    of = f"of {len(found.runs)} run{'s' if len(found.runs) > 1 else ''}"
+    return (
+        f"{len(found.doubted)} {of}, so the model has no figure of them",
+        *(f"{count} {of}, such as: {one_of[code]}" for code, count in counts.most_common()),
+    )
+
+
 def left_out_words(found: Searched) -> tuple[str, ...]:
     """Why cells are not visited, each reason once with how many cells it holds for."""
     reasons = Counter(cell.closed.sentence for cell in found.cells if cell.closed is not None)

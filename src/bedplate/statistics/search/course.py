@@ -68,7 +68,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class SearchEnd:
-    """The answer. `cells` are those it names, the leader or best guess first; none where no cell could be measured.
+    """The answer. `cells` are those it names, the leader or best guess first; none where no cell could be measured or no run was believed.
 
     `chance` is the model's, that the first is within the margin of the best; `left_out` its chance that a cell outside of the
     proof is better by more than the margin. `proof` is the last one, None where the budget bought none. `refuted` are the
@@ -204,7 +204,9 @@ class _Course:
         return before + (self.question.budget_s - before) / 2
 
     def _proof(self) -> tuple[NextBlock, ...] | SearchEnd:
-        """With as many rivals as three repetitions of all leave money for; the end where that is none."""
+        """With as many rivals as three repetitions of all leave money for; the end where that is none, or nothing was believed."""
+        if not self._is_anything_believed:
+            return self._not_known()
         leader, baseline = self.found.leader, self.question.baseline
         rivals = list(self.found.rivals[:RIVALS_MAX])
         likely = [int(each) for each in np.argsort(-self.found.best, kind="stable") if self.allowed[each]]
@@ -231,7 +233,13 @@ class _Course:
             for at in range(repetitions)
         )
 
+    @property
+    def _is_anything_believed(self) -> bool:
+        return any(each.value is not None for each in self.tried)
+
     def _not_known(self) -> SearchEnd:
+        if not self._is_anything_believed:
+            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, 1.0, self.last, self.refuted)
         best = self.found
         return SearchEnd(
             Ending.NOT_KNOWN, (best.leader,), best.chance, 1 - best.chance, self.last, self.refuted
