@@ -103,8 +103,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         seconds=seconds,
         measured_seconds=measured,
         device_bytes=max((device_bytes_needed(cell, load) for cell, load in loads.values()), default=0),
-        # The data of a device with latency is in memory; a canary's is a file all the same.
-        image_bytes=plan.scratch_device_for(canary=bool(plan.latencies)).image_bytes,
+        image_bytes=_image_bytes(plan, canaries),
         study_bytes=size,
         data_bytes=aged_bytes
         + kept_bytes
@@ -113,6 +112,13 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         + kept_seconds
         + sum(estimate_of(each.workload).prepared_seconds(each, cells) for each, cells in cells_of.items()),
     )
+
+
+def _image_bytes(plan: Plan, canaries: int) -> int | None:
+    """The data of a device with latency is in memory; a canary's is a file all the same."""
+    if plan.latencies and not canaries:
+        return None
+    return plan.scratch_device_for(canary=bool(plan.latencies)).image_bytes
 
 
 def device_bytes_needed(cell: Cell, load: Load) -> int:

@@ -223,3 +223,16 @@ def test_warns_of_a_slow_throttle_below_a_journal_of_data(
     )
     assert warns == any("`latency`" in warning for warning in load_text(plan).warnings)
     assert not any("`latency`" in warning for warning in load_text(plan.replace(', "journal"', "")).warnings)
+
+
+@pytest.mark.parametrize(
+    ("device", "canaries", "room"),
+    [("", True, 3 * GIB), ('latency = "gp3"', True, GIB), ('latency = "gp3"', False, None)],
+)
+def test_a_device_with_latency_takes_room_on_the_disk_for_canaries_alone(
+    load_text: LoadText, edited: Edited, device: str, canaries: bool, room: int | None
+) -> None:
+    text = edited(f'image_size = "3 GB"\n{device}', "scratch_device")
+    plan = load_text(f"{text}\n[canary]\nenabled = {str(canaries).lower()}\n")
+    expansion = expand(plan, None)
+    assert room == estimate(plan, expansion, order(plan, expansion)).image_bytes
