@@ -176,7 +176,7 @@ def test_the_afternoon_has_the_cells_of_2011_that_this_kernel_runs(machine: Make
         }
     (device,), (cluster,), (workload,) = plan.devices, plan.clusters, plan.workloads
     assert ("hdd-7200", RESTORED) == (device.latency and device.latency.name, plan.dataset_by)
-    assert [("read-only", 10, 30.0), ("read-write", 10, 60.0)] == [
+    assert [("read-only", 10, 30.0), ("read-write", 10, 120.0)] == [
         (run.levels["script"], run.levels["clients"], run.levels["duration_s"]) for run in workload.runs
     ]
     assert (workload.runs[1].levels.number("duration_s") or 0.0) >= needed_duration_s(cluster, 0.0)
@@ -184,11 +184,11 @@ def test_the_afternoon_has_the_cells_of_2011_that_this_kernel_runs(machine: Make
     assert 120 == len({deciding(each.cell) for each in afternoon})
 
 
-def test_half_of_the_budget_of_an_afternoon_is_some_sixty_visits(machine: MakeMachine) -> None:
+def test_half_of_the_budget_of_an_afternoon_is_some_forty_visits(machine: MakeMachine) -> None:
     plan = read("vondra-2011-afternoon")
     expansion = expand(plan, machine())
     told = estimate(plan, expansion, order(plan, expansion))
-    assert 90 < told.seconds / told.visits < 150
+    assert 150 < told.seconds / told.visits < 200
     assert told.data_seconds < 3600
 
 
