@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recor
 
 from bedplate.host.pages import extents
 from bedplate.host.pages.extents import extents_of
-from bedplate.host.recorder import RecorderSizes
+from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder
 from bedplate.units import MIB
 from bedplate.workloads.faulty_disk.run.beside import fill
@@ -32,10 +33,10 @@ def place(driver: Path) -> Iterator[RecorderLab]:
         yield found
 
 
-@pytest.mark.parametrize("mkfs", [("mkfs.ext4", "-q"), ("mkfs.xfs", "-q")], ids=["ext4", "xfs"])
-def test_the_blocks_of_a_file_hold_it_and_a_fault_there_meets_no_other(
-    place: RecorderLab, mkfs: tuple[str, ...]
-) -> None:
+@contextmanager
+def mounted(
+    place: RecorderLab, mkfs: tuple[str, ...] = ("mkfs.ext4", "-q")
+) -> Iterator[tuple[Recorder, Path]]:
     target = place.base / "mount"
     target.mkdir()
     with place.start(SIZES) as recorder:
@@ -43,31 +44,39 @@ def test_the_blocks_of_a_file_hold_it_and_a_fault_there_meets_no_other(
         place.commands.run([*mkfs, device.path])
         place.commands.run(["mount", device.path, str(target)])
         try:
-            mine, other = target / "mine", target / "other"
-            # A hole in it, and what was never written back.
-            with mine.open("wb") as file:
-                file.write(first := os.urandom(3 * 4096))
-                file.seek(MIB)
-                file.write(second := os.urandom(4096))
-                file.flush()
-                assert () == blocks_of(mine)
-                os.fsync(file.fileno())
-            other.write_bytes(os.urandom(8 * 4096))
-            found = blocks_of(mine)
-            disk = recorder.disk.read_bytes()
-            assert first + second == b"".join(disk[each.start : each.start + each.length] for each in found)
-            recorder.order_fault(FaultOrder(FaultOperation.WRITE, hits=1, ranges=found).line())
-            synced(other)
-            assert 0 == recorder.status().fault_hits
-            with mine.open("r+b") as file:
-                file.write(b"x" * 4096)
-                file.flush()
-                with pytest.raises(OSError, match="Input/output"):
-                    os.fsync(file.fileno())
-            assert 1 == recorder.status().fault_hits
+            yield recorder, target
         finally:
             place.commands.run(["umount", str(target)])
             recorder.detach(device)
+
+
+@pytest.mark.parametrize("mkfs", [("mkfs.ext4", "-q"), ("mkfs.xfs", "-q")], ids=["ext4", "xfs"])
+def test_the_blocks_of_a_file_hold_it_and_a_fault_there_meets_no_other(
+    place: RecorderLab, mkfs: tuple[str, ...]
+) -> None:
+    with mounted(place, mkfs) as (recorder, target):
+        mine, other = target / "mine", target / "other"
+        # A hole in it, and what was never written back.
+        with mine.open("wb") as file:
+            file.write(first := os.urandom(3 * 4096))
+            file.seek(MIB)
+            file.write(second := os.urandom(4096))
+            file.flush()
+            assert () == blocks_of(mine)
+            os.fsync(file.fileno())
+        other.write_bytes(os.urandom(8 * 4096))
+        found = blocks_of(mine)
+        disk = recorder.disk.read_bytes()
+        assert first + second == b"".join(disk[each.start : each.start + each.length] for each in found)
+        recorder.order_fault(FaultOrder(FaultOperation.WRITE, hits=1, ranges=found).line())
+        synced(other)
+        assert 0 == recorder.status().fault_hits
+        with mine.open("r+b") as file:
+            file.write(b"x" * 4096)
+            file.flush()
+            with pytest.raises(OSError, match="Input/output"):
+                os.fsync(file.fileno())
+        assert 1 == recorder.status().fault_hits
 
 
 def blocks_of(path: Path) -> tuple[ByteRange, ...]:
@@ -79,25 +88,16 @@ def blocks_of(path: Path) -> tuple[ByteRange, ...]:
 def test_a_map_of_single_blocks_says_what_the_map_of_extents_says(
     place: RecorderLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = place.base / "mount"
-    target.mkdir()
-    with place.start(SIZES) as recorder:
-        device = recorder.attach(recorder.disk)
-        place.commands.run(["mkfs.ext4", "-q", device.path])
-        place.commands.run(["mount", device.path, str(target)])
-        try:
-            file = target / "file"
-            with file.open("wb") as opened:
-                opened.write(os.urandom(3 * 4096))
-                opened.seek(MIB)
-                opened.write(os.urandom(5 * 4096))
-            by_extents = extents_of(file)
-            # A request that no file system knows: as where FIEMAP is not there.
-            monkeypatch.setattr(extents, "_FS_IOC_FIEMAP", 0x7F00)
-            assert by_extents == extents_of(file)
-        finally:
-            place.commands.run(["umount", str(target)])
-            recorder.detach(device)
+    with mounted(place) as (_, target):
+        file = target / "file"
+        with file.open("wb") as opened:
+            opened.write(os.urandom(3 * 4096))
+            opened.seek(MIB)
+            opened.write(os.urandom(5 * 4096))
+        by_extents = extents_of(file)
+        # A request that no file system knows: as where FIEMAP is not there.
+        monkeypatch.setattr(extents, "_FS_IOC_FIEMAP", 0x7F00)
+        assert by_extents == extents_of(file)
 
 
 def synced(path: Path) -> None:
@@ -108,25 +108,16 @@ def synced(path: Path) -> None:
 
 
 def test_a_file_system_is_filled_to_its_last_block_and_empty_again_afterwards(place: RecorderLab) -> None:
-    target = place.base / "mount"
-    target.mkdir()
-    with place.start(SIZES) as recorder:
-        device = recorder.attach(recorder.disk)
-        place.commands.run(["mkfs.ext4", "-q", device.path])
-        place.commands.run(["mount", device.path, str(target)])
-        try:
-            file = os.open(target / "ballast", os.O_WRONLY | os.O_CREAT)
-            fill(file)
-            with pytest.raises(OSError, match="No space"):
-                (target / "more").write_bytes(bytes(256 * 1024))
-            # Room that somebody gives back while it is full is taken too.
-            (target / "more").unlink()
-            fill(file)
-            with pytest.raises(OSError, match="No space"):
-                (target / "more").write_bytes(bytes(256 * 1024))
-            os.close(file)
-            (target / "ballast").unlink()
+    with mounted(place) as (_, target):
+        file = os.open(target / "ballast", os.O_WRONLY | os.O_CREAT)
+        fill(file)
+        with pytest.raises(OSError, match="No space"):
             (target / "more").write_bytes(bytes(256 * 1024))
-        finally:
-            place.commands.run(["umount", str(target)])
-            recorder.detach(device)
+        # Room that somebody gives back while it is full is taken too.
+        (target / "more").unlink()
+        fill(file)
+        with pytest.raises(OSError, match="No space"):
+            (target / "more").write_bytes(bytes(256 * 1024))
+        os.close(file)
+        (target / "ballast").unlink()
+        (target / "more").write_bytes(bytes(256 * 1024))

@@ -39,7 +39,10 @@ _LINES = 7
 
 @dataclass(frozen=True)
 class SearchSquare:
-    """A cell in a map. `share` is its place on the colours, None where nothing is predicted; `why` says why it may not win."""
+    """A cell in a map. `share` is its place on the colours, None where nothing is predicted; `why` says why it may not win.
+
+    `measured` says of a cell without a figure whether it was visited.
+    """
 
     predicted: str
     bounds: str
@@ -183,7 +186,7 @@ def _section(found: Searched, number: int, study: str) -> SearchSection:
         left_out=(
             *left_out_words(found),
             *(f"{capital(words)}." for words in filter(None, (accepted_words(found),))),
-            *(f"Not believed: {words}." for words in doubted_words(found)),
+            *(f"Doubted: {words}." for words in doubted_words(found)),
         ),
     )
 
@@ -265,13 +268,19 @@ def _square(cell: SearchedCell, scale: CommonScale | None, *, is_named: bool) ->
     return SearchSquare(
         predicted=value,
         bounds=bounds,
-        measured=f"{figure(cell.measured).mean} in {cell.visits}" if cell.measured.n else "",
+        measured=_measured_words(cell),
         proved="" if cell.proved is None else figure(cell.proved).mean,
         chance="" if cell.predicted is None else chance_words(cell.best),
         share=None if scale is None or cell.predicted is None else _share(scale, cell.predicted.value),
         is_named=is_named,
         why="" if cell.closed is None else cell.closed.sentence,
     )
+
+
+def _measured_words(cell: SearchedCell) -> str:
+    if cell.believed:
+        return f"{figure(cell.measured).mean} in {cell.visits}"
+    return "not believed" if cell.visits else "not visited"
 
 
 def _share(scale: CommonScale, value: float) -> float:

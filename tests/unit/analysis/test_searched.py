@@ -189,10 +189,10 @@ def test_where_no_run_is_believed_there_is_no_guess_and_each_doubt_is_counted(tm
     assert "Not known: none of its runs is believed." == first
     late = len(range(0, total, 3))
     assert [
-        f"  not believed {total} of {total} runs, so the model has no figure of them",
-        f"  not believed {total} of {total} runs, such as: no timed checkpoint in 0 s",
-        f"  not believed {late} of {total} runs, such as: late",
-    ] == [line for line in rest if "not believed" in line]
+        f"  doubted      {total} of {total} runs, which are not believed: the model has no figure of them",
+        f"  doubted      {total} of {total} runs, such as: no timed checkpoint in 0 s",
+        f"  doubted      {late} of {total} runs, such as: late",
+    ] == [line for line in rest if line.startswith("  doubted ")]
     assert f"{total} of {total} runs not believed" in progress_words(found)
     assert any("before what speaks against the runs is mended" in line for line in rest)
 

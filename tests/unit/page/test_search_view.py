@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.synthetic_search import SearchRecipe, write_search
 from tests.unit.page.test_build_report import elements
 
-from bedplate.analysis.overview import overview
+from bedplate.analysis.overview import overview, overview_of
 from bedplate.analysis.search.searched import search_of
+from bedplate.model.visit import Validity
 from bedplate.page.build import build_report
 from bedplate.page.search_view import search_sections, searches_document
+from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,9 +42,22 @@ def test_every_cell_is_a_square_with_what_was_predicted_measured_and_proved(foun
     assert "7" == named.measured.split(" in ")[1]
     assert named.proved
     assert 1.0 == max(each.share for each in squares if each.share is not None) == named.share
-    unvisited = [each for each in squares if each.share is not None and not each.measured]
+    unvisited = [each for each in squares if each.share is not None and "not visited" == each.measured]
     assert unvisited
     assert all(each.predicted for each in unvisited)
+
+
+def test_a_cell_whose_runs_are_not_believed_is_not_called_left_out(tmp_path: Path) -> None:
+    stored = read_study(write_search(tmp_path / "study", SearchRecipe(budget_visits=14, blocks=1)))
+    visits = tuple(
+        replace(each, runs=tuple(replace(run, validity=Validity.SUSPECT) for run in each.runs))
+        for each in stored.visits
+    )
+    (section,) = search_sections([overview_of(replace(stored, visits=visits))], ["study"])
+    squares = [each for one in section.maps for _, row in one.rows for each in row if each is not None]
+    assert {None} == {each.share for each in squares}
+    assert len(visits) == sum("not believed" == each.measured for each in squares)
+    assert 6 == sum(bool(each.why) for each in squares)
 
 
 def test_the_proof_is_todays_comparison_and_the_factors_have_intervals(found: Overview) -> None:

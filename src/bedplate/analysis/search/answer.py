@@ -52,7 +52,7 @@ def answer_lines(found: Searched) -> tuple[str, ...]:
         *front_lines(every),
         *_left_out_lines(found),
         *(f"  accepted     {words}" for words in filter(None, (accepted_words(found),))),
-        *(f"  not believed {words}" for each in every for words in doubted_words(each)),
+        *(f"  doubted      {words}" for each in every for words in doubted_words(each)),
         f"  time         {time_words(found)}, {len(found.tried)} visits of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
         *(f"  more time    {line}" for line in more_time(found, end)),
     )

@@ -41,7 +41,7 @@ def doubted_words(found: Searched) -> tuple[str, ...]:
     one_of = {reason.code: reason.sentence for reason in reversed(doubts)}
     of = f"of {len(found.runs)} run{'s' if len(found.runs) > 1 else ''}"
     return (
-        f"{len(found.doubted)} {of}, so the model has no figure of them",
+        f"{len(found.doubted)} {of}, which are not believed: the model has no figure of them",
         *(f"{count} {of}, such as: {one_of[code]}" for code, count in counts.most_common()),
     )
 
