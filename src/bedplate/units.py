@@ -99,6 +99,11 @@ def format_milliseconds(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.3g} s" if milliseconds >= 999.5 else f"{milliseconds:.3g} ms"
 
 
+def format_count(number: int, one: str, several: str | None = None) -> str:
+    """`1 visit`, `1,200 visits`; `several` is the plural where it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 def percent(share: float, *, digits: int = 0) -> str:
     """A share of one in per cent, with so many digits behind the point: 0.05 as `5 %`."""
     return f"{100 * share:.{digits}f} %"

@@ -22,6 +22,7 @@ from bedplate.campaign.preparation import (
 )
 from bedplate.campaign.study_run import StudyRun
 from bedplate.executors.protocol import StartOutcome
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -124,8 +125,7 @@ class StudyStart:
             return self
         if self.store.paired is not None:
             left = ()
-        visits = "1 visit" if count == 1 else f"{count} visits"
-        sentence = f"{visits} of {what} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
+        sentence = f"{format_count(count, 'visit')} of {what} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
         return replace(self, due=left, not_built=(*self.not_built, sentence, *reasons[1:]))
 
     def without_builds(self, failed: Mapping[BuildLevels, BuildFailed]) -> StudyStart:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.engine_preparation import preparations
 from bedplate.campaign.preparation import builds_to_make
 from bedplate.model.engine import engine_model
-from bedplate.units import format_duration
+from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,5 +73,5 @@ def _of_engine(tree: str | None, group: Sequence[BuildLevels]) -> str:
 
 
 def _of_commits(tree: str, builds: int, commits: int) -> str:
-    words = f"{commits} {'commit' if commits == 1 else 'commits'} of {tree}"
+    words = f"{format_count(commits, 'commit')} of {tree}"
     return words if builds == commits else f"{words}, {builds} builds"

@@ -9,6 +9,7 @@ import click
 
 from bedplate.cli.options import PATH
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,9 +38,8 @@ def import_results(source: Path, *, study: Path, form: str | None) -> int:
     told = (*found.problems, *found.failures)
     for each in told:
         print(each, file=sys.stderr)
-    left = len(found.problems)
     print(
-        f"{study}: {len(found.runs)} runs of {found.adapter}, {len(found.failures)} without figures, "
-        f"{found.doubted} suspect, {left} {'thing' if left == 1 else 'things'} left out"
+        f"{study}: {format_count(len(found.runs), 'run')} of {found.adapter}, {len(found.failures)} without figures, "
+        f"{found.doubted} suspect, {format_count(len(found.problems), 'thing')} left out"
     )
     return EXIT_SOME_RUNS_FAILED if told else EXIT_DONE

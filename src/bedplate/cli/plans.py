@@ -11,7 +11,7 @@ from bedplate.cli.what_a_plan_needs import PlanNeeds, plan_needs
 from bedplate.model.engine import engine_model
 from bedplate.model.kept_dataset import deciding
 from bedplate.model.visit import RESTORED
-from bedplate.units import KIB, format_duration, format_size
+from bedplate.units import KIB, format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,7 +75,7 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
     _print_devices(needs)
     say(
         f"  cells            {len(found.expansion.cells):,} to run, {len(found.expansion.pruned):,} pruned, "
-        f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
+        f"{format_count(plan.repetitions, 'repetition')}, {format_count(visits, 'visit')}{_of_canaries(found)}"
     )
     if plan.dataset_by == RESTORED:
         loads = {
@@ -83,7 +83,7 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
             for planned in found.expansion.cells
             for load in planned.loads
         }
-        say(f"  dataset          restored from {_counted(len(loads), 'image')}, each loaded once")
+        say(f"  dataset          restored from {format_count(len(loads), 'image')}, each loaded once")
     say(f"  time             about {format_duration(found.estimate.seconds)}{found.executor.estimate_words}")
     for work in needs.builds:
         say(f"  {'':<16} and about {work.words}")
@@ -126,14 +126,13 @@ def _print_devices(needs: PlanNeeds) -> None:
             say(f"  {'refused':<16} {reason}")
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _of_canaries(found: PlannedStudy) -> str:
     boots = len({visit.boot for visit in found.schedule.visits if visit.boot is not None})
     canaries = sum(visit.canary for visit in found.schedule.visits)
-    parts = [f"{canaries} of canaries" if canaries else "", f"in {_counted(boots, 'boot')}" if boots else ""]
+    parts = [
+        f"{canaries} of canaries" if canaries else "",
+        f"in {format_count(boots, 'boot')}" if boots else "",
+    ]
     said = ", ".join(part for part in parts if part)
     return f" ({said})" if said else ""
 
@@ -193,7 +192,7 @@ def _print_pruned(found: PlannedStudy) -> None:
     from bedplate.plan.present import pruned_by_reasons  # noqa: PLC0415
 
     for reasons, count in pruned_by_reasons(found.expansion):
-        say(f"pruned: {count} {'cell' if count == 1 else 'cells'}")
+        say(f"pruned: {format_count(count, 'cell')}")
         for reason in reasons:
             say(f"    {reason}")
     if found.expansion.pruned:

@@ -8,7 +8,7 @@ import sys
 from bedplate.cli.asking import agreed
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.installation import top
-from bedplate.units import format_size
+from bedplate.units import format_count, format_size
 
 
 def release() -> int:
@@ -47,9 +47,7 @@ def release_cache(*, yes: bool) -> int:
     if not free:
         print(f"{cache} has nothing to remove")
         return EXIT_DONE
-    what = f"{format_size(sum(spare.size_bytes for spare in free))} in {len(free)} " + (
-        "folder" if len(free) == 1 else "folders"
-    )
+    what = f"{format_size(sum(spare.size_bytes for spare in free))} in {format_count(len(free), 'folder')}"
     if not yes and not agreed(f"Remove {what} of {cache}?"):
         print(f"{what} of {cache} can go; nothing was removed, --yes removes them")
         return EXIT_DONE

@@ -9,7 +9,7 @@ from bedplate.campaign.consent import Consent
 from bedplate.campaign.display import display_for_terminal
 from bedplate.cli.answering import say_answer
 from bedplate.cli.asking import agreed
-from bedplate.units import format_duration
+from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +52,14 @@ def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
     """What a person wants to know at the end of a start, what the study answers last; its exit code."""
     start = outcome.start
     if start is None:
-        print(f"{outcome.study} is complete: {outcome.visits} visits")
+        print(f"{outcome.study} is complete: {format_count(outcome.visits, 'visit')}")
     else:
         tell_start(start, outcome.kernel_release, go_on)
         if start.needs_kernel is not None:
             return outcome.exit_code
     if outcome.failed:
         print(
-            f"{outcome.failed} of {outcome.visits} visits failed: `bedplate status` says why, "
+            f"{outcome.failed} of {format_count(outcome.visits, 'visit')} failed: `bedplate status` says why, "
             "the same command with --retry-failed does them again"
         )
     if answers:
@@ -69,7 +69,9 @@ def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
 
 def tell_start(start: StartOutcome, kernel_release: str, go_on: str) -> None:
     """What a start did, and how to go on where it did not do all; `kernel_release` is the running one."""
-    print(f"{start.completed} visits completed, {start.failed} failed, in {format_duration(start.seconds)}")
+    print(
+        f"{format_count(start.completed, 'visit')} completed, {start.failed} failed, in {format_duration(start.seconds)}"
+    )
     if start.needs_kernel is not None:
         print(
             f"the next visit needs kernel {start.needs_kernel}, this is {kernel_release}; "

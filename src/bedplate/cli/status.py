@@ -10,7 +10,7 @@ from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.model.codec import to_json
 from bedplate.study.progress import Progress, read_progress
 from bedplate.study.verification import Verified, verify_study
-from bedplate.units import format_duration, format_size, percent
+from bedplate.units import format_count, format_duration, format_size, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
 
 def _print_verified(verified: Verified) -> None:
     say(
-        f"  verified     {verified.files:,} files of {verified.sealed:,} visits, {format_size(verified.size_bytes)}: "
+        f"  verified     {format_count(verified.files, 'file')} of {format_count(verified.sealed, 'visit')}, {format_size(verified.size_bytes)}: "
         + (
             f"{len(verified.problems)} are not what they were"
             if verified.problems
@@ -56,7 +56,7 @@ def _print_verified(verified: Verified) -> None:
     )
     if verified.unsealed:
         say(
-            f"  no checksums {verified.unsealed:,} visits, made by an earlier version: whether their files are what they "
+            f"  no checksums {format_count(verified.unsealed, 'visit')}, made by an earlier version: whether their files are what they "
             "were is not known"
         )
     for problem in verified.problems:
@@ -113,7 +113,9 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress], search: 
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])
         say(f"  where it goes  {slowest} (mean per visit)")
     if found.suspect:
-        say(f"  in doubt     {found.suspect:,} runs, no part of a verdict; `bedplate show {study}` says why")
+        say(
+            f"  in doubt     {format_count(found.suspect, 'run')}, no part of a verdict; `bedplate show {study}` says why"
+        )
     for failure in found.failures:
         say(f"  failed       {failure.visit} at {failure.step}:")
         for reason in failure.reasons:

@@ -27,6 +27,7 @@ from bedplate.model.plan import (
 from bedplate.model.visit import ScratchDevice
 from bedplate.study.records import IMPORTED
 from bedplate.study.store import StudyStore
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -223,7 +224,7 @@ def _plan_text(title: str, source: str, adapter: str, publication: Publication) 
     told = [
         f"{title}",
         f"No plan: imported from {source} as {adapter}.",
-        f"{len(publication.runs)} runs, {failed} of them without figures; {left} {'thing' if left == 1 else 'things'} left out{':' * bool(left)}",
+        f"{format_count(len(publication.runs), 'run')}, {failed} of them without figures; {format_count(left, 'thing')} left out{':' * bool(left)}",
         *(f"  {problem.sentence}" for problem in publication.problems),
     ]
     return "".join(f"# {line}\n" for text in told for line in text.splitlines() or [""])

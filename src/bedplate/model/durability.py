@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, Reason, because, distinct
 from bedplate.model.visit import Durability, FlushCount, Outcome
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -313,7 +314,7 @@ def _by_flushes(filesystem: FilesystemPromise, reasons: list[Reason]) -> tuple[s
         here = [count for count in counts if count.pattern == pattern]
         calls, flushes = here[0].calls, sum(count.flushes for count in here)
         if flushes < calls:
-            words = f"{flushes} flushes in {calls} {pattern} syncs: a volatile cache may lose them"
+            words = f"{format_count(flushes, 'flush', 'flushes')} in {calls} {pattern} syncs: a volatile cache may lose them"
             reasons.append(because("flushes-missing", words, pattern=pattern, calls=calls, flushes=flushes))
             continue
         data = sum(count.flushes for count in here if count.device == "data")
@@ -321,7 +322,7 @@ def _by_flushes(filesystem: FilesystemPromise, reasons: list[Reason]) -> tuple[s
             reasons.append(
                 because(
                     "data-flushes-missing",
-                    f"{data} flushes of the data device in {calls} {pattern} syncs, the others went to the "
+                    f"{format_count(data, 'flush', 'flushes')} of the data device in {calls} {pattern} syncs, the others went to the "
                     f"journal's: what was written in place may be lost from a volatile cache",
                     pattern=pattern,
                     calls=calls,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.model.durability import DURABLE, NO_JOURNAL, OF_FILE_SYSTEM, OF_FLUSHES, OF_THE_LAST
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
-from bedplate.units import format_milliseconds, format_size
+from bedplate.units import format_count, format_milliseconds, format_size
 
 if TYPE_CHECKING:
     from bedplate.model.visit import Durability
@@ -179,7 +179,7 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     flushes = max((write.flushes_since for write in evidence.smallest), default=0)
     # Of a cut in order the device kept what it had acknowledged.
     if evidence.control and flushes and not _is_in_order(evidence):
-        words = f"it acknowledged {_counted(flushes, 'flush', 'flushes')} behind the write, and lost it all the same"
+        words = f"it acknowledged {format_count(flushes, 'flush', 'flushes')} behind the write, and lost it all the same"
         return Fault(Party.DEVICE, because("device-lied", words, flushes=flushes))
     of_filesystem, of_engine = _declared(evidence, declared)
     is_usual = declared is not None and any(each.code == NO_JOURNAL for each in declared.reasons)
@@ -193,7 +193,7 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
         return Fault(Party.FILE_SYSTEM, _of_broken_filesystem(evidence))
     own = [write for write in evidence.smallest if write.place in _FILE_SYSTEMS_OWN and write.flushes_met]
     if own:
-        words = f"it sent {_counted(own[0].flushes_met, 'flush', 'flushes')} while a write of its own was on its way, and waited for none"
+        words = f"it sent {format_count(own[0].flushes_met, 'flush', 'flushes')} while a write of its own was on its way, and waited for none"
         return Fault(Party.FILE_SYSTEM, because("flush-before-complete", words))
     return Fault(Party.ENGINE, _of_engine(evidence, declared))
 
@@ -307,7 +307,7 @@ def story_of(evidence: BlameEvidence, declared: Durability | None) -> Story:
 
 
 def _smallest_words(evidence: BlameEvidence) -> str:
-    asked = _counted(evidence.replays, "replay", "replays")
+    asked = format_count(evidence.replays, "replay", "replays")
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return f"not bad when it was replayed ({asked}): its verdict changes on the same image"
     unsteady = "; the same image gave another verdict at a second try" * (
@@ -316,10 +316,10 @@ def _smallest_words(evidence: BlameEvidence) -> str:
     if evidence.bad_without_loss:
         return f"bad although everything that had been written is kept ({asked}){unsteady}"
     torn = sum(write.is_torn for write in evidence.smallest)
-    what = _counted(len(evidence.smallest), "write", "writes")
+    what = format_count(len(evidence.smallest), "write", "writes")
     some = "" if not torn else ", torn" if torn == len(evidence.smallest) else f", {torn} of them torn"
     more = "" if evidence.is_smallest else "; perhaps fewer, as no more replays were allowed"
-    lost = _counted(evidence.lost_writes, "lost or torn write", "lost or torn writes")
+    lost = format_count(evidence.lost_writes, "lost or torn write", "lost or torn writes")
     verb = "is" if len(evidence.smallest) == 1 else "are"
     other = "" if evidence.found in (None, evidence.outcome) else f" for {evidence.found.value}"
     # A part of what the cut took may be seen elsewhere, or by fewer transactions.
@@ -349,7 +349,7 @@ def _time_words(evidence: BlameEvidence) -> str:
     if evidence.mended_by is not None:
         ms = evidence.mended_by.ms_before_cut
         when = "" if ms is None else f", {format_milliseconds(-ms)} later"
-        writes = _counted(evidence.writes_until_mended or 0, "write", "writes")
+        writes = format_count(evidence.writes_until_mended or 0, "write", "writes")
         by = _by_words(evidence.mended_by)
         return f"it came {writes} behind the cut{when}{by and f', written{by}'}{promised}"
     if not evidence.smallest:
@@ -360,9 +360,11 @@ def _time_words(evidence: BlameEvidence) -> str:
         if first.ms_before_cut is None
         else f"{format_milliseconds(first.ms_before_cut)} before the cut"
     )
-    flushes = _counted(first.flushes_since, "flush", "flushes") if first.flushes_since else "no flush"
+    flushes = format_count(first.flushes_since, "flush", "flushes") if first.flushes_since else "no flush"
     met = (
-        f", {_counted(first.flushes_met, 'flush', 'flushes')} met it on its way" if first.flushes_met else ""
+        f", {format_count(first.flushes_met, 'flush', 'flushes')} met it on its way"
+        if first.flushes_met
+        else ""
     )
     return f"issued {when}{_by_words(first)}, {flushes} of that device since{met}{promised}"
 
@@ -375,7 +377,3 @@ def _by_words(write: BlamedWrite) -> str:
         for each in write.writers or ()
     )
     return "".join(f"{' and' * bool(number)} by {each}" for number, each in enumerate(words))
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"

@@ -17,6 +17,7 @@ from bedplate.analysis.overview import overview
 from bedplate.errors import BedplateError
 from bedplate.page.answer import headline_points
 from bedplate.page.build import ASSETS, content_policy, page_environment, write_page
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -106,4 +107,4 @@ def _is_its_own(page: Path, study: Path) -> bool:
 
 def _extent(found: Overview) -> str:
     cells, visits = len(found.cells), len(found.study.visits)
-    return f"{cells} {'cell' if cells == 1 else 'cells'}, {visits} {'visit' if visits == 1 else 'visits'}"
+    return f"{format_count(cells, 'cell')}, {format_count(visits, 'visit')}"

@@ -38,6 +38,7 @@ from bedplate.model.reason import sentences
 from bedplate.model.template import filled
 from bedplate.page.chapters import chapters_of, own_sections
 from bedplate.statistics.summary import SummaryKey
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -287,10 +288,7 @@ def _sentence(found: Overview) -> str:
     planned = found.study.schedule.cells
     cells, variants = len(found.cells), len({planned[name].variant for name in found.cells})
     runs = ", ".join(dict.fromkeys(run for _, run in found.runs)) or "nothing"
-    return (
-        f"{cells} cell{'' if cells == 1 else 's'} in {variants} file system "
-        f"variant{'' if variants == 1 else 's'}, runs {runs}"
-    )
+    return f"{format_count(cells, 'cell')} in {format_count(variants, 'file system variant')}, runs {runs}"
 
 
 def _place(found: Overview) -> str:

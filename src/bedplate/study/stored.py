@@ -29,6 +29,7 @@ from bedplate.study.records import StudyFacts, StudySchedule
 from bedplate.study.schedule import wrong_levels
 from bedplate.study.search import read_order
 from bedplate.study.version import require_known_format
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -298,7 +299,7 @@ def _without_earlier_attempts(
 
 
 def _visits(count: int) -> str:
-    return "1 visit is" if count == 1 else f"{count} visits are"
+    return format_count(count, "visit is", "visits are")
 
 
 def _mark(what: str, reasons: list[str]) -> tuple[str, ...]:

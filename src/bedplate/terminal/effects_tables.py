@@ -32,6 +32,7 @@ from bedplate.statistics.comparison import EstimateKind, left_out_words
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.terminal.interval_bars import Span, bar_scale, interval_bar
 from bedplate.terminal.table_parts import bar, mark_lines, plain_table
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -124,8 +125,7 @@ def _left_out(each: FactorEffects) -> list[RenderableType]:
 
 def _part(each: FactorEffects, part: Effects, metric: Metric) -> list[RenderableType]:
     where = part_words(each, part)
-    count = len(part.repetitions)
-    size = f"{where[0].upper()}{where[1:]}: {part.cells} cells, {count} repetition{'' if count == 1 else 's'}"
+    size = f"{where[0].upper()}{where[1:]}: {format_count(part.cells, 'cell')}, {format_count(len(part.repetitions), 'repetition')}"
     shown: list[RenderableType] = [Text(f"\n{size}", style="bold")]
     if len(part.repetitions) < REPETITIONS_MIN:
         shown.append(Text(DESCRIPTIONS_ONLY, style="yellow"))

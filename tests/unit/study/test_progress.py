@@ -59,7 +59,7 @@ def test_verifying_compares_every_file_and_says_where_there_is_nothing_to_compar
     said = capsys.readouterr().out
     assert f"of {len(newer)} visits" in said
     assert "all are what they were" in said
-    assert "1 visits, made by an earlier version" in said
+    assert "1 visit, made by an earlier version" in said
     course = next(newer[0].glob("runs/*/course.parquet"))
     data = course.read_bytes()
     course.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.claims.judged import Finding, bounds_words
 from bedplate.analysis.wording import number
 from bedplate.statistics.false_discovery import RATE
-from bedplate.units import percent
+from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +46,7 @@ def findings_sentence(judged: Sequence[JudgedClaim]) -> str:
     """`30 claims: 5 hold, 25 were not measured.`: how many of these came to which end."""
     counts = Counter(one.finding for one in judged)
     ends = ", ".join(
-        f"{n} {one if n == 1 else several}"
-        for finding, (one, several) in _ENDS.items()
-        if (n := counts[finding])
+        format_count(n, one, several) for finding, (one, several) in _ENDS.items() if (n := counts[finding])
     )
     return f"{len(judged)} claim{'s' * (len(judged) != 1)}: {ends}."
 

@@ -12,7 +12,7 @@ from bedplate.analysis.wording import confidence_words, verdict_word, words_on_d
 from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind
 from bedplate.statistics.false_discovery import RATE
-from bedplate.units import percent
+from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,7 +65,7 @@ def pooled_line(each: PooledPairs) -> str:
 def pooled_in_short(each: PooledPairs) -> str:
     """`xfs / ext4, durable: ×1.08 (1.05 to 1.11): faster; 18 pairs`; that these disagree comes before the figure."""
     sides = sides_words(each.contender, each.baseline, each.beside)
-    pairs, told = f"{len(each.pairs)} pairs", figure_words(each.comparison)
+    pairs, told = format_count(len(each.pairs), "pair"), figure_words(each.comparison)
     words = f"{pairs} disagree: {told}" if each.disagree else f"{told}; {pairs}"
     return f"{sides}, {_classes_words(each)}: {words}"
 

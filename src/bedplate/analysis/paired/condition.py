@@ -148,7 +148,9 @@ def seen_words(asked: PairedCondition, found: Overview, record: PairedRecord, ce
             for rate in found.cells[cell].flushes
             if (rate.device, rate.pattern) == (asked.device, asked.pattern)
         ]
-        return f"{', '.join(rates) or 'no'} flushes per {asked.pattern} fsync"
+        return (
+            f"{', '.join(rates) or 'no'} {'flush' if rates == ['1'] else 'flushes'} per {asked.pattern} fsync"
+        )
     if asked.subject is ConditionSubject.FIGURE:
         values = [value for cell in cells for value in _values(asked, found, record, cell)]
         return f"{asked.metric} {np.mean(values):.5g} of {len(values)}" if values else f"no {asked.metric}"

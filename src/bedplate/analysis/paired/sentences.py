@@ -14,7 +14,7 @@ from bedplate.model.template import first_of
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.paired_sequence import FIRST_LOOK
-from bedplate.units import cut_line, format_duration, percent
+from bedplate.units import cut_line, format_count, format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,8 +39,8 @@ def progress_words(found: Looked) -> str:
     told = "; ".join(line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
     if found.is_last:
-        return f"ab: {'known' if found.is_told else 'not known'} after {_blocks(found)}: {told}; {time}"
-    return f"ab: block {found.blocks}: {told}; {time}"
+        return f"{'known' if found.is_told else 'not known'} after {_blocks(found)}: {told}; {time}"
+    return f"block {found.blocks}: {told}; {time}"
 
 
 def side_names(record: PairedRecord) -> tuple[str, str]:
@@ -68,7 +68,7 @@ def _answer(found: Looked) -> Iterator[str]:
 
 
 def _blocks(found: Looked) -> str:
-    return f"{found.blocks} block{'' if found.blocks == 1 else 's'}"
+    return format_count(found.blocks, "block")
 
 
 def _promises(found: Looked) -> Iterator[str]:

@@ -26,7 +26,7 @@ from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.search.course import CHANCE, Ending, SearchEnd
-from bedplate.units import format_duration, percent
+from bedplate.units import format_count, format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def answer_lines(found: Searched) -> tuple[str, ...]:
         *_left_out_lines(found),
         *(f"  accepted     {words}" for words in filter(None, (accepted_words(found),))),
         *(f"  doubted      {words}" for each in every for words in doubted_words(each)),
-        f"  time         {time_words(found)}, {len(found.tried)} visits of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
+        f"  time         {time_words(found)}, {format_count(len(found.tried), 'visit')} of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
         *(f"  more time    {line}" for line in more_time(found, end)),
     )
 
@@ -141,7 +141,7 @@ def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
     if proof.gain is not None and found.question.baseline is not None:
         yield (
             f"  gain         over the plan's first cell, {name(found, found.question.baseline)}: {figure_words(proof.gain)}, "
-            f"{proof.gain.n} repetitions that took no part in the choice"
+            f"{format_count(proof.gain.n, 'repetition')} that took no part in the choice"
         )
     elif found.question.baseline is None:
         yield "  gain         not known: the plan's first cell is left out, so nothing is beside it"
@@ -195,11 +195,11 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     if not end.cells:
         return ("nothing, before what speaks against the runs is mended: a search of its own begins anew",)
     visits = max(int(_HOUR_S * found.record.at_once // (sum(seconds) / len(seconds))), 0)
-    hour = f"another hour is about {visits} visits"
+    hour = f"another hour is about {format_count(visits, 'visit')}"
     repetitions = found.overview.study.schedule.repetitions
     whole = repetitions * sum(found.entrants.space.seconds) / found.record.at_once
     factorial = (
-        f"all cells in {repetitions} repetition{'s' * (repetitions > 1)}, about {format_duration(whole)} less what was visited: "
+        f"all cells in {format_count(repetitions, 'repetition')}, about {format_duration(whole)} less what was visited: "
         f"`bedplate extend {study} --repetitions {repetitions}`"
     )
     if found.record.extended is not None:

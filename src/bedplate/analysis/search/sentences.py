@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bedplate.statistics.search.course import Ending, SearchEnd
-from bedplate.units import format_duration, percent
+from bedplate.units import format_count, format_duration, percent
 
 if TYPE_CHECKING:
     from bedplate.analysis.search.searched import Searched
@@ -21,7 +21,11 @@ def time_words(found: Searched) -> str:
 def progress_words(found: Searched) -> str:
     """Where it is, in one line."""
     end, of = found.end, run_words(found)
-    doubted = f"{len(found.doubted)} of {len(found.runs)} runs not believed; " if found.doubted else ""
+    doubted = (
+        f"{len(found.doubted)} of {format_count(len(found.runs), 'run')} not believed; "
+        if found.doubted
+        else ""
+    )
     if end is not None:
         return f"search: {end.ending}{of}; {doubted}{time_words(found)}"
     best = found.lead
@@ -42,7 +46,7 @@ def progress_lines(found: Searched) -> tuple[str, ...]:
     """Where it is, each line behind its name."""
     proofs = max((block.proof for block in found.record.blocks), default=0)
     blocks = len(found.record.blocks)
-    under_way = f", {found.pending} visits of them left" if found.pending else ""
+    under_way = f", {format_count(found.pending, 'visit')} of them left" if found.pending else ""
     left_s = max(found.budget_s - found.spent_s, 0.0)
     lines = [
         progress_words(found).replace("search: ", "search       ", 1),

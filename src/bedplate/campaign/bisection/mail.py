@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.campaign.bisection.driving import BisectEnding
 from bedplate.campaign.bisection.record import BY_ESTIMATE
-from bedplate.units import cut_line
+from bedplate.units import cut_line, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,7 +113,9 @@ def _judged(each: JudgedCommit) -> Iterator[str]:
 def _method(found: Bisected, how: Sequence[str]) -> Iterator[str]:
     for sentence in how:
         yield from _filled(sentence)
-    yield from _filled(f"{found.visits} visits, {found.ends.commits} commits between the ends.")
+    yield from _filled(
+        f"{format_count(found.visits, 'visit')}, {format_count(found.ends.commits, 'commit')} between the ends."
+    )
 
 
 def _commit(commit: SourceCommit) -> Iterator[str]:

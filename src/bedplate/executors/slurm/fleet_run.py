@@ -38,7 +38,7 @@ from bedplate.model.visit import Outcome
 from bedplate.plan.estimate import visit_seconds
 from bedplate.plan.fleet_order import Block, blocks_of
 from bedplate.plan.platforms import SLURM
-from bedplate.units import format_duration
+from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -188,7 +188,7 @@ class FleetRun:
             kept |= {self._key(self._collector.visit_of(visit.key)) for visit in came}
             sentence = (
                 f"job {order.name} on {order.node} is of the study that this one was copied from; "
-                f"{len(came)} of its {len(order.visits)} visits came with the copy"
+                f"{len(came)} of its {format_count(len(order.visits), 'visit')} came with the copy"
             )
             folder.note_settled(Settled("", sentence, time.time()))
             self._display.note(sentence)
@@ -306,7 +306,7 @@ class FleetRun:
         folder.note_submission(Submission(number_of_job, time.time()))
         self._live.append(self._watched(folder, order))
         self._display.note(
-            f"Slurm job {number_of_job}: repetition {block.repetition} on {block.node}, {len(block.visits)} visits"
+            f"Slurm job {number_of_job}: repetition {block.repetition} on {block.node}, {format_count(len(block.visits), 'visit')}"
         )
         return True
 
@@ -390,9 +390,11 @@ class FleetRun:
         node_is_out = self._is_given_up or live.order.node in self._unfit
         if (goes_on or live.is_over) and not node_is_out:
             self._waiting[live.order.node].extendleft(reversed(blocks_of(visits)))
-            self._display.note(f"{verdict.sentence}; {len(visits)} visits of it are submitted again")
+            self._display.note(
+                f"{verdict.sentence}; submitting {format_count(len(visits), 'visit')} of it again"
+            )
             return
-        self._tell_left(f"{verdict.sentence}; {len(visits)} visits of it did not run")
+        self._tell_left(f"{verdict.sentence}; {format_count(len(visits), 'visit')} of it did not run")
         if verdict.fate is Fate.UNFIT:
             self._take_out(live.order.node, verdict.sentence)
 

@@ -15,7 +15,7 @@ from bedplate.model.template import filled
 from bedplate.statistics.summary import TRUSTED
 from bedplate.terminal.part_tables import PartEntry, entry_tables
 from bedplate.terminal.table_parts import MARKS, Notes, cell_name, plain_table, state_text
-from bedplate.units import percent
+from bedplate.units import format_count, percent
 from bedplate.workloads.tpch import model as tpch
 from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED, WITHOUT_REFRESH, throughput
 from bedplate.workloads.tpch.scores import NONE_TRUSTED, SOME_UNTRUSTED, plan_letters, power_notes
@@ -222,8 +222,8 @@ def _rate_columns(found: Overview, runs: Sequence[Run]) -> Iterator[tuple[Run, s
     for run in runs:
         spec = found.spec(run)
         if spec is not None and _kind(found, run) == tpch.THROUGHPUT:
-            streams = spec.levels.integer("streams")
-            yield run, "tpch_throughput", f"throughput\n{streams} stream{'' if streams == 1 else 's'}"
+            streams = spec.levels.integer("streams") or 1
+            yield run, "tpch_throughput", f"throughput\n{format_count(streams, 'stream')}"
             yield run, "tpch_composite", "composite\n"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.model.power_cut import PointOutcome
 from bedplate.page.workload_page import WorkloadPage
+from bedplate.units import format_count
 from bedplate.workloads.faulty_disk.analysis import fault_rows
 from bedplate.workloads.faulty_disk.faults import fault_named
 from bedplate.workloads.faulty_disk.records import FaultVerdict
@@ -89,7 +90,7 @@ def _evidence(square: FaultSquare) -> Iterator[str]:
     """Of the first try with the worst verdict, and how it is tried again."""
     record = next(each for each in square.records if each.verdict is square.worst)
     where = "" if record.hit_at is None else f", the first of {record.hit_bytes:,} bytes at {record.hit_at:,}"
-    yield f"{record.hits} {'hit' if record.hits == 1 else 'hits'}{where}"
+    yield f"{format_count(record.hits, 'hit')}{where}"
     # Of what an engine refuses to open nobody counts what is missing.
     is_counted = record.lost_transactions or record.left in _COUNTED
     missing = (

@@ -16,6 +16,7 @@ from bedplate.analysis.run_heads import run_kind
 from bedplate.analysis.scores import SCORES
 from bedplate.errors import OutputNotUnderstood
 from bedplate.page.courses import packed
+from bedplate.units import format_count
 from bedplate.workloads.tpch.model import POWER, THROUGHPUT
 from bedplate.workloads.tpch.page.query_times import packed_query_times
 from bedplate.workloads.tpch.plan_difference import first_difference, plan_lines
@@ -148,7 +149,7 @@ class _Names:
 
 
 def _rest(count: int, word: str) -> list[str]:
-    return [f"{count} {word}{'' if count == 1 else 's'}"] if count > 0 else []
+    return [format_count(count, word)] if count > 0 else []
 
 
 @dataclass
