@@ -13,7 +13,7 @@ from bedplate.model.cell import JOURNAL_IN_RAM, digest
 from bedplate.model.durability import OF_FLUSHES, UNKNOWN, FilesystemPromise
 from bedplate.model.figure import Better, Scale
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.metrics import METRICS
+from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.reason import because
 from bedplate.model.search import (
     ANY,
@@ -28,7 +28,7 @@ from bedplate.model.search import (
 )
 from bedplate.model.visit import FlushCount
 from bedplate.model.workload import model_of
-from bedplate.near_names import unknown_name, unknown_run
+from bedplate.near_names import unknown_run
 from bedplate.plan.estimate import BOOT_S, visit_seconds
 from bedplate.plan.platforms import QEMU
 from bedplate.study.search import SEARCH_VERSION
@@ -161,7 +161,7 @@ def _wrong_metrics(asked: SearchAsked) -> Iterator[str]:
     for name in (*((asked.best,) if asked.best else ()), *(each.metric for each in asked.not_worse)):
         metric = METRICS.get(name)
         if metric is None:
-            yield unknown_name("metric", name, sorted(METRICS))
+            yield unknown_metric(name)
         elif metric.scale is not Scale.RATIO or metric.better is Better.NEITHER:
             yield (
                 f"{name} has no best: name a figure with a better direction that is compared as a ratio, such as tps or latency_ms_p99"

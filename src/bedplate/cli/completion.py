@@ -53,7 +53,7 @@ def completed(program: click.Command) -> int | None:
 
 
 class MetricName(click.ParamType[str]):
-    """A metric by its name, or by one that it had before."""
+    """A metric by its name, a short one, or one that it had before."""
 
     name = "metric"
 
@@ -69,9 +69,9 @@ METRIC_NAME = MetricName()
 
 def metric_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Metrics that begin so."""
-    from bedplate.model.metrics import METRICS  # noqa: PLC0415
+    from bedplate.model.metrics import METRICS, SHORT_NAMES  # noqa: PLC0415
 
-    return [name for name in METRICS if name.startswith(begun)]
+    return [name for name in (*METRICS, *SHORT_NAMES) if name.startswith(begun)]
 
 
 def plan_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

@@ -41,7 +41,7 @@ class TimeBudget(click.ParamType[float]):
     metavar="METRIC",
     type=METRIC_NAME,
     shell_complete=metric_names,
-    help="the figure whose best cell is looked for (docs/method/metrics.md)",
+    help="the figure whose best cell is looked for (docs/method/metrics.md); p50, p95, p99 and p99_9 are latencies",
 )
 @click.option(
     "--run",
@@ -63,7 +63,7 @@ class TimeBudget(click.ParamType[float]):
     "--not-worse",
     metavar="METRIC:SHARE",
     multiple=True,
-    help="only cells that are at most so much worse than the plan's first cell in this figure: latency_ms_p99:10%; may be given again",
+    help="only cells that are at most so much worse than the plan's first cell in this figure: p99:10% (latency_ms_p99); may be given again",
 )
 @ACCEPT
 @EXECUTOR
@@ -133,7 +133,7 @@ def tell(outcome: SearchOutcome, go_on: str) -> int:
 
 
 def _not_worse(text: str) -> NotWorse:
-    """`latency_ms_p99:10%` as the question has it; PlanError for a share that is none."""
+    """`p99:10%` as the question has it; PlanError for a share that is none."""
     from bedplate.analysis.comparison.condition import parse_share  # noqa: PLC0415
     from bedplate.errors import PlanError  # noqa: PLC0415
     from bedplate.model.metrics import metric_today  # noqa: PLC0415
@@ -141,7 +141,5 @@ def _not_worse(text: str) -> NotWorse:
 
     metric, colon, share = text.rpartition(":")
     if not colon or not metric:
-        raise PlanError(
-            f"--not-worse {text!r:.100} is not understood; write a figure and a share: latency_ms_p99:10%"
-        )
+        raise PlanError(f"--not-worse {text!r:.100} is not understood; write a figure and a share: p99:10%")
     return Asked(metric_today(metric), parse_share(share.strip()))

@@ -28,7 +28,7 @@ from bedplate.export.factor_columns import factors_of
 from bedplate.export.search_table import SEARCH, SEARCH_TABLE
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
-from bedplate.model.metrics import METRICS
+from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.near_names import quoted, unknown_name
@@ -77,7 +77,7 @@ def export(
     reasons = [
         *(unknown_name("format", name, FORMATS) for name in formats or () if name not in FORMATS),
         *(unknown_name("table", name, _all_tables()) for name in tables if name not in _all_tables()),
-        *(unknown_name("metric", name, sorted(METRICS)) for name in metrics if name not in METRICS),
+        *(unknown_metric(name) for name in metrics if name not in METRICS),
     ]
     if not reasons:
         reasons = _misfits(output, kind, formats, tables, metrics)

@@ -9,6 +9,7 @@ from bedplate import registry
 from bedplate.model.figure import Better, Figure, Metric, Scale, Status, taken_from
 from bedplate.model.power_cut_metrics import POWER_CUT_METRICS
 from bedplate.model.workload import model_of
+from bedplate.near_names import unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,11 +224,21 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for group in METRIC_GROUPS.
 _FORMER_NAMES = {
     old: new for name in registry.WORKLOADS for old, new in model_of(name).former_metrics.items()
 }
+_LATENCY = "latency_ms_"
+# Percentiles of the latency as people name them: `p99` is `latency_ms_p99`.
+SHORT_NAMES: Mapping[str, str] = {
+    name.removeprefix(_LATENCY): name for name in METRICS if name.startswith(f"{_LATENCY}p")
+}
 
 
 def metric_today(name: str) -> str:
-    """What a metric is called today; a name that nobody knows stays."""
-    return _FORMER_NAMES.get(name, name)
+    """What a metric is called today, by that name, a former or a short one; a name that nobody knows stays."""
+    return _FORMER_NAMES.get(name) or SHORT_NAMES.get(name, name)
+
+
+def unknown_metric(name: str) -> str:
+    """`metric 'tsp' is not known; did you mean tps?`, with short names among those that are near."""
+    return unknown_name("metric", name, sorted((*METRICS, *SHORT_NAMES)))
 
 
 def as_named_today(run: RunFigures) -> RunFigures:

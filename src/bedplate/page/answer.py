@@ -11,13 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import VOLATILE, advised
-from bedplate.analysis.advice.sentences import (
-    cell_words,
-    closing_sentences,
-    contest_sentences,
-    ranked_cells,
-    standing_cells,
-)
+from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
+from bedplate.analysis.advice.words import cell_words, ranked_cells, standing_cells
 from bedplate.analysis.claims.judged import Finding
 from bedplate.analysis.claims.sentences import findings_sentence
 from bedplate.analysis.effects.sentences import interaction_sentences, strongest_sentence
@@ -41,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
-    from bedplate.analysis.advice.sentences import Sentence
+    from bedplate.analysis.advice.words import Sentence
     from bedplate.analysis.claims.judged import ClaimsAnswer
     from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects
     from bedplate.analysis.headline.answered import Headline

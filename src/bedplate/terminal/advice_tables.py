@@ -8,7 +8,8 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from bedplate.analysis.advice.sentences import cell_words, closing_sentences, contest_sentences, ranked_cells
+from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
+from bedplate.analysis.advice.words import cell_words, ranked_cells
 from bedplate.analysis.wording import device_sectors, figure
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.advice.advised import Advised, Contest, Objective
-    from bedplate.analysis.advice.sentences import ComparisonEvidence, Sentence
+    from bedplate.analysis.advice.next_visits import NextVisits
+    from bedplate.analysis.advice.words import ComparisonEvidence, Sentence
     from bedplate.statistics.summary import Summary
 
 _ROWS = 12
@@ -180,6 +182,20 @@ def _sentence_document(sentence: Sentence) -> dict[str, Any]:
         "text": sentence.text,
         "cells": list(sentence.cells),
         "evidence": [_evidence_document(each) for each in sentence.evidence],
+        "visits": None if sentence.visits is None else _visits_document(sentence.visits),
+        "command": sentence.command or None,
+    }
+
+
+def _visits_document(visits: NextVisits) -> dict[str, Any]:
+    return {
+        "leader": visits.leader,
+        "chance": visits.chance,
+        "among": visits.among,
+        "rivals": [
+            {"cell": cell, "chance": chance, "seconds": seconds} for cell, chance, seconds in visits.rivals
+        ],
+        "seconds": visits.seconds,
     }
 
 

@@ -16,8 +16,8 @@ from bedplate.analysis.wording import mark, repetitions_sentence, told_of
 from bedplate.analysis.workload_view import view_of
 from bedplate.errors import PlanError
 from bedplate.model.codec import to_json
-from bedplate.model.metrics import METRICS
-from bedplate.near_names import unknown_name, unknown_run
+from bedplate.model.metrics import METRICS, unknown_metric
+from bedplate.near_names import unknown_run
 from bedplate.terminal.durability_table import durability_table
 from bedplate.terminal.part_tables import part_table
 from bedplate.terminal.power_cut_tables import power_cut_document, power_cut_table
@@ -112,7 +112,7 @@ def _require_metric(metric: str | None, order: Order | None) -> None:
     asked = (metric, None if order is None else order.metric)
     unknown = [name for name in asked if name is not None and name not in METRICS]
     if unknown:
-        raise PlanError(*(unknown_name("metric", name, sorted(METRICS)) for name in unknown))
+        raise PlanError(*(unknown_metric(name) for name in unknown))
 
 
 def _chosen(found: Overview, workload: str | None) -> list[Run]:

@@ -14,7 +14,8 @@ from tests.support.studies.synthetic_study import HOSTILE
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import Advised, Contest, advised, objectives_of
-from bedplate.analysis.advice.sentences import Sentence, closing_sentences, contest_sentences
+from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
+from bedplate.analysis.advice.words import Sentence
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import durability_class
 from bedplate.errors import PlanError

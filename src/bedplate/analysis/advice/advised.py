@@ -278,7 +278,7 @@ def _drafted(
     found: Overview, run: Run, durability: str, objectives: tuple[Objective, ...], cells: Sequence[str]
 ) -> _Draft:
     taking, same_as, left_out = _taking_part(found, run, objectives[0], cells)
-    comparable = _comparable(found, taking, run)
+    may_be_judged = comparable(found, taking, run)
     nothing = np.zeros((len(objectives), len(taking), len(taking)), dtype=np.bool_)
     contest = Contest(
         run=run,
@@ -289,10 +289,10 @@ def _drafted(
         left_out=left_out,
         better=nothing,
         same=nothing,
-        incomparable=int((~comparable).sum()),
+        incomparable=int((~may_be_judged).sum()),
     )
     pairs = tuple(
-        all_pairs(_values(found, taking, run, objective), objective.metric, comparable=comparable)
+        all_pairs(_values(found, taking, run, objective), objective.metric, comparable=may_be_judged)
         for objective in objectives
     )
     return _Draft(contest, pairs)
@@ -325,7 +325,7 @@ def _taking_part(
     return taking, same_as, left_out
 
 
-def _comparable(found: Overview, cells: Sequence[str], run: Run) -> BoolArray:
+def comparable(found: Overview, cells: Sequence[str], run: Run) -> BoolArray:
     """Of each pair, in the order of `numpy.triu_indices`, whether it may be judged."""
     first, second = np.triu_indices(len(cells), 1)
     plain = [

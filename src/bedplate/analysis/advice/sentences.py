@@ -6,77 +6,59 @@ estimates alone. Where there are too few repetitions for a verdict, there is no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import RECOMMENDED
-from bedplate.analysis.advice.next_visits import next_visits
-from bedplate.analysis.overview import Trouble
+from bedplate.analysis.advice.extending import REPETITIONS_FOR_VERDICTS, extend_command
+from bedplate.analysis.advice.next_sentences import closing_next_sentences, next_sentences
+from bedplate.analysis.advice.words import (
+    SHOWN,
+    ComparisonEvidence,
+    Sentence,
+    by_speed,
+    cell_words,
+    comparison_words,
+    ranked_cells,
+    rest_words,
+    standing_cells,
+)
 from bedplate.analysis.power_cut_view import disagreement, pooled
 from bedplate.analysis.run_heads import has_speeds
-from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, capital, confidence_words, figure
+from bedplate.analysis.wording import WRONG_ON_AVERAGE, capital, confidence_words, figure
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.model.power_cut_verdict import TOO_FEW_FOR_MORE, counted_words, cut_words, too_few_words
-from bedplate.model.template import and_more, filled
-from bedplate.statistics.comparison import CHANCE, MARGIN, REPETITIONS_MAX, Comparison, EstimateKind, Verdict
+from bedplate.model.template import filled
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing, told_apart
-from bedplate.units import format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bedplate.analysis.advice.advised import Advised, Contest, Objective
-    from bedplate.analysis.overview import Overview
 
-# More is in the document; a person stops reading lists.
-_SHOWN = 4
 _NEAREST = 2
-
-
-@dataclass(frozen=True)
-class ComparisonEvidence:
-    """A comparison that a sentence rests on, of two cells by id."""
-
-    baseline: str
-    contender: str
-    comparison: Comparison
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """`kind` says what it is about: leading, figure, behind, apart, next, unsafe, unknown, limits."""
-
-    kind: str
-    text: str
-    cells: tuple[str, ...] = ()
-    evidence: tuple[ComparisonEvidence, ...] = ()
 
 
 def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
     """What holds among the cells of one class of durability in one run."""
     if not contest.can_judge:
-        return (
-            _too_few(found, contest),
-            *_next_visits(found, contest),
-            *_left_out(found, contest),
-        )
+        return (_too_few(found, contest), *next_sentences(found, contest))
     return (
         _leading(found, contest),
         *(_by_objective(found, contest, objective) for objective in contest.objectives),
         *_behind(found, contest, Standing.RULED_OUT),
         *_behind(found, contest, Standing.OPEN),
         *_not_told_apart(found, contest),
-        *_more_repetitions(found, contest),
-        *_left_out(found, contest),
+        *next_sentences(found, contest),
+        *_incomparable(contest),
     )
 
 
 def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
     """What holds of the whole study: which runs are missing, what is unsafe and unknown, what bounds the advice."""
-    sentences = [*_missing(found.overview), *_not_recommended(found), *_by_power_cuts(found)]
+    sentences = [*closing_next_sentences(found), *_not_recommended(found), *_by_power_cuts(found)]
     if found.sectors:
         sentences.append(Sentence("limits", f"{capital(found.sectors)}."))
     if not found.contests:
@@ -99,30 +81,8 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
     return tuple(sentences)
 
 
-def cell_words(found: Overview, cell: str) -> str:
-    """A cell in a sentence: `ext4 barrier fs 4k db 8k`."""
-    facts = found.cells[cell]
-    return f"{facts.label.panel} {block_words(facts.label).replace(' · ', ' ')}"
-
-
-def comparison_words(objective: Objective, comparison: Comparison) -> str:
-    """`tps 1.20 times (1.15–1.25)`, `cv of tps +0.03 (+0.01 to +0.05)`; without an interval so said."""
-    if comparison.estimate is None:
-        return f"{objective.head} unknown"
-    is_ratio = comparison.kind is EstimateKind.RATIO
-    values = [
-        "…" if value is None else f"{value:.3g}" if is_ratio else f"{value:+.2g}"
-        for value in (comparison.estimate, comparison.low, comparison.high)
-    ]
-    if comparison.low is None and comparison.high is None:
-        bounds = "no interval"
-    else:
-        bounds = f"{values[1]}–{values[2]}" if is_ratio else f"{values[1]} to {values[2]}"
-    return f"{objective.head} {values[0]}{' times' if is_ratio else ''} ({bounds})"
-
-
 def _leading(found: Advised, contest: Contest) -> Sentence:
-    cells = tuple(_by_speed(found, contest, standing_cells(contest, Standing.LEADING)))
+    cells = tuple(by_speed(found, contest, standing_cells(contest, Standing.LEADING)))
     heads = ", ".join(objective.head for objective in contest.objectives)
     if not cells:
         return Sentence(
@@ -132,12 +92,12 @@ def _leading(found: Advised, contest: Contest) -> Sentence:
     first = contest.objectives[0]
     shown = "; ".join(
         f"{_named(found, contest, cell)} ({_figure_words(found, contest, first, cell)})"
-        for cell in cells[:_SHOWN]
+        for cell in cells[:SHOWN]
     )
     verb = "leads" if len(cells) == 1 else "lead"
     return Sentence(
         "leading",
-        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb}: {shown}{_rest(cells)}. A cell leads "
+        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb}: {shown}{rest_words(cells)}. A cell leads "
         f"unless another is shown better in one of {heads} and worse in none.",
         cells,
     )
@@ -184,7 +144,7 @@ def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sen
 
 def _behind(found: Advised, contest: Contest, standing: Standing) -> Iterable[Sentence]:
     cells = standing_cells(contest, standing)
-    for cell in cells[:_SHOWN]:
+    for cell in cells[:SHOWN]:
         row = contest.cells.index(cell)
         other = _first_by_speed(found, contest, [contest.cells[i] for i in contest.front.ahead[row]])
         told = [
@@ -206,9 +166,9 @@ def _behind(found: Advised, contest: Contest, standing: Standing) -> Iterable[Se
         else:
             text = f"{name} is behind {behind}: {listed}; not known in {', '.join(untold)}."
         yield Sentence("behind", text, (cell, other), tuple(each for _, each in told))
-    if len(cells) > _SHOWN:
+    if len(cells) > SHOWN:
         words = "Ruled out" if standing is Standing.RULED_OUT else "Behind, not in everything known"
-        yield Sentence("behind", f"{words} as well: {len(cells) - _SHOWN} more.", cells[_SHOWN:])
+        yield Sentence("behind", f"{words} as well: {len(cells) - SHOWN} more.", cells[SHOWN:])
 
 
 def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
@@ -218,12 +178,12 @@ def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
     first = contest.objectives[0]
     pairs = [
         pair
-        for pair in combinations(_by_speed(found, contest, leading), 2)
+        for pair in combinations(by_speed(found, contest, leading), 2)
         if not apart[contest.cells.index(pair[0]), contest.cells.index(pair[1])]
     ]
     if not pairs:
         return
-    evidence = [ComparisonEvidence(a, b, found.comparison(contest, first, a, b)) for a, b in pairs[:_SHOWN]]
+    evidence = [ComparisonEvidence(a, b, found.comparison(contest, first, a, b)) for a, b in pairs[:SHOWN]]
     listed = "; ".join(
         f"{cell_words(found.overview, each.contender)} beside {cell_words(found.overview, each.baseline)}: "
         f"{comparison_words(first, each.comparison)}"
@@ -231,65 +191,21 @@ def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
     )
     yield Sentence(
         "apart",
-        f"No figure tells these of the leading apart: {listed}{_rest(pairs)}.",
+        f"No figure tells these of the leading apart: {listed}{rest_words(pairs)}.",
         tuple(dict.fromkeys(cell for pair in pairs for cell in pair)),
         tuple(evidence),
     )
 
 
-def _more_repetitions(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """For the fastest of those that nothing rules out, beside the others: what would tell them apart in speed."""
-    first = contest.objectives[0]
-    cells = [
-        cell for standing in (Standing.LEADING, Standing.OPEN) for cell in standing_cells(contest, standing)
-    ]
-    ranked = _by_speed(found, contest, cells)
-    waiting = [
-        each
-        for other in ranked[1:]
-        for each in [ComparisonEvidence(ranked[0], other, found.comparison(contest, first, ranked[0], other))]
-        if each.comparison.verdict is Verdict.CANNOT_TELL and each.comparison.basis is not None
-    ]
-    counted = [
-        (each.comparison.more_repetitions, each)
-        for each in waiting
-        if each.comparison.more_repetitions is not None
-    ]
-    counted.sort(key=lambda pair: pair[0])
-    for more, each in counted[:_SHOWN]:
-        yield Sentence(
-            "next",
-            f"{more} more repetitions would tell {cell_words(found.overview, each.contender)} from "
-            f"{cell_words(found.overview, each.baseline)} in {first.head} with a chance of {percent(CHANCE)}, were "
-            f"{comparison_words(first, each.comparison)} the truth: `bedplate extend STUDY --repetitions "
-            f"{each.comparison.n + more}`.",
-            (each.contender, each.baseline),
-            (each,),
-        )
-    hopeless = [each for each in waiting if each.comparison.more_repetitions is None]
-    if hopeless:
-        names = "; ".join(
-            f"{cell_words(found.overview, each.contender)} {comparison_words(first, each.comparison)}"
-            for each in hopeless[:_SHOWN]
-        )
-        yield Sentence(
-            "next",
-            f"No number of repetitions up to {REPETITIONS_MAX} promises to tell these from "
-            f"{cell_words(found.overview, ranked[0])} in {first.head}: {names}{_rest(hopeless)}. Longer runs, or a quieter "
-            "machine, might.",
-            tuple(each.contender for each in hopeless),
-            tuple(hopeless),
-        )
-
-
 def _too_few(found: Advised, contest: Contest) -> Sentence:
-    there = len(contest.cells) + len(contest.left_out)
-    if found.overview.repetitions < REPETITIONS_MIN and there > 1:
+    there, overview = len(contest.cells) + len(contest.left_out), found.overview
+    if overview.repetitions < REPETITIONS_MIN and there > 1:
+        command = extend_command(overview, REPETITIONS_FOR_VERDICTS)
+        adds = "" if overview.study.facts.is_imported else f" `{command}` adds them."
         return Sentence(
             "limits",
             f"{there} cells are {contest.durability}: descriptions and no recommendation, as a verdict needs "
-            f"{REPETITIONS_MIN} repetitions and there are {found.overview.repetitions}. `bedplate extend STUDY "
-            "--repetitions 5` adds them.",
+            f"{REPETITIONS_MIN} repetitions and there are {overview.repetitions}.{adds}",
             (*contest.cells, *contest.left_out),
         )
     named = ", ".join(_named(found, contest, cell) for cell in contest.cells) or "none"
@@ -301,63 +217,13 @@ def _too_few(found: Advised, contest: Contest) -> Sentence:
     )
 
 
-def _next_visits(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """Which visits would tell most per hour, by the model of a search: no recommendation of a cell."""
-    told = next_visits(found, contest)
-    if told is None:
-        return
-    names = (
-        f"{cell_words(found.overview, cell)} ({percent(chance)})" for cell, chance, _ in told.rivals[:_SHOWN]
-    )
-    cells = (told.leader, *(cell for cell, _, _ in told.rivals))
-    seconds = told.seconds + sum(own for _, _, own in told.rivals)
-    others = (
-        f" These may be better by more than {percent(MARGIN)}, with that chance: {'; '.join(names)}{_rest(told.rivals)}."
-        if told.rivals
-        else ""
-    )
-    yield Sentence(
-        "next",
-        f"By a model of the factors, these visits would tell most per hour. {cell_words(found.overview, told.leader)} "
-        f"is within {percent(MARGIN)} of the best of {told.among} cells in {contest.objectives[0].head} with a chance of "
-        f"{percent(told.chance)}.{others} One visit of each takes {format_duration(seconds)}, one of all cells "
-        f"{format_duration(told.all_seconds)}.",
-        cells,
-    )
-
-
-def _left_out(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    if contest.left_out and found.overview.repetitions >= REPETITIONS_MIN:
-        cells = tuple(contest.left_out)
-        names = "; ".join(
-            f"{cell_words(found.overview, cell)} ({contest.left_out[cell]})" for cell in cells[:_SHOWN]
-        )
-        yield Sentence("next", f"Not judged here, to be measured again: {names}{_rest(cells)}.", cells)
+def _incomparable(contest: Contest) -> Iterable[Sentence]:
     if contest.incomparable:
         yield Sentence(
             "limits",
             f"{contest.incomparable} pairs of cells were measured in other surroundings, which no factor explains; "
             "they are not compared.",
         )
-
-
-def _missing(found: Overview) -> Iterable[Sentence]:
-    """Runs that were due and have no trusted figure, with the way to get them."""
-    ways = {
-        Trouble.FAILED: ("failed", "`bedplate run PLAN --study STUDY --retry-failed` does them again"),
-        Trouble.NOT_RUN: ("have not been run", "`bedplate run PLAN --study STUDY` goes on"),
-        Trouble.SUSPECT: ("are suspect and no part of this", "`bedplate show` says why"),
-        Trouble.UNKNOWN: ("are of unknown validity and no part of this", "`bedplate show` says why"),
-    }
-    plain = [m for m in found.measurements if not m.canary and m.cell in found.cells]
-    for trouble, (words, way) in ways.items():
-        runs = [m for m in plain if m.trouble is trouble]
-        if runs:
-            cells = tuple(dict.fromkeys(m.cell for m in runs))
-            names = "; ".join(cell_words(found, cell) for cell in cells[:_SHOWN])
-            yield Sentence(
-                "next", f"{len(runs)} of {len(plain)} runs {words}, of {names}{_rest(cells)}: {way}.", cells
-            )
 
 
 def _not_recommended(found: Advised) -> Iterable[Sentence]:
@@ -371,14 +237,14 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
             if (promise := found.overview.cells[cell].durability) is not None and promise.basis != "measured"
             for reason in promise.reasons
         )
-        names = "; ".join(_with_its_cuts(found, cell) for cell in cells[:_SHOWN])
+        names = "; ".join(_with_its_cuts(found, cell) for cell in cells[:SHOWN])
         what = (
             f"Unsafe with a {found.cache_words}"
             if name == UNSAFE
             else f"What a power cut leaves with a {found.cache_words} is unknown"
         )
         why = f" ({'; '.join(list(reasons)[:2])})" if reasons else ""
-        yield Sentence(name, f"{what}: {names}{_rest(cells)}{why}.", cells)
+        yield Sentence(name, f"{what}: {names}{rest_words(cells)}{why}.", cells)
 
 
 def _with_its_cuts(found: Advised, cell: str) -> str:
@@ -448,27 +314,8 @@ def _no_contest(found: Advised) -> Sentence:
     )
 
 
-def standing_cells(contest: Contest, standing: Standing) -> tuple[str, ...]:
-    """The cells of one standing, in the order of the schedule."""
-    return tuple(
-        cell for cell, own in zip(contest.cells, contest.front.standings, strict=True) if own is standing
-    )
-
-
-def ranked_cells(found: Advised, contest: Contest, objective: Objective) -> list[str]:
-    """Cells by their geometric mean or mean, the best first; those without a trusted value are left out."""
-    sign = -1 if objective.metric.better is Better.HIGHER else 1
-    centres = {cell: found.summary(contest, objective, cell).centre for cell in contest.cells}
-    known = {cell: centre for cell, centre in centres.items() if centre is not None}
-    return sorted(known, key=lambda cell: sign * known[cell])
-
-
-def _by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> list[str]:
-    return [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in cells]
-
-
 def _first_by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> str:
-    return _by_speed(found, contest, cells)[0]
+    return by_speed(found, contest, cells)[0]
 
 
 def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:
@@ -487,7 +334,3 @@ def _named(found: Advised, contest: Contest, cell: str) -> str:
         else ""
     )
     return f"{cell_words(found.overview, cell)}{alike}"
-
-
-def _rest(cells: Sequence[object]) -> str:
-    return and_more(len(cells), _SHOWN)

@@ -33,9 +33,9 @@ from bedplate.analysis.wording import (
     words_on_device,
 )
 from bedplate.errors import PlanError
-from bedplate.model.metrics import METRICS
+from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.template import first_of
-from bedplate.near_names import unknown_name, unknown_run
+from bedplate.near_names import unknown_run
 from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare
 from bedplate.statistics.objectives import judged_together
@@ -238,7 +238,7 @@ def asked_of(
     """
     unknown = [name for name in metrics if name not in METRICS]
     if unknown:
-        raise PlanError(*(unknown_name("metric", name, sorted(METRICS)) for name in unknown))
+        raise PlanError(*(unknown_metric(name) for name in unknown))
     names = dict.fromkeys(run[1] for found in overviews for run in found.runs)
     chosen: dict[Run, Overview] = {}
     for found in overviews:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import VOLATILE, advised, objectives_of
-from bedplate.analysis.advice.sentences import standing_cells
+from bedplate.analysis.advice.words import standing_cells
 from bedplate.analysis.headline.beyond_pairs import AllPairs
 from bedplate.analysis.headline.costs import next_steps
 from bedplate.analysis.headline.cuts import cuts_answer

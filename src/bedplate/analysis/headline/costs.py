@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.advice.extending import (
+    REPETITIONS_FOR_VERDICTS,
+    extend_command,
+    seconds_of_a_repetition,
+    seconds_of_visits,
+    study_directory,
+)
 from bedplate.analysis.overview import Trouble
-from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
 from bedplate.model.durability import UNKNOWN, UNSAFE
-from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.proportions import proportion, trials_for
-from bedplate.study.layout import StudyLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from bedplate.analysis.headline.cuts import CutsAnswer
     from bedplate.analysis.overview import Measurement, Overview
 
-# Five find most differences above 10 % (docs/method/calibration.md).
-_REPETITIONS_FOR_VERDICTS = 5
 # What a bound on the share of bad cuts is brought below, the first that is not reached.
 _SHARES = (0.05, 0.025, 0.01, 0.005)
 
@@ -91,7 +89,7 @@ def _missing(found: Overview) -> Iterable[NextStep]:
         runs = [m for m in plain if m.trouble is trouble]
         if runs:
             there = found.study.schedule.repetitions
-            command = f"{_extend(found, there)}{option}"
+            command = f"{extend_command(found, there)}{option}"
             yield NextStep(step, len(runs), command, _seconds_of(found, runs))
 
 
@@ -101,13 +99,13 @@ def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) ->
     if not answer.durability:
         worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
         if worst is not None:
-            command = f"{COMMAND} advise {_directory(found)} --durability {worst}"
+            command = f"{COMMAND} advise {study_directory(found)} --durability {worst}"
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
-    elif answer.answered.is_without_verdict and there < _REPETITIONS_FOR_VERDICTS:
-        yield _repetitions(found, _REPETITIONS_FOR_VERDICTS - there)
+    elif answer.answered.is_without_verdict and there < REPETITIONS_FOR_VERDICTS:
+        yield _repetitions(found, REPETITIONS_FOR_VERDICTS - there)
     elif not answer.seen:
         # None of the runs is trusted, so that others are what helps, and not their number.
-        yield _repetitions(found, max(_REPETITIONS_FOR_VERDICTS - there, 1))
+        yield _repetitions(found, max(REPETITIONS_FOR_VERDICTS - there, 1))
     waiting = [
         each
         for each in (*answer.tied, *filter(None, (answer.following, answer.default)))
@@ -124,11 +122,11 @@ def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) ->
 
 def _repetitions(found: Overview, more: int, *, apart: str | None = None) -> NextStep:
     wanted = found.study.schedule.repetitions + more
-    seconds = _seconds_of_a_repetition(found)
+    seconds = seconds_of_a_repetition(found)
     return NextStep(
         StepKind.REPETITIONS,
         more,
-        _extend(found, wanted),
+        extend_command(found, wanted),
         None if seconds is None else more * seconds,
         repetitions=wanted,
         apart=apart,
@@ -145,63 +143,18 @@ def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
     bound = proportion(0, least).high
     wanted = next((share for share in _SHARES if share < bound), bound / 2)
     repetitions = math.ceil(trials_for(wanted) / (least / there))
-    seconds = _seconds_of_a_repetition(found)
+    seconds = seconds_of_a_repetition(found)
     yield NextStep(
         StepKind.CUTS,
         round(least * repetitions / there),
-        _extend(found, repetitions),
+        extend_command(found, repetitions),
         None if seconds is None else (repetitions - found.study.schedule.repetitions) * seconds,
         repetitions=repetitions,
         bound=proportion(0, round(least * repetitions / there)).high,
     )
 
 
-def _extend(found: Overview, repetitions: int) -> str:
-    """Only the local executor needs root here. A device that is erased is named once more, as the command asks for it."""
-    sudo = "sudo " if found.study.facts.executor == "local" else ""
-    erase = "".join(f" --erase {shlex.quote(device)}" for device in _devices_erased(found))
-    return f"{sudo}{COMMAND} extend {_directory(found)} --repetitions {repetitions}{erase}"
-
-
-def _devices_erased(found: Overview) -> tuple[str, ...]:
-    """Those of the plan; none of one that only another version can read, which says so itself when it is extended."""
-    from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
-
-    study = found.study
-    with suppress(PlanError):
-        files = StudyLayout(study.directory).plan_files
-        return load_plan(study.plan_text, source="plan.toml", directory=files).devices_erased
-    return ()
-
-
-def _directory(found: Overview) -> str:
-    return shlex.quote(str(found.study.directory))
-
-
-def _seconds_of_a_repetition(found: Overview) -> float | None:
-    """The mean time of each visit that a repetition has, with its share of canaries; a fleet's nodes work at once."""
-    schedule = found.study.schedule
-    due = {(visit.cell_id, visit.dataset_id, visit.canary) for visit in schedule.visits if not visit.canary}
-    canaries = [(visit.cell_id, visit.dataset_id, True) for visit in schedule.visits if visit.canary]
-    plain, beside = (_seconds_of_visits(found, each) for each in (due, canaries))
-    return None if plain is None or beside is None else plain + beside / schedule.repetitions
-
-
 def _seconds_of(found: Overview, runs: Iterable[Measurement]) -> float | None:
     """The visits of these runs once more."""
     visits = {(m.cell, m.dataset, m.repetition) for m in runs}
-    return _seconds_of_visits(found, [(cell, dataset, False) for cell, dataset, _ in visits])
-
-
-def _seconds_of_visits(found: Overview, visits: Iterable[tuple[str, str, bool]]) -> float | None:
-    """What visits of these cells and datasets, canaries or not, took with all that belongs to them; the mean of all that completed where none of them did."""
-    times: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(list)
-    for record in (visit.record for visit in found.study.visits):
-        if record.outcome is Outcome.COMPLETED:
-            key = record.key
-            times[key.cell, key.dataset, key.canary].append(record.whole_seconds or record.seconds)
-    known = [seconds for each in times.values() for seconds in each]
-    if not known:
-        return None
-    middle = fmean(known)
-    return sum(fmean(times.get(each, [middle])) for each in visits) / max(len(found.study.nodes), 1)
+    return seconds_of_visits(found, [(cell, dataset, False) for cell, dataset, _ in visits])

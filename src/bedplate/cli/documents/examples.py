@@ -49,7 +49,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "search": (
         "sudo bedplate search mine.toml --study s --best tps --run read-write --budget 4h",
-        "sudo bedplate search mine.toml --study s --best tps --run read-write --not-worse latency_ms_p99:10% --budget 4h",
+        "sudo bedplate search mine.toml --study s --best tps --run read-write --not-worse p99:10% --budget 4h",
         "sudo bedplate search mine.toml --study s --budget 6h",
     ),
     "extend": (
