@@ -49,6 +49,8 @@ NAMED: dict[str, str] = {
     ".export.power_cuts[].story": "the same, in its lines",
     ".advise.contests[].sentences: [{'kind': 'limits', 'text': '3 cells are durable: descriptions and no recommendation, as a verdict "
     "needs 3 repetitions a before": "which visits would tell most per hour, behind the limits",
+    ".advise.sentences[].visits": "which visits would tell most, null of sentences about anything else",
+    ".advise.sentences[].command": "what makes them, the same",
     ".show.studies[].cells[].power_cuts[].pages": "the ground of a class where an engine keeps no copies of its pages, null of others",
     ".export.verdicts[].pages": "the same, empty of others",
     ".export.power_cuts[].failed_once": "why a cut was looked at once more on a fresh copy, empty of others",

@@ -188,7 +188,7 @@ def test_noise_recommends_nobody_alone_and_says_what_would_tell(tmp_path: Path) 
     assert [Standing.LEADING] * 6 == list(standings(found).values())
     assert "6 of 6 cells that are durable lead" in of_kind(found, "leading")
     assert "No figure tells these of the leading apart" in of_kind(found, "apart")
-    assert "more repetitions would tell" in of_kind(found, "next") or "No number of" in of_kind(found, "next")
+    assert "More repetitions would tell" in of_kind(found, "next") or "No number of" in of_kind(found, "next")
 
 
 def test_every_verdict_that_a_sentence_cites_is_borne_by_its_interval(study: Path) -> None:

@@ -16,7 +16,7 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_changed_study, write_study
 
 from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.sentences import standing_cells
+from bedplate.analysis.advice.words import standing_cells
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
 from bedplate.analysis.comparison.pooled import pooled_pairs
 from bedplate.analysis.comparison.sentences import pooled_line

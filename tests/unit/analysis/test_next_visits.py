@@ -1,4 +1,4 @@
-"""Where few repetitions give no verdict, advice says which visits would tell most per hour, and recommends no cell."""
+"""What to measure next: which visits would tell most per hour, the command that makes them, or why none would."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study
 
-from bedplate.analysis.advice.advised import Advised, Objective, advised
+from bedplate.analysis.advice.advised import Advised, Contest, Objective, advised
+from bedplate.analysis.advice.next_sentences import next_sentences
 from bedplate.analysis.advice.next_visits import NextVisits, next_visits
-from bedplate.analysis.advice.sentences import contest_sentences
+from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
+from bedplate.analysis.advice.words import Sentence
+from bedplate.analysis.claims.judged import judge_claims
+from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.overview import overview
+from bedplate.analysis.search.sentences import chance_words
+from bedplate.analysis.selected import selected_overviews
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
+from bedplate.page.answer import study_answer
+from bedplate.page.effects_view import page_effects
+from bedplate.study.records import IMPORTED
+from bedplate.terminal.advice_tables import advice_document
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,30 +47,44 @@ def ask(study: Path) -> Advised:
     return advised(overview(study))
 
 
-def told(found: Advised) -> NextVisits | None:
+def told(found: Advised) -> NextVisits | str:
     (contest,) = found.contests
     return next_visits(found, contest)
 
 
-def words(found: Advised) -> str:
+def next_of(found: Advised) -> list[Sentence]:
     (contest,) = found.contests
-    return " ".join(each.text for each in contest_sentences(found, contest) if each.kind == "next")
+    return [each for each in contest_sentences(found, contest) if each.kind == "next"]
+
+
+def words(found: Advised) -> str:
+    return " ".join(each.text for each in next_of(found))
+
+
+def in_speed_alone(contest: Contest) -> Contest:
+    """Without steadiness, by which cells that are slow may lead."""
+    first = contest.objectives[:1], contest.confidences[:1]
+    return replace(
+        contest, objectives=first[0], confidences=first[1], better=contest.better[:1], same=contest.same[:1]
+    )
+
+
+def types(found: Advised) -> dict[str, str]:
+    return {cell: own.filesystem.type for cell, own in found.overview.study.schedule.cells.items()}
 
 
 def test_two_repetitions_name_the_cell_to_visit_again_and_no_winner(tmp_path: Path) -> None:
     found = ask(known_study(tmp_path / "study", speed, RECIPE))
     visits = told(found)
-    assert visits is not None
+    assert isinstance(visits, NextVisits)
     best = found.overview.study.schedule.cells[visits.leader]
     assert ("xfs", 8192, 6) == (best.filesystem.type, best.build.block_size_bytes, visits.among)
     assert visits.chance > 0.8
-    assert visits.all_seconds > visits.seconds > 0
+    assert visits.seconds > 0
     text = words(found)
-    assert "these visits would tell most per hour" in text
+    assert "--repetitions 5` adds 3 repetitions of every cell, about " in text
     assert "xfs" in text
-    assert f"with a chance of {100 * visits.chance:.0f} %" in text.replace("\u00a0", " ").replace(
-        "\u202f", " "
-    )
+    assert f"with a chance of {chance_words(visits.chance)}" in text
     kinds = {each.kind for each in contest_sentences(found, found.contests[0])}
     assert "leading" not in kinds
 
@@ -71,16 +97,120 @@ def test_the_same_study_says_the_same_twice(tmp_path: Path) -> None:
 def test_scatter_names_rivals_that_tell_most_per_second_first(tmp_path: Path) -> None:
     found = ask(known_study(tmp_path / "study", lambda place: speed(place, 0.3), RECIPE))
     visits = told(found)
-    assert visits is not None
+    assert isinstance(visits, NextVisits)
     assert visits.chance < 0.95
     assert visits.rivals
     gains = [chance / seconds for _, chance, seconds in visits.rivals]
     assert gains == sorted(gains, reverse=True)
+    assert visits.seconds == pytest.approx(95.0 * (1 + len(visits.rivals)))
     assert "may be better by more than" in words(found)
+    assert "Visits of these and of it would tell most per hour" in words(found)
 
 
-def test_verdicts_need_no_model(tmp_path: Path) -> None:
-    assert "model of the factors" not in words(ask(known_study(tmp_path / "study", speed)))
+def test_where_all_verdicts_are_there_no_visit_is_named_and_the_reason_is(tmp_path: Path) -> None:
+    found = ask(known_study(tmp_path / "study", speed))
+    (contest,) = found.contests
+    (said,) = next_sentences(found, in_speed_alone(contest))
+    assert (None, "") == (said.visits, said.command)
+    assert said.text == "No visit would decide more in tps of read-write: every other cell is ruled out."
+
+
+def test_cells_that_are_shown_the_same_leave_nothing_to_decide(tmp_path: Path) -> None:
+    """Database blocks of 8 KiB are a little faster on XFS, within the margin; the rest is ruled out."""
+
+    def alike(place: Place) -> float:
+        larger = place.cell.build.block_size_bytes == 8192
+        noise = random.Random(f"{place.cell.id} {place.repetition}").gauss(0, 0.003)
+        return SPEED[place.cell.filesystem.type] * (1.01 if larger else 1.0) * math.exp(noise)
+
+    found = ask(known_study(tmp_path / "study", alike))
+    (contest,) = found.contests
+    (said,) = next_sentences(found, in_speed_alone(contest))
+    assert said.text == (
+        "No visit would decide more in tps of read-write: xfs fs 4k db 8k is told from the other that nothing rules out, or shown "
+        "the same within 5 %."
+    )
+    assert 2 == len(said.cells)
+
+
+def test_leaders_that_verdicts_do_not_tell_apart_are_to_be_visited_and_the_ruled_out_are_not(
+    tmp_path: Path,
+) -> None:
+    """XFS and Btrfs are alike and scatter; ext4 is ten times slower."""
+
+    def scattered(place: Place) -> float:
+        noise = random.Random(f"{place.cell.id} {place.repetition}").gauss(0, 0.1)
+        return (100 if place.cell.filesystem.type == "ext4" else 1000) * math.exp(noise)
+
+    found = ask(known_study(tmp_path / "study", scattered))
+    (contest,) = found.contests
+    assert contest.can_judge
+    open_cells = {cell for cell in contest.cells if types(found)[cell] != "ext4"}
+    first, *others = next_sentences(found, in_speed_alone(contest))
+    visits = first.visits
+    assert visits is not None
+    assert visits.rivals
+    assert open_cells >= set(visits.cells) == set(first.cells)
+    assert 4 == visits.among
+    # Nobody is told to add repetitions twice: the pairs say how many.
+    assert "" == first.command
+    (counted,) = [each for each in others if each.command]
+    (more,) = {min(proof.comparison.more_repetitions or 0 for proof in counted.evidence)}
+    assert counted.command.endswith(f" --repetitions {5 + more}")
+    assert f"`{counted.command}` adds {format_count(more, 'repetition')} of every cell" in counted.text
+    steps = [step.command for step in headline(found.overview).following]
+    assert counted.command.split(" --repetitions ")[0] == steps[0].split(" --repetitions ")[0]
+
+
+def test_the_document_and_the_page_say_the_same_visits(tmp_path: Path) -> None:
+    found = ask(known_study(tmp_path / "study", lambda place: speed(place, 0.3), RECIPE))
+    (said,) = next_of(found)
+    (contest,) = advice_document(found)["contests"]
+    (document,) = [each for each in contest["sentences"] if each["kind"] == "next"]
+    visits = said.visits
+    assert visits is not None
+    assert (said.text, said.command, list(said.cells)) == (
+        document["text"],
+        document["command"],
+        document["cells"],
+    )
+    assert [list(each) for each in visits.rivals] == [
+        [each["cell"], each["chance"], each["seconds"]] for each in document["visits"]["rivals"]
+    ]
+    answer = study_answer(found.overview, page_effects(found.overview), judge_claims([found.overview], ()), 0)
+    assert said.text in answer.volatile.following
+
+
+def test_one_cell_alone_is_told_from_nothing(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed, RECIPE)
+    cells = overview(study).study.schedule.cells
+    (xfs, *_) = [cell for cell, levels in cells.items() if levels.filesystem.type == "xfs"]
+    (narrowed,) = selected_overviews([study], [xfs])
+    (said,) = next_of(advised(narrowed))
+    assert said.text == "No visit would decide more in tps of read-write: no other cell is durable."
+
+
+def test_published_runs_are_not_to_be_extended(tmp_path: Path) -> None:
+    for repetitions in (2, 5):
+        own = known_study(
+            tmp_path / f"{repetitions}",
+            lambda place: speed(place, 0.3),
+            replace(RECIPE, repetitions=repetitions),
+        )
+        measured = overview(own)
+        facts = replace(measured.study.facts, origin=IMPORTED)
+        found = advised(replace(measured, study=replace(measured.study, facts=facts)))
+        assert [] == next_of(found)
+        (said,) = [each.text for each in closing_sentences(found) if each.kind == "next"]
+        assert said == "Nothing: these are published runs, to which none can be added."
+        assert not any("extend" in each.text for each in contest_sentences(found, found.contests[0]))
+
+
+def test_where_no_cell_may_be_recommended_the_way_to_ask_about_them_is_named(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed)
+    change_records(study, lambda record: replace(record, durability=None))
+    (said,) = [each.text for each in closing_sentences(ask(study)) if each.kind == "next"]
+    assert "--durability 'unknown'`" in said
 
 
 def test_a_cell_that_failed_twice_is_not_to_be_visited(tmp_path: Path) -> None:
@@ -89,18 +219,16 @@ def test_a_cell_that_failed_twice_is_not_to_be_visited(tmp_path: Path) -> None:
         if "xfs" in str(path):
             write(path, replace(read(RunFigures, path), outcome=Outcome.FAILED, figures=()))
     visits = told(ask(study))
-    assert visits is not None
+    assert isinstance(visits, NextVisits)
     cells = overview(study).study.schedule.cells
-    assert "xfs" not in {
-        cells[cell].filesystem.type for cell in (visits.leader, *(r[0] for r in visits.rivals))
-    }
+    assert "xfs" not in {cells[cell].filesystem.type for cell in visits.cells}
 
 
 def test_runs_that_are_not_trusted_tell_the_model_nothing(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", speed, RECIPE)
     for path in study.glob("visits/*/*/*/runs/*/run.json"):
         write(path, replace(read(RunFigures, path), validity=Validity.SUSPECT))
-    assert None is told(ask(study))
+    assert told(ask(study)) == "no run has a trusted tps yet"
 
 
 def test_less_is_better_where_the_figure_says_so(tmp_path: Path) -> None:
@@ -108,13 +236,15 @@ def test_less_is_better_where_the_figure_says_so(tmp_path: Path) -> None:
     (contest,) = found.contests
     slower = replace(METRICS["latency_ms_p99"], name="tps")
     visits = next_visits(found, replace(contest, objectives=(Objective(slower, "tps", ("tps",)),)))
-    assert visits is not None
+    assert isinstance(visits, NextVisits)
     worst = found.overview.study.schedule.cells[visits.leader]
     assert worst.build.block_size_bytes < 8192
     assert "xfs" != worst.filesystem.type
 
 
 def test_without_a_time_of_any_visit_there_is_no_hour_to_speak_of(tmp_path: Path) -> None:
-    study = known_study(tmp_path / "study", speed, RECIPE)
-    change_records(study, lambda record: replace(record, outcome=Outcome.FAILED))
-    assert all(next_visits(found, each) is None for found in [ask(study)] for each in found.contests)
+    study = known_study(tmp_path / "study", speed, replace(RECIPE, canaries=0))
+    change_records(study, lambda record: replace(record, seconds=0.0, whole_seconds=None))
+    (said,) = next_of(ask(study))
+    assert "is not known: no visit has a time." in said.text
+    assert said.text.endswith("adds 3 repetitions of every cell.")

@@ -37,6 +37,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SearchLab:
         ({"budget_s": None}, "a search needs --budget TIME"),
         ({"budget_s": 60.0}, "less than one block of 6 visits"),
         ({"not_worse": (NotWorse("latency_p99", 0.1),)}, "metric 'latency_p99' is not known; did you mean"),
+        ({"best": "p999"}, "metric 'p999' is not known; did you mean .*p99"),
         ({"not_worse": (NotWorse(BEST, 0.1),)}, "that is the figure whose best cell is looked for"),
         ({"durable": "measured"}, r"--durable measured cuts power: give the plan a \[\[workload\]\]"),
     ],

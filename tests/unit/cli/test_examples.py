@@ -87,6 +87,7 @@ def test_each_shell_gets_its_completion(shell: str) -> None:
         ("show study --s", "plain,--sort", "plain,--metric"),
         ("show study --sort latency_ms_p9", "plain,latency_ms_p99", "plain,tps"),
         ("effects study --metric tp", "plain,tps_cv", "plain,latency_ms_p99"),
+        ("search quick --best p", "plain,p99", "plain,tps"),
         ("plan qui", "plain,quick", "plain,aa"),
         ("plan ./mi", "plain,./mine.toml", "plain,./other.txt"),
         ("completion f", "plain,fish", "plain,bash"),

@@ -12,14 +12,18 @@ from tests.support.studies.synthetic_search import SearchRecipe, write_search
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.searched import searched
+from bedplate.campaign import searching
 from bedplate.campaign.searching import SearchOutcome
 from bedplate.cli.app import call
 from bedplate.cli.search import tell
 from bedplate.errors import PlanError, StudyError
 from bedplate.executors.protocol import StartOutcome
+from bedplate.model.search import NotWorse
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from bedplate.campaign.search_question import SearchAsked
 
 
 def words(tmp_path: Path, *more: str) -> list[str]:
@@ -43,6 +47,7 @@ def test_a_class_that_there_is_not_is_refused_with_those_that_there_are(
     [
         ("p99", "write a figure and a share"),
         ("latency_ms_p99:much", "is no share"),
+        ("p99:much", "is no share"),
         (":10%", "write a figure"),
     ],
 )
@@ -50,6 +55,24 @@ def test_a_bound_that_is_not_understood_is_refused(tmp_path: Path, text: str, sa
     with pytest.raises(PlanError, match=said):
         call(words(tmp_path, "--not-worse", text))
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("name", ["p99", "latency_ms_p99"])
+def test_percentiles_are_asked_for_by_their_short_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    asked: list[SearchAsked] = []
+
+    def search(plan: Path, study: Path, question: SearchAsked, *_: object, **__: object) -> SearchOutcome:
+        asked.append(question)
+        raise PlanError("nothing is visited")
+
+    monkeypatch.setattr(searching, "search", search)
+    with pytest.raises(PlanError, match="nothing is visited"):
+        call(words(tmp_path, "--best", "p50", "--not-worse", f"{name}:10%"))
+    assert [("latency_ms_p50", (NotWorse("latency_ms_p99", 0.1),))] == [
+        (each.best, each.not_worse) for each in asked
+    ]
 
 
 def test_the_end_says_the_cell_its_lines_the_proof_what_mattered_and_what_more_time_would_buy(

@@ -160,7 +160,7 @@ def test_only_what_is_asked_for_is_written_and_the_rest_is_refused_with_what_is_
     assert ["figures.csv"] == [path.name for path in written]
     assert {"tps"} == set(pl.read_csv(written[0])["metric"])
     with pytest.raises(PlanError) as refused:
-        export(study, tmp_path / "out", ["cvs"], tables=["figurs", "x" * 10_000], metrics=["tsp", "p99"])
+        export(study, tmp_path / "out", ["cvs"], tables=["figurs", "x" * 10_000], metrics=["tsp", "ms_p99"])
     *near, long, turned, part = refused.value.reasons
     assert [
         "format 'cvs' is not known; did you mean csv?",
@@ -169,7 +169,7 @@ def test_only_what_is_asked_for_is_written_and_the_rest_is_refused_with_what_is_
     assert "(10,000 characters) is not known; known are runs, figures" in long
     assert len(long) < 400
     assert "metric 'tsp' is not known; did you mean tps?" == turned
-    assert "metric 'p99' is not known; did you mean latency_ms_p99" in part
+    assert "metric 'ms_p99' is not known; did you mean latency_ms_p99" in part
     for name, words in (
         ("out.xls", "did you mean xlsx?"),
         ("out.txt", "known are csv, parquet, json, ods, xlsx"),

@@ -12,6 +12,7 @@ from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
 from bedplate.model.visit import Outcome
 from bedplate.study.layout import StudyLayout
+from bedplate.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +24,7 @@ REPETITIONS_FOR_VERDICTS = 5
 
 # A cell, a dataset, and whether it is a canary.
 Visited = tuple[str, str, bool]
+_ANY: Visited = ("", "", False)
 
 
 def extend_command(found: Overview, repetitions: int) -> str:
@@ -58,7 +60,12 @@ def seconds_of_visits(found: Overview, visits: Iterable[Visited]) -> float | Non
     return sum(means.get(each, usual) for each in visits) / max(len(found.study.nodes), 1)
 
 
-_ANY: Visited = ("", "", False)
+def about_words(seconds: float) -> str:
+    """`45 s`, `12 min`, `2 h 10 min`: no more precise than such an estimate is."""
+    if seconds < 90:
+        return format_duration(seconds)
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else format_duration(60 * minutes)
 
 
 def _mean_seconds(found: Overview) -> Mapping[Visited, float]:

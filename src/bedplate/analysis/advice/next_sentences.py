@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.advice.advised import RECOMMENDED
 from bedplate.analysis.advice.extending import (
     REPETITIONS_FOR_VERDICTS,
+    about_words,
     extend_command,
     seconds_of_a_repetition,
     study_directory,
@@ -27,7 +28,7 @@ from bedplate.analysis.search.sentences import chance_words
 from bedplate.installation import COMMAND
 from bedplate.statistics.comparison import CHANCE, MARGIN, REPETITIONS_MAX, Verdict
 from bedplate.statistics.estimation import REPETITIONS_MIN
-from bedplate.units import format_count, format_duration, percent
+from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,7 +122,7 @@ def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sent
     if isinstance(told, str):
         return Sentence(
             "next",
-            f"Which visits would tell most per hour of {_what(contest)} is not known: {told}.{makes}",
+            f"Which visits would tell most per hour in {_what(contest)} is not known: {told}.{makes}",
             command=command,
         )
     near = (
@@ -135,7 +136,7 @@ def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sent
         )
         words = (
             f"{near} These may be better by more than {percent(MARGIN)}, with that chance: {names}{rest_words(told.rivals)}. Visits of "
-            f"these and of it would tell most per hour, in this order; one of each takes {format_duration(told.seconds)}.{makes}"
+            f"these and of it would tell most per hour, in this order; one of each takes about {about_words(told.seconds)}.{makes}"
         )
     else:
         words = f"{near} More visits are unlikely to name another by more than that.{makes}"
@@ -155,14 +156,14 @@ def _more_repetitions(
         least = counted[0][0]
         command = extend_command(overview, overview.study.schedule.repetitions + least)
         names = "; ".join(
-            f"{cell_words(overview, each.contender)} by {more}, were {comparison_words(first, each.comparison)} the truth"
+            f"{cell_words(overview, each.contender)} by {more}, {comparison_words(first, each.comparison)}"
             for more, each in counted[:SHOWN]
         )
         shown = tuple(each for _, each in counted[:SHOWN])
         yield Sentence(
             "next",
             f"More repetitions would tell these from {cell_words(overview, pairs[0].baseline)} in {_what(contest)} with a chance of "
-            f"{percent(CHANCE)}: {names}{rest_words(counted)}.{_makes(overview, least, command)}",
+            f"{percent(CHANCE)}, were what was found the truth: {names}{rest_words(counted)}.{_makes(overview, least, command)}",
             (pairs[0].baseline, *(each.contender for _, each in counted)),
             shown,
             command=command,
@@ -184,17 +185,17 @@ def _more_repetitions(
 
 
 def _what(contest: Contest) -> str:
-    return f"{contest.objectives[0].head} in {contest.run[1]}"
+    return f"{contest.objectives[0].head} of {contest.run[1]}"
 
 
 def _no_visit(contest: Contest) -> str:
-    return f"No visit would decide more of {_what(contest)}"
+    return f"No visit would decide more in {_what(contest)}"
 
 
 def _why_alone(contest: Contest) -> str:
     if contest.can_judge:
         return "every other cell is ruled out"
-    if contest.left_out or any(contest.same_as.values()):
+    if len(contest.cells) + len(contest.left_out) > 1 or any(contest.same_as.values()):
         return "all cells are effectively the same"
     return f"no other cell is {contest.durability}"
 
@@ -204,7 +205,7 @@ def _makes(found: Overview, more: int, command: str) -> str:
     if not command:
         return ""
     seconds = seconds_of_a_repetition(found)
-    takes = "" if seconds is None else f", about {format_duration(more * seconds)}"
+    takes = "" if seconds is None else f", about {about_words(more * seconds)}"
     return f" `{command}` adds {format_count(more, 'repetition')} of every cell{takes}."
 
 

@@ -82,7 +82,7 @@ def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
     seconds = [seconds_of_visits(overview, [(cell, contest.run[0], False)]) for cell in cells]
     known = tuple(each for each in seconds if each is not None)
     if len(known) < len(cells):
-        return "no visit has completed, so none has a time"
+        return "no visit has a time"
     levels = {each.cell: each.levels for each in candidates_of([overview])}
     space = SearchSpace(tuple(levels[cell] for cell in cells), known)
     allowed = space.open(tried)

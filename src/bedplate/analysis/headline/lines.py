@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.advice.extending import about_words
 from bedplate.analysis.comparison.sentences import pooled_in_short, pooled_line, ratio_words
 from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
@@ -24,7 +25,7 @@ from bedplate.model.template import and_more
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.proportions import proportion
-from bedplate.units import format_duration, percent
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -363,7 +364,7 @@ def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int
 
 def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     """What a step would tell, and how long it takes."""
-    takes = "" if step.seconds is None else f", about {_about(step.seconds)}"
+    takes = "" if step.seconds is None else f", about {about_words(step.seconds).replace(' ', NO_BREAK)}"
     many = "s" * (step.count > 1)
     if step.kind is StepKind.RETRY:
         return f"{step.count} run{many} failed; this does {'them' if many else 'it'} again{takes}"
@@ -386,15 +387,6 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
     other = "" if step.apart is None else f" it from {names[step.apart]}"
     return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {percent(CHANCE)})"
-
-
-def _about(seconds: float) -> str:
-    """`45 s`, `12 min`, `2 h 10 min`: no more precise than such an estimate is."""
-    if seconds < 90:
-        return format_duration(seconds)
-    minutes = round(seconds / 60)
-    words = f"{minutes} min" if minutes < 120 else format_duration(60 * minutes)
-    return words.replace(" ", NO_BREAK)
 
 
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:
