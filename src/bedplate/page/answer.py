@@ -187,7 +187,7 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
         return _of_a_search(found)
     if found.study.paired is not None:
         return _of_pairs(found)
-    volatile, protected = (_advice(advised(found, cache=cache)) for cache in (VOLATILE, PROTECTED))
+    volatile, protected = _advice(advised(found, cache=VOLATILE)), advised(found, cache=PROTECTED)
     told = headline(found, volatile.found)
     return StudyAnswer(
         title=found.study.facts.title,
@@ -198,8 +198,8 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
         said=tuple(_said(volatile, effects, claims, number)),
         volatile=_cache_answer(volatile, about_speed=not told.cuts_first),
         # Of power cuts the tables of durability have every kind of cache.
-        protected=_cache_answer(protected, about_speed=True)
-        if protected.found.classes != volatile.found.classes and not told.cuts_first
+        protected=_cache_answer(_advice(protected), about_speed=True)
+        if protected.classes != volatile.found.classes and not told.cuts_first
         else None,
     )
 
