@@ -23,7 +23,7 @@ from bedplate.analysis.selected import selected_overviews
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import METRICS
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import Outcome, Validity, VisitRecord
 from bedplate.page.answer import study_answer
 from bedplate.page.effects_view import page_effects
 from bedplate.study.records import IMPORTED
@@ -229,6 +229,19 @@ def test_runs_that_are_not_trusted_tell_the_model_nothing(tmp_path: Path) -> Non
     for path in study.glob("visits/*/*/*/runs/*/run.json"):
         write(path, replace(read(RunFigures, path), validity=Validity.SUSPECT))
     assert told(ask(study)) == "no run has a trusted tps yet"
+
+
+def test_runs_that_were_doubted_again_and_again_leave_nothing_to_choose_from(tmp_path: Path) -> None:
+    """Five of each cell, of which those of one cell alone are trusted: a chance among one would be sure and empty."""
+    study = known_study(tmp_path / "study", speed)
+    (trusted, *_) = ask(study).contests[0].cells
+    for path in study.glob("visits/*/*/*/runs/*/run.json"):
+        if read(VisitRecord, path.parents[2] / "visit.json").key.cell != trusted:
+            write(path, replace(read(RunFigures, path), validity=Validity.SUSPECT))
+    first, left_out = next_of(ask(study))
+    assert "is not known: fewer than two cells have runs that could be trusted" in first.text
+    assert "" == first.command
+    assert left_out.text.startswith("Not judged here, to be measured again")
 
 
 def test_less_is_better_where_the_figure_says_so(tmp_path: Path) -> None:

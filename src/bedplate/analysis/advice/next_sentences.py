@@ -40,27 +40,17 @@ _IMPORTED = "Nothing: these are published runs, to which none can be added."
 
 
 def next_sentences(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """Of the cells of one class of durability in one run; nothing of runs that others published."""
-    if found.overview.study.facts.is_imported:
-        return
-    cells = open_cells(found.overview, contest)
-    untold = _not_told(found, contest, cells)
-    if len(cells) < 2:
-        yield Sentence("next", f"{_no_visit(contest)}: {_why_alone(contest)}.", cells)
-    elif contest.can_judge and not (untold or contest.left_out or contest.incomparable):
-        yield _settled(found, contest, cells)
-    else:
-        pairs = [each for each in untold if each.comparison.basis is not None]
-        yield _most_per_hour(found, contest, has_pairs=bool(pairs))
-        yield from _more_repetitions(found, contest, pairs)
+    """Of the cells of one class of durability in one run; to runs that others published nothing is added."""
+    is_imported = found.overview.study.facts.is_imported
+    if not is_imported:
+        yield from _visits(found, contest)
     if contest.left_out and found.overview.repetitions >= REPETITIONS_MIN:
         left_out = tuple(contest.left_out)
         names = "; ".join(
             f"{cell_words(found.overview, cell)} ({contest.left_out[cell]})" for cell in left_out[:SHOWN]
         )
-        yield Sentence(
-            "next", f"Not judged here, to be measured again: {names}{rest_words(left_out)}.", left_out
-        )
+        kind, again = ("limits", "") if is_imported else ("next", ", to be measured again")
+        yield Sentence(kind, f"Not judged here{again}: {names}{rest_words(left_out)}.", left_out)
 
 
 def closing_next_sentences(found: Advised) -> Iterable[Sentence]:
@@ -91,6 +81,19 @@ def closing_next_sentences(found: Advised) -> Iterable[Sentence]:
         )
 
 
+def _visits(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    cells = open_cells(found.overview, contest)
+    untold = _not_told(found, contest, cells)
+    if len(cells) < 2:
+        yield Sentence("next", f"{_no_visit(contest)}: {_why_alone(contest)}.", cells)
+    elif contest.can_judge and not (untold or contest.left_out or contest.incomparable):
+        yield _settled(found, contest, cells)
+    else:
+        pairs = [each for each in untold if each.comparison.basis is not None]
+        yield _most_per_hour(found, contest, has_pairs=bool(pairs))
+        yield from _more_repetitions(found, contest, pairs)
+
+
 def _not_told(found: Advised, contest: Contest, cells: Sequence[str]) -> tuple[ComparisonEvidence, ...]:
     """The fastest of those that nothing rules out, beside each other one from which it is not told in speed."""
     first, ranked = contest.objectives[0], by_speed(found, contest, cells)
@@ -116,8 +119,9 @@ def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sent
     overview, told = found.overview, next_visits(found, contest)
     there = overview.study.schedule.repetitions
     more = 1 if contest.can_judge else max(REPETITIONS_FOR_VERDICTS - there, 1)
-    # Pairs say themselves how many more would tell them apart.
-    command = "" if has_pairs else extend_command(overview, there + more)
+    # Pairs say themselves how many more would tell them apart; what was doubted often would be doubted once more.
+    is_enough = has_pairs or (isinstance(told, str) and there >= REPETITIONS_MIN)
+    command = "" if is_enough else extend_command(overview, there + more)
     makes = _makes(overview, more, command)
     if isinstance(told, str):
         return Sentence(

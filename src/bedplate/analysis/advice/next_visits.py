@@ -31,7 +31,7 @@ _SEED = 18
 
 @dataclass(frozen=True)
 class NextVisits:
-    """The cell that is most likely within the margin of the best of `among` cells, and that chance.
+    """The cell that is most likely within the margin of the best of `among` cells that runs could be trusted of, and that chance.
 
     `rivals` have the chance to be better by more than the margin and the mean seconds of a visit, what tells most per second
     first. `seconds` is one visit of the leader and of each rival.
@@ -86,8 +86,8 @@ def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
     levels = {each.cell: each.levels for each in candidates_of([overview])}
     space = SearchSpace(tuple(levels[cell] for cell in cells), known)
     allowed = space.open(tried)
-    if not allowed.any():
-        return "each cell failed as often as it was visited"
+    if allowed.sum() < 2:
+        return "fewer than two cells have runs that could be trusted, and a search would not try the others again"
     best = lead(posterior(space, tried, seed=_SEED), allowed, MARGIN)
     rivals = sorted(best.rivals, key=lambda cell: -best.ahead[cell] / known[cell])
     return NextVisits(
@@ -95,7 +95,7 @@ def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
         chance=best.chance,
         rivals=tuple((cells[each], float(best.ahead[each]), known[each]) for each in rivals),
         seconds=sum(known[each] for each in (best.leader, *rivals)),
-        among=len(cells),
+        among=int(allowed.sum()),
     )
 
 
