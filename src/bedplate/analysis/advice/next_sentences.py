@@ -106,10 +106,10 @@ def _not_told(found: Advised, contest: Contest, cells: Sequence[str]) -> tuple[C
 
 def _settled(found: Advised, contest: Contest, cells: Sequence[str]) -> Sentence:
     fastest, *others = by_speed(found, contest, cells)
-    told = f"is told from {'the other' if len(others) == 1 else f'each of {len(others)} others'} that nothing rules out"
+    shown = f"is shown better than {'the other' if len(others) == 1 else f'each of {len(others)} others'} that nothing rules out"
     return Sentence(
         "next",
-        f"{_no_visit(contest)}: {cell_words(found.overview, fastest)} {told}, or shown the same within {percent(MARGIN)}.",
+        f"{_no_visit(contest)}: {cell_words(found.overview, fastest)} {shown}, or the same within {percent(MARGIN)}.",
         (fastest, *others),
     )
 
