@@ -41,7 +41,7 @@ _DIRTY_PERCENT = {"dirty_bytes": 20, "dirty_background_bytes": 10}
 _DIRTY_LOCK = "dirty_bytes"
 _DIRTY_HELD = (
     "memory: another visit with a limit of its own holds vm.dirty_bytes, which is one for the whole machine under "
-    "control groups of version 1; wait for its end"
+    "control groups of version 1; wait for its end. One that was killed holds it until its last writes are on the device"
 )
 _LIMITS = {
     # field of Throttle: (file of version 1, key of io.max)
