@@ -10,10 +10,12 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from bedplate import __version__
+from bedplate.analysis.factors import ENGINE, TYPE, factor_levels, short_name
 from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import machine_line
 from bedplate.analysis.overview import overview
+from bedplate.analysis.paired.sentences import side_names
 from bedplate.errors import BedplateError
 from bedplate.page.answer import headline_points
 from bedplate.page.build import ASSETS, content_policy, page_environment, write_page
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 # The answer's first lines; the rest stands on the study's own page.
 _POINTS = 4
+_FACTORS = 4
+_FIRST = (TYPE, ENGINE)
 # Where `bedplate report` and the questions put a study's page, of the study and of the folder that it stands in.
 _PAGES = ("{name}.html", "{name}/report.html")
 _PAGE_ABOVE = "report.html"
@@ -41,6 +45,7 @@ class IndexEntry:
     page: str
     title: str = ""
     created: str = ""
+    question: str = ""
     machine: str = ""
     extent: str = ""
     points: tuple[HeadlinePoint, ...] = ()
@@ -83,6 +88,7 @@ def _entry(study: Path, directory: Path, output: Path) -> IndexEntry:
         page=page,
         title=facts.title or "A study without a title",
         created=facts.created,
+        question=_question(found),
         machine=machine_line(found),
         extent=_extent(found),
         points=points,
@@ -103,6 +109,33 @@ def _is_its_own(page: Path, study: Path) -> bool:
     if page.name != _PAGE_ABOVE or page.parent == study:
         return True
     return not any((other / "study.json").exists() for other in study.parent.iterdir() if other != study)
+
+
+def _question(found: Overview) -> str:
+    """What the study was made to find out; empty of one cell that nothing is held against."""
+    study = found.study
+    if study.paired is not None:
+        baseline, contender = side_names(study.paired)
+        return f"What does {contender} change beside {baseline}?"
+    if study.search is not None:
+        return f"Which cell has the best {study.search.best} in {' and '.join(study.search.runs)}?"
+    levels = factor_levels((cell, None) for cell in study.schedule.cells.values())
+    varied = [
+        name
+        for name in dict.fromkeys(name for each in levels for name in each)
+        if len({each.get(name) for each in levels}) > 1
+    ]
+    # A device's profile says its times; file system and engine are what people look for first.
+    own = sorted(
+        (name for name in varied if name.rpartition(".")[0] not in varied),
+        key=lambda name: name not in _FIRST,
+    )
+    names = list(dict.fromkeys(map(short_name, own)))
+    if not names:
+        return ""
+    shown = [*names[:_FACTORS], *([f"{len(names) - _FACTORS} more"] * (len(names) > _FACTORS))]
+    words = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+    return f"What {'does' if len(shown) == 1 else 'do'} {words} change?"
 
 
 def _extent(found: Overview) -> str:
