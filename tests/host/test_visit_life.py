@@ -309,6 +309,12 @@ def test_an_own_script_and_configuration_and_a_warm_up_that_ends_gently(
     run = codec.read(RunRecord, bench.directory / "runs" / record.runs[0] / "record.json")
     assert "steady" == run.facts["warmup_ended"]
     assert 0 == run.facts["warmup_pgbench_status"]
+    # Files of a MiB and more, of 30 MiB in all, in at least one piece each.
+    pieces, size_bytes = run.facts["data_extents"], run.facts["data_bytes"]
+    assert isinstance(size_bytes, int)
+    assert isinstance(pieces, int)
+    assert 1 <= pieces <= size_bytes // 4096
+    assert 20 * MIB < size_bytes < 100 * MIB
     assert "FATAL" not in (bench.directory / "logs" / "server.log").read_text()
 
 

@@ -132,10 +132,13 @@ def _kib(size_bytes: float | None) -> float | None:
 
 
 def size_figures(record: RunRecord) -> Iterator[Figure]:
-    """`database_mib` and `wal_mib`."""
+    """`database_mib`, `wal_mib`, and `extents_per_mib` where the files' places were seen."""
     for metric, name in _SIZES.items():
         size = number(record, name)
         yield figure(metric, None if size is None else size / MIB, reason=no_fact(name))
+    extents, size = number(record, "data_extents"), number(record, "data_bytes")
+    if extents is not None and size:
+        yield figure("extents_per_mib", extents / (size / MIB))
 
 
 def no_fact(name: str) -> Reason:

@@ -150,6 +150,9 @@ _VISIT = taken_from(
         "length of the measured window, in which transactions ran", "the client's summary, held against the monotonic clock"),
     Metric("database_mib", "MiB", _RATIO, _LOWER, "size of the database after the run", "`pg_database_size()`"),
     Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run", "`pg_ls_waldir()`"),
+    Metric("extents_per_mib", "1/MiB", _RATIO, _LOWER,
+        "pieces of the data files / their size: after a run, of those of 1 MiB and more; before and after the clients of a power cut's recording",
+        "FIEMAP, else FIBMAP"),
 )
 
 _FREE_SPACE = taken_from(

@@ -54,6 +54,5 @@ POWER_CUT_METRICS = taken_from(
     Metric("unaligned_pages", "1", _COUNT, _LOWER,
         "pages of the data files that do not begin at a multiple of their size on the device, are in several places or in none "
         "yet; before and after the clients", _RECORDING),
-    Metric("extents_per_mib", "1/MiB", _RATIO, _LOWER, "pieces of the data files / their size; before and after the clients", _RECORDING),
 )
 # fmt: on

@@ -9,26 +9,34 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.errors import BedplateError
+from bedplate.host.pages.extents import extents_of
 from bedplate.probe.kernel import ProcessProbe
+from bedplate.units import MIB
 from bedplate.visit.recording import Recording
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.sql_server import sql_server_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.model.cell import RunSpec
+    from bedplate.model.levels import Scalar
     from bedplate.model.visit import RunRecord, Sample
+    from bedplate.visit.fault_engine import FaultEngine
     from bedplate.visit.logged_client import ClientEnded, LoggedClient, SecondSeen
     from bedplate.visit.piped_session import PipedSession
     from bedplate.visit.workload import VisitContext
 
 WARMUP, MEASURE = "warmup", "measure"
+# A catalogue's file is one piece, and there are hundreds of them.
+_LARGER_BYTES = MIB
 
 
 class ClientRecording(Recording):
@@ -61,7 +69,28 @@ class ClientRecording(Recording):
             "database_bytes": sizes.database_bytes,
             "wal_bytes_on_disk": sizes.log_bytes,
             "block_size_bytes": sizes.block_size_bytes,
+            **self._pieces(),
         }
+
+    def _pieces(self) -> Mapping[str, Scalar]:
+        """In how many pieces the larger data files lie, and their bytes; nothing where the file system has no map of them."""
+        engine: FaultEngine | None = registry.engine_part_or_none(
+            self.context.request.cell.build.engine, "faulty_disk"
+        )
+        patterns = () if engine is None else engine.data_files
+        pieces = size_bytes = 0
+        for path in (path for pattern in patterns for path in self.context.data_directory.glob(pattern)):
+            try:
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_size >= _LARGER_BYTES:
+                    # Mapped as they are: to write them back would be a part of the next run.
+                    pieces += len(extents_of(path, written_back=False))
+                    size_bytes += status.st_size
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return {}
+        return {"data_extents": pieces, "data_bytes": size_bytes} if size_bytes else {}
 
     def follow(
         self,

@@ -30,13 +30,13 @@ _OF_PGBENCH = (
     "Processors and pressure",
     "Preparation and sizes",
 )
-_NOT_OF_EACH = ("journal_device", "latency_without_lag", "schedule_lag")
+_NOT_OF_EACH = ("journal_device", "latency_without_lag", "schedule_lag", "extents_per_mib")
 
 
 def test_a_sound_run_is_valid_and_has_every_figure(tmp_path: Path) -> None:
     figures = make_figures(*write_raw(tmp_path, Raw()))
     assert (Validity.VALID, ()) == (figures.validity, figures.validity_reasons)
-    # Neither under a rate limit nor with a journal device.
+    # Neither under a rate limit nor with a journal device, and nobody has looked where its files are.
     groups = [METRIC_GROUPS[name] for name in _OF_PGBENCH]
     own = {metric.name for group in groups for metric in group if not metric.name.startswith(_NOT_OF_EACH)}
     assert own == set(rows_of(figures))
@@ -87,6 +87,12 @@ def test_figures_are_what_the_counters_and_the_log_say(tmp_path: Path) -> None:
     assert {name: pytest.approx(value, rel=1e-3) for name, value in expected.items()} == {
         name: found[name] for name in expected
     }
+
+
+def test_the_pieces_of_the_data_files_are_for_each_mib_of_them(tmp_path: Path) -> None:
+    mapped = Raw(facts={"data_extents": 750, "data_bytes": 100 * 2**20})
+    assert 7.5 == values_of(make_figures(*write_raw(tmp_path / "mapped", mapped)))["extents_per_mib"]
+    assert "extents_per_mib" not in rows_of(make_figures(*write_raw(tmp_path / "unmapped", Raw())))
 
 
 def test_a_counter_that_is_not_there_is_absent_with_its_name(tmp_path: Path) -> None:
