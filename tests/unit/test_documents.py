@@ -283,6 +283,14 @@ def test_a_long_page_has_contents(repository: Path) -> None:
     assert {"COMMANDS.md"} == without
 
 
+def test_a_page_of_the_method_has_at_most_300_lines_by_hand(repository: Path) -> None:
+    tables = dict.fromkeys(parts(), "")
+    pages = (repository / "docs" / "method").glob("*.md")
+    lines = {page.name: len(renewed(page.read_text(), tables).splitlines()) for page in pages}
+    assert 6 <= len(lines)
+    assert {} == {name: count for name, count in lines.items() if count > 300}
+
+
 def test_a_how_to_is_one_screen(repository: Path) -> None:
     tables = dict.fromkeys(parts(), "")
     lines = {
