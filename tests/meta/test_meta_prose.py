@@ -89,8 +89,10 @@ def _reader(path: str) -> Callable[[str], Iterable[Sentence]] | None:
         return of_markdown
     if path == "CHANGELOG.md":
         return lambda text: of_markdown(newest_section(text))
-    if kind == ".toml" and path.startswith("plans/"):
+    if kind in {".toml", ".sql", ".sh"} and path.startswith(("plans/", "claims/", "examples/")):
         return of_comments
+    if path.startswith("examples/"):
+        return of_python if kind in {".py", ""} else None
     if path.startswith("src/bedplate/"):
         return {".py": of_python, ".js": of_script, ".j2": of_template}.get(kind)
     return None
@@ -122,7 +124,14 @@ def _helps() -> Iterator[tuple[str, str]]:
 
 def test_no_sentence_that_a_user_reads_is_too_long(sources: Sequence[_Source], judge: _Judge) -> None:
     read = list(_read(sources))
-    assert {"README.md", "docs/METHOD.md", "plans/quick.toml", "src/bedplate/errors.py"} <= dict(read).keys()
+    assert {
+        "README.md",
+        "docs/METHOD.md",
+        "plans/quick.toml",
+        "claims/vondra-2011.toml",
+        "examples/engines/toy/checker",
+        "src/bedplate/errors.py",
+    } <= dict(read).keys()
     found = [finding for path, sentences in read for finding in long_sentences(path, sentences)]
     judge(found + [f for name, text in _helps() for f in long_sentences(f"{name} --help", of_help(text))])
 
