@@ -177,10 +177,10 @@ def test_the_afternoon_has_the_cells_of_2011_that_this_kernel_runs(machine: Make
     (device,), (cluster,), (workload,) = plan.devices, plan.clusters, plan.workloads
     assert ("hdd-7200", RESTORED) == (device.latency and device.latency.name, plan.dataset_by)
     (run,) = workload.runs
-    assert ("read-write", 10, 20.0, 150.0) == tuple(
+    assert ("read-write", 10, 15.0, 120.0) == tuple(
         run.levels[name] for name in ("script", "clients", "warmup_s", "duration_s")
     )
-    assert 150.0 >= needed_duration_s(cluster, 20.0)
+    assert 120.0 >= needed_duration_s(cluster, 15.0)
     # Cells that differ in barriers, or in the two modes that write data in place, share an image.
     assert 120 == len({deciding(each.cell) for each in afternoon})
 
