@@ -13,7 +13,6 @@ import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate import registry
 from bedplate.errors import BedplateError
 from bedplate.host.pages.extents import extents_of
 from bedplate.probe.kernel import ProcessProbe
@@ -23,13 +22,12 @@ from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.sql_server import sql_server_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import RunRecord, Sample
-    from bedplate.visit.fault_engine import FaultEngine
     from bedplate.visit.logged_client import ClientEnded, LoggedClient, SecondSeen
     from bedplate.visit.piped_session import PipedSession
     from bedplate.visit.workload import VisitContext
@@ -69,28 +67,8 @@ class ClientRecording(Recording):
             "database_bytes": sizes.database_bytes,
             "wal_bytes_on_disk": sizes.log_bytes,
             "block_size_bytes": sizes.block_size_bytes,
-            **self._pieces(),
+            **pieces_of(sizes.files),
         }
-
-    def _pieces(self) -> Mapping[str, Scalar]:
-        """In how many pieces the larger data files lie, and their bytes; nothing where the file system has no map of them."""
-        engine: FaultEngine | None = registry.engine_part_or_none(
-            self.context.request.cell.build.engine, "faulty_disk"
-        )
-        patterns = () if engine is None else engine.data_files
-        pieces = size_bytes = 0
-        for path in (path for pattern in patterns for path in self.context.data_directory.glob(pattern)):
-            try:
-                status = path.lstat()
-                if stat.S_ISREG(status.st_mode) and status.st_size >= _LARGER_BYTES:
-                    # Mapped as they are: to write them back would be a part of the next run.
-                    pieces += len(extents_of(path, written_back=False))
-                    size_bytes += status.st_size
-            except FileNotFoundError:
-                continue
-            except OSError:
-                return {}
-        return {"data_extents": pieces, "data_bytes": size_bytes} if size_bytes else {}
 
     def follow(
         self,
@@ -130,3 +108,20 @@ class ClientRecording(Recording):
     def record(self) -> RunRecord:
         """What is known now; the counters of its one measured phase are those of the run."""
         return replace(super().record(), phase_counters=())
+
+
+def pieces_of(files: Iterable[Path]) -> Mapping[str, Scalar]:
+    """In how many pieces the larger of them lie, and their bytes; nothing where the file system has no map of them."""
+    pieces = size_bytes = 0
+    for path in files:
+        try:
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_size >= _LARGER_BYTES:
+                # Mapped as they are: to write them back would be a part of the next run.
+                pieces += len(extents_of(path, written_back=False))
+                size_bytes += status.st_size
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return {}
+    return {"data_extents": pieces, "data_bytes": size_bytes} if size_bytes else {}

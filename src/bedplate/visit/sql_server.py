@@ -34,11 +34,12 @@ class SqlEndpoint:
 
 @dataclass(frozen=True)
 class SqlSizes:
-    """What the server's database and its log take, in bytes, and its page size."""
+    """What the server's database and its log take, in bytes, its page size, and the files that its data are in."""
 
     database_bytes: int
     log_bytes: int
     block_size_bytes: int
+    files: tuple[Path, ...] = ()
 
 
 class SqlServer(Protocol):

@@ -42,10 +42,12 @@ class _MariadbForSql:
     def sizes(self, session: PipedSession) -> SqlSizes:
         """Tablespaces by their files: the server's own tables of sizes are estimates."""
         data = self._server.data_directory
+        files = tuple((data / DATABASE).glob("*.ibd"))
         return SqlSizes(
-            sum(path.stat().st_size for path in (data / DATABASE).glob("*.ibd")),
+            sum(path.stat().st_size for path in files),
             sum(path.stat().st_size for path in data.glob(_LOG_FILES)),
             int(session.value("SELECT @@innodb_page_size")),
+            files,
         )
 
 

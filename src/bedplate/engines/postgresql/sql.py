@@ -42,6 +42,7 @@ class _PostgresqlForSql:
             int(session.value("SELECT pg_database_size(current_database())")),
             int(session.value("SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_waldir()")),
             self._cluster.build.block_size_bytes,
+            tuple(self._cluster.data_directory.glob("base/*/*")),
         )
 
 
