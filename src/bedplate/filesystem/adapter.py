@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from pathlib import Path
+
+    from bedplate.filesystem.blocks.resting import AtRest
     from bedplate.filesystem.site import Site
     from bedplate.host.command import Commands, Completed
     from bedplate.host.mount import MountEntry
@@ -101,6 +104,9 @@ class Filesystem(ABC):
     journal_option: str | None = None
     # Whether it would discard unless it is mounted with `nodiscard`.
     discards_by_itself: bool = False
+
+    # What finds the blocks of files and the superblock where the kernel maps no file: images of the devices, at rest.
+    at_rest: Callable[[Sequence[Path], Commands], AtRest] | None = None
 
     # The words of the check, and the flag before an external journal. A check that does not end with status 0 for clean
     # is the type's own.
@@ -209,6 +215,10 @@ class Filesystem(ABC):
     def layout(self, _site: Site, /) -> Layout:
         """Which blocks of the unmounted device are the file system's own, as far as a tool tells."""
         return Layout()
+
+    def complaints(self, _site: Site, /) -> tuple[str, ...]:
+        """What the mounted file system says of errors to who asks it, and not in the kernel's log."""
+        return ()
 
     def resume(self, _site: Site, _repaired: Callable[[], object], /) -> bool:
         """Where it keeps every request waiting until an operator says that the disk works again: have it `repaired`, and say so.

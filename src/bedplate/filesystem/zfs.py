@@ -3,6 +3,7 @@
 The dataset's mount point is `legacy`, so that mount(8) mounts it with the plan's words, and the pool
 is exported whenever it is not mounted: a device that bedplate leaves is nobody's. `block_size` is the
 recordsize. A log device takes what fsync promises, until the next transaction group has it in the pool.
+It counts errors where `zpool status` shows them, and not in the kernel's log.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
 from bedplate.filesystem.adapter import CheckResult, Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument, joined, refuse, warnings_in
+from bedplate.filesystem.blocks.pool_at_rest import PoolAtRest
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.journal import journal_comparisons
 from bedplate.filesystem.options import OptionRules
@@ -78,6 +80,7 @@ class Zfs(Filesystem):
     # zpool-create(8): the letters that take a value.
     valued = "oORmt"
     rules = _RULES
+    at_rest = PoolAtRest
 
     def versions(self, *, commands: Commands) -> Mapping[str, str]:
         """Of the tools and of the modules, as `zfs --version` says."""
@@ -148,6 +151,11 @@ class Zfs(Filesystem):
         repaired()
         site.commands.run(["zpool", "clear", pool], timeout_s=600)
         return True
+
+    def complaints(self, site: Site) -> tuple[str, ...]:
+        """By `zpool status`; an export forgets what its table counts."""
+        argv = ["zpool", "status", "-P", "-p", mount_entry(site.target).source]
+        return parse_status(site.commands.run(argv, timeout_s=600).stdout).complaints
 
     def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
         # The cache file would make the next boot of this machine import the pool.

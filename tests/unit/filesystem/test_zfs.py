@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,6 +66,38 @@ def test_what_is_damaged_is_counted(golden: Path) -> None:
     assert status.counted == 40
     assert status.errors.startswith("10 data errors")
     assert status.scan.startswith("scrub repaired 48K")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("plain", ()),
+        ("checked-slog", ()),
+        (
+            "rotten",
+            (
+                "zpool status: /dev/vda1: 0 read, 0 write, 2 checksum errors",
+                "zpool status: errors: 1 data errors, use '-v' for a list",
+            ),
+        ),
+    ],
+)
+def test_what_a_pool_counts_of_errors_is_what_it_complains_of(
+    golden: Path, name: str, said: tuple[str, ...]
+) -> None:
+    assert said == parse_status((golden / f"zpool-status-{name}.txt").read_text()).complaints
+
+
+def test_a_mounted_pool_is_asked_for_its_errors_by_the_name_that_it_has_in_memory(
+    golden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rotten = (golden / "zpool-status-rotten.txt").read_text()
+    commands = ScriptedCommands(answers={"zpool": lambda argv, _: completed(argv, rotten)})
+    site = site_on(FilesystemLevels("zfs"), "/dev/loop7", commands)
+    entry = SimpleNamespace(source="bedplate-loop7")
+    monkeypatch.setattr(zfs, "mount_entry", lambda _: entry)
+    assert 2 == len(Zfs().complaints(site))
+    assert [("zpool", "status", "-P", "-p", "bedplate-loop7")] == commands.record
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,11 @@ class Play:
     mounts: int = 0
     traits: Any = field(default_factory=lambda: SimpleNamespace(checked_by_fsck=lambda _: False))
     told: list[str] = field(default_factory=list)
+    counted: tuple[str, ...] = ()
+
+    def complaints(self, _: Any) -> tuple[str, ...]:
+        self.told.append("complaints")
+        return self.counted
 
     def mount(self, *_: Any, **__: Any) -> None:
         self.told.append("mount")
@@ -132,6 +137,24 @@ def test_what_the_file_system_says_of_an_image_is_heard_by_who_listens(
     recovered, _ = CutSite(asked, tmp_path / "site", commands=Commands()).examine(built, {0: 3})
     assert said == recovered.kernel_said
     assert said == judge(POINT, WINDOW, PROMISED, recovered, WHOLE).kernel_said
+
+
+@pytest.mark.parametrize("heard", [("ZFS (disk): error",), (), None])
+def test_errors_that_a_file_system_counts_are_asked_for_before_it_is_unmounted(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: tuple[str, ...] | None
+) -> None:
+    monkeypatch.setattr(power_cut_worker, "complaints_of", lambda *_: heard)
+    monkeypatch.setattr(power_cut_worker, "KernelLog", lambda: nullcontext(object()))
+    (tmp_path / "site").mkdir()
+    site = CutSite(replace(job(), listens=True), tmp_path / "site", commands=Commands())
+    for number, counted in enumerate(((), ("zpool status: 1 data errors",))):
+        play.counted, play.answers = counted, [WHOLE]
+        built = Built(WINDOW, (tmp_path / f"disk{number}",))
+        built.disk.write_bytes(b"")
+        recovered, _ = site.examine(built, {0: 3})
+        # What nobody counts does not stand for a log that could not be read.
+        assert (((heard or ()) + counted) or heard) == recovered.kernel_said
+    assert ["mount", "ask", "complaints", "unmount", "check"] == play.told[:5]
 
 
 def test_a_whole_file_system_is_asked_once(play: Play, tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ MODULE = Path("/sys/module/zfs")
 # The kernel has a folder in it for each imported pool (spa_stats.c), by the name that the pool has in memory.
 KSTATS = Path("/proc/spl/kstat/zfs")
 _PATIENCE_S = 30.0
+_NO_ERRORS = "No known data errors"
+# The columns of its table, behind name and state.
+_ERRORS = ("read", "write", "checksum")
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class PoolStatus:
     """What `zpool status` says of one pool.
 
     `scan` is the last scrub, empty if there was none. `devices` and `logs` are the nodes of data and
-    log devices, `counted` the errors that any of them had (reads, writes and checksums together).
+    log devices, `counted` the errors that any of them had (reads, writes and checksums together), and `counters`
+    the three of each that had any, by its name.
     """
 
     state: str
@@ -40,14 +44,29 @@ class PoolStatus:
     errors: str
     devices: tuple[str, ...]
     logs: tuple[str, ...]
-    counted: int
+    counters: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    @property
+    def counted(self) -> int:
+        """All errors together."""
+        return sum(sum(counts) for _, counts in self.counters)
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """What it says of errors, a line each; none where it says that there are none."""
+        counted = (
+            f"{name}: {', '.join(f'{count} {kind}' for kind, count in zip(_ERRORS, counts, strict=True))} errors"
+            for name, counts in self.counters
+        )
+        known = () if self.errors == _NO_ERRORS else (f"errors: {self.errors}",)
+        return tuple(f"zpool status: {line}" for line in (*counted, *known))
 
     @property
     def is_clean(self) -> bool:
         """True after a scrub that found nothing to repair, on devices that made no error."""
         return (
             self.state == "ONLINE"
-            and self.errors == "No known data errors"
+            and self.errors == _NO_ERRORS
             and self.counted == 0
             and self.scan.startswith("scrub repaired 0B ")
             and " with 0 errors " in self.scan
@@ -140,5 +159,9 @@ def parse_status(text: str) -> PoolStatus:
         errors=fields["errors"],
         devices=tuple(node for node in nodes if node not in logs),
         logs=tuple(node for node in logs if node.startswith("/")),
-        counted=sum(int(word) for row in rows for word in row[2:5] if word.isdigit()),
+        counters=tuple(
+            (row[0], counts)
+            for row in rows
+            if len(counts := tuple(map(int, filter(str.isdigit, row[2:5])))) == len(_ERRORS) and any(counts)
+        ),
     )

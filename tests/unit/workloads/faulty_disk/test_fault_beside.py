@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +15,8 @@ from typing import Any, cast
 import pytest
 
 from bedplate.errors import BedplateError, KilledFromOutside
+from bedplate.filesystem.blocks.owners import Layout
+from bedplate.filesystem.blocks.resting import RestingBlocks
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import because
@@ -27,6 +29,7 @@ from bedplate.workloads.faulty_disk.run import beside, trial
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, drawn_moment_s
 from bedplate.workloads.faulty_disk.run.places import DiskMap
 from bedplate.workloads.faulty_disk.run.trial import (
+    FaultTrial,
     _Course,
     _let_come_back,
     _record,
@@ -302,6 +305,114 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
     assert not takes_a_write(tmp_path)
 
 
+class Benched:
+    """A bench whose recorder is a file, and which lets go of the disk behind the clients."""
+
+    def __init__(self, disk: Path, filesystem: str) -> None:
+        self.recorder = SimpleNamespace(disk=disk, journal=None)
+        self.cell = SimpleNamespace(filesystem=SimpleNamespace(type=filesystem))
+        self.commands = object()
+
+    @contextmanager
+    def recorded(self, *_: object, at_rest: Callable[[Any], object]) -> Iterator[Any]:
+        place = self.recorder.disk.parent
+        yield SimpleNamespace(log=place / "log", disk=place / "loop7")
+        at_rest(self.recorder)
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("rot-block-data", None),
+        ("rot-sector-superblock", None),
+        ("rot-block-data", "no block of the disk can be named: blocks embedded in their pointers: 1"),
+    ],
+)
+def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothing_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, unknown: str | None
+) -> None:
+    heap, fault = tmp_path / "data" / "base" / "5" / "1", FAULTS[name]
+    heap.parent.mkdir(parents=True)
+    heap.write_bytes(b"x")
+    disk = tmp_path / "disk"
+    disk.write_bytes(bytes(65536))
+    bench, courses, asked = Benched(disk, "zfs"), list[_Course](), list[object]()
+
+    def resting(images: object, commands: object) -> Any:
+        asked.extend((images, commands))
+        # Clients are gone, and so is what they had mounted.
+        assert not heap.exists()
+        left_out = ("blocks embedded in their pointers: 1",) if unknown else ()
+        found = RestingBlocks(() if unknown else (ByteRange(8192, 4096),), left_out)
+        numbers = asked.append
+        return SimpleNamespace(
+            files=lambda given: (numbers(given), found)[1], superblock=lambda: found
+        )
+
+    def write(self: FaultTrial, _: object, fault: Any, course: _Course, **__: object) -> None:
+        courses.append(course)
+        setup = SimpleNamespace(
+            settle=lambda: None, data_directory=tmp_path / "data", layout=Layout, recorder=bench.recorder
+        )
+        self._find_what_rots(cast("Any", setup), fault, course, 3)
+        assert 0 == course.hits
+        number.append(heap.stat().st_ino)
+        heap.unlink()
+
+    number: list[int] = []
+    monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
+    monkeypatch.setattr(FaultTrial, "_write", write)
+    monkeypatch.setattr(FaultTrial, "_left", lambda *_: (whole(), 0.0))
+    monkeypatch.setattr(trial, "KernelLog", lambda: nullcontext(object()))
+    monkeypatch.setattr(trial, "complaints_of", lambda *_: ())
+    monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
+    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
+    tried = FaultTrial(
+        cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
+    )
+    record = tried.record(fault, 1, 3, tmp_path)
+    expected = [[disk], bench.commands, *([tuple(number)] if name == "rot-block-data" else [])]
+    assert expected == asked
+    changed = [at for at, byte in enumerate(disk.read_bytes()) if byte]
+    if unknown:
+        assert (0, FaultVerdict.NOT_HIT, unknown, []) == (
+            record.hits,
+            record.verdict,
+            record.no_result,
+            changed,
+        )
+        return
+    assert (1, FaultVerdict.NO_TRACE) == (record.hits, record.verdict)
+    assert record.hit_at is not None
+    assert record.hit_bytes is not None
+    assert 8192 <= record.hit_at <= min(changed)
+    assert max(changed) < record.hit_at + record.hit_bytes <= 12288
+
+
+def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
+    counted = "zpool status: /dev/loop0p1: 0 read, 2 write, 0 checksum errors"
+    record = _record(FAULTS["lost-once-data"], 1, 7, _Course(hits=1, counted=(counted,)), whole(), after_ms=0.0)
+    assert (FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,), (counted,)) == (
+        record.verdict,
+        record.detected,
+        record.said,
+    )
+
+
+def whole(said_anew: tuple[str, ...] = ()) -> PointRecord:
+    """What is left where nothing is missing."""
+    return PointRecord(
+        point=CutPoint(0, 9, Profile.ORDERED, Placement.UNIFORM, 0),
+        outcome=PointOutcome.OK,
+        flush_position=None,
+        volatile_writes=0,
+        volatile_bytes=0,
+        kept_writes=0,
+        acknowledged=5,
+        kernel_said=said_anew,
+    )
+
+
 @pytest.mark.parametrize(
     ("said_anew", "verdict", "detected"),
     [
@@ -312,15 +423,5 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
 def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
     said_anew: tuple[str, ...], verdict: FaultVerdict, detected: tuple[Detected, ...]
 ) -> None:
-    left = PointRecord(
-        point=CutPoint(0, 9, Profile.ORDERED, Placement.UNIFORM, 0),
-        outcome=PointOutcome.OK,
-        flush_position=None,
-        volatile_writes=0,
-        volatile_bytes=0,
-        kept_writes=0,
-        acknowledged=5,
-        kernel_said=said_anew,
-    )
-    record = _record(FAULTS["rot-sector-superblock"], 1, 7, _Course(hits=1), left, after_ms=0.0)
+    record = _record(FAULTS["rot-sector-superblock"], 1, 7, _Course(hits=1), whole(said_anew), after_ms=0.0)
     assert (verdict, detected, said_anew) == (record.verdict, record.detected, record.found)

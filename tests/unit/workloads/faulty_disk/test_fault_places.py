@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
@@ -14,6 +15,8 @@ import pytest
 
 from bedplate import registry
 from bedplate.filesystem.blocks.owners import Chunk, InodeTables, Layout, OwnBlocks
+from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.host.pages.extents import FileExtent
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.power_cut_blame import WrittenPlace
@@ -23,7 +26,9 @@ from bedplate.workloads.faulty_disk.run import places
 from bedplate.workloads.faulty_disk.run.places import (
     DiskMap,
     PlaceUnknown,
+    finder_at_rest,
     joined,
+    ranges_at_rest,
     wants_layout,
 )
 from bedplate.workloads.faulty_disk.run.rot import rot_away
@@ -92,6 +97,60 @@ def test_a_file_system_without_maps_of_files_is_named_and_its_files_are_not_said
     monkeypatch.setattr(places, "extents_of", refused)
     with pytest.raises(PlaceUnknown, match=words):
         DiskMap(ENGINE, tmp_path, "jfs").ranges(Place.DATA)
+
+
+def test_files_of_zfs_are_known_by_number_until_it_is_at_rest(tmp_path: Path) -> None:
+    here = DiskMap(ENGINE, tmp_path, "zfs")
+    for place in (Place.DATA, Place.LOG):
+        with pytest.raises(PlaceUnknown, match="there is no file of"):
+            here.numbers(place)
+    for name in ("base/5/1", "base/5/2", "wal/1"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    heap = {(tmp_path / name).stat().st_ino for name in ("base/5/1", "base/5/2")}
+    assert tuple(sorted(heap)) == here.numbers(Place.DATA)
+    assert ((tmp_path / "wal" / "1").stat().st_ino,) == here.numbers(Place.LOG)
+    assert () == here.numbers(Place.SUPERBLOCK)
+    without = DiskMap(FaultEngine(cast("Any", None), (), ENGINE.data_files), tmp_path, "zfs")
+    with pytest.raises(PlaceUnknown, match="no log of its own"):
+        without.numbers(Place.LOG)
+    # A read or a write that is to fail needs its place while clients write.
+    with pytest.raises(PlaceUnknown, match="as long as it is mounted"):
+        here.ranges(Place.DATA)
+
+
+def test_at_rest_only_zfs_is_looked_at_and_only_for_files_and_the_superblock() -> None:
+    assert {Place.LOG, Place.DATA, Place.SUPERBLOCK} == {
+        place for place in Place if finder_at_rest("zfs", place) is not None
+    }
+    assert {"zfs"} == {name for name in FILESYSTEMS for place in Place if finder_at_rest(name, place)}
+
+
+class Resting:
+    """A disk at rest that has its blocks where a test says."""
+
+    def __init__(self, *starts: int, left_out: tuple[str, ...] = ()) -> None:
+        self._found = RestingBlocks(tuple(ByteRange(at, 4096) for at in starts), left_out)
+        self.asked: list[tuple[int, ...] | None] = []
+
+    def files(self, numbers: Sequence[int], /) -> RestingBlocks:
+        self.asked.append(tuple(numbers))
+        return self._found
+
+    def superblock(self) -> RestingBlocks:
+        self.asked.append(None)
+        return self._found
+
+
+def test_blocks_at_rest_are_those_of_the_place_and_none_say_why() -> None:
+    disk = Resting(8192, 0, 4096, left_out=("blocks embedded in their pointers: 1",))
+    assert (ByteRange(0, 12288),) == ranges_at_rest(Place.DATA, (3, 5), disk)
+    assert (ByteRange(0, 12288),) == ranges_at_rest(Place.SUPERBLOCK, (), disk)
+    assert [(3, 5), None] == disk.asked
+    with pytest.raises(PlaceUnknown, match="can be named: blocks embedded in their pointers: 4"):
+        ranges_at_rest(Place.LOG, (3,), Resting(left_out=("blocks embedded in their pointers: 4",)))
+    with pytest.raises(PlaceUnknown, match="its files hold nothing"):
+        ranges_at_rest(Place.DATA, (3,), Resting())
 
 
 def test_links_are_no_files_of_an_engine(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.filesystem.blocks.owners import Layout
+from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.files import folders_below
 from bedplate.host.pages.extents import extents_of
 from bedplate.model.fault_order import ByteRange
@@ -16,15 +17,20 @@ from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.faulty_disk.faults import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from bedplate.filesystem.blocks.resting import AtRest
+    from bedplate.host.command import Commands
     from bedplate.visit.fault_engine import FaultEngine
 
-# Their FIEMAP gives addresses of the file system's own, or none; of Btrfs' the chunk tree says where they lie.
+# Their FIEMAP gives addresses of the file system's own, or none; of Btrfs' the chunk tree says where they lie, and of ZFS its debugger,
+# on a disk at rest (`filesystem/blocks/pool_at_rest.py`).
 _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
 # A block that is written goes to a new place, which nobody knows before.
 _COPIES_ON_WRITE = (*_OWN_ADDRESSES, "nilfs2")
 _EVERYWHERE = "**/*"
+# What a debugger finds of a file system that is not mounted.
+_AT_REST = (Place.LOG, Place.DATA, Place.SUPERBLOCK)
 _SECTOR = 512
 _GONE = (errno.ENOENT, errno.ENAMETOOLONG)
 _NO_MAP = (errno.EOPNOTSUPP, errno.ENOTTY)
@@ -108,16 +114,35 @@ class DiskMap:
         below = folders_below(self.data_directory)
         return sorted(Path(entry.path) for _, entries in below for entry in entries)
 
-    def _files(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
+    def numbers(self, place: Place) -> tuple[int, ...]:
+        """The inode numbers of a place's files, by which they are found at rest; none of a superblock. PlaceUnknown without a file."""
+        if place is Place.SUPERBLOCK:
+            return ()
+        patterns = self._patterns(place)
+        found = self._inode_numbers(place)
+        if not found:
+            raise PlaceUnknown(f"there is no file of {', '.join(patterns)} yet")
+        return tuple(sorted(found))
+
+    def _inode_numbers(self, *places: Place) -> set[int]:
+        return {path.stat().st_ino for place in places for path in self.files(place)}
+
+    def _patterns(self, place: Place) -> tuple[str, ...]:
         patterns = self.engine.log_files if place is Place.LOG else self.engine.data_files
         if not patterns:
             raise PlaceUnknown("the engine has no log of its own")
+        return patterns
+
+    def _files(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
+        patterns = self._patterns(place)
         if is_written and self.filesystem in _COPIES_ON_WRITE:
             raise PlaceUnknown(
                 f"{self.filesystem} writes each block to a new place, which nobody knows before"
             )
         if self.filesystem in _OWN_ADDRESSES and not self.layout.chunks:
-            raise PlaceUnknown(f"{self.filesystem} does not say where on the disk a file is")
+            raise PlaceUnknown(
+                f"{self.filesystem} does not say where on the disk a file is, as long as it is mounted"
+            )
         found = self._extents(self.files(place))
         if not found:
             raise PlaceUnknown(f"no file of {', '.join(patterns)} has a block of the disk yet")
@@ -135,7 +160,7 @@ class DiskMap:
         inodes = self.layout.inodes
         if inodes is None:
             raise PlaceUnknown(f"where {self.filesystem} has an inode is not known here")
-        numbers = {path.stat().st_ino for kind in (Place.DATA, Place.LOG) for path in self.files(kind)}
+        numbers = self._inode_numbers(Place.DATA, Place.LOG)
         found = [ByteRange(at, inodes.size) for number in numbers if (at := inodes.place(number)) is not None]
         if not found:
             raise PlaceUnknown("the engine has no file yet")
@@ -161,6 +186,22 @@ class DiskMap:
                 if each.at is not None:
                     found += starmap(ByteRange, self.layout.on_device(each.at, each.length))
         return joined(found)
+
+
+def finder_at_rest(
+    filesystem: str, place: Place
+) -> Callable[[Sequence[Path], Commands], AtRest] | None:
+    """What finds a place on the images of a file system that is not mounted; None where the maps of mounted files say it."""
+    return filesystem_for(filesystem).at_rest if place in _AT_REST else None
+
+
+def ranges_at_rest(place: Place, numbers: Sequence[int], disk: AtRest) -> tuple[ByteRange, ...]:
+    """The blocks of a place, of files by their inode numbers; PlaceUnknown with the reason where none can be named."""
+    found = disk.superblock() if place is Place.SUPERBLOCK else disk.files(numbers)
+    if not found.ranges:
+        said = "; ".join(found.left_out) or "its files hold nothing"
+        raise PlaceUnknown(f"no block of the disk can be named: {said}")
+    return joined(found.ranges)
 
 
 def _meet(one: ByteRange, other: ByteRange) -> bool:

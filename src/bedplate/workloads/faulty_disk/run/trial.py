@@ -26,7 +26,13 @@ from bedplate.workloads.faulty_disk.faults import DiskFault, NoFault, Place, Rot
 from bedplate.workloads.faulty_disk.judging import detected_by, verdict_of, within_bound
 from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup
-from bedplate.workloads.faulty_disk.run.places import DiskMap, PlaceUnknown, wants_layout
+from bedplate.workloads.faulty_disk.run.places import (
+    DiskMap,
+    PlaceUnknown,
+    finder_at_rest,
+    ranges_at_rest,
+    wants_layout,
+)
 from bedplate.workloads.faulty_disk.run.rot import rot_away
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.bench import ReplayJob, subject_of
@@ -68,10 +74,13 @@ class _Course:
     journal_bytes: int | None = None
     engine_said: tuple[str, ...] = ()
     kernel_said: tuple[str, ...] | None = ()
+    counted: tuple[str, ...] = ()
     was_resumed: bool = False
     bound_ms: float | None = None
     bound_transactions: int | None = None
     ranges: tuple[ByteRange, ...] = ()
+    # Of the files whose blocks are found once nothing is mounted; None where they are known by then.
+    numbers: tuple[int, ...] | None = None
     position: int | None = None
 
     def hear(self, refused: BedplateError) -> None:
@@ -105,6 +114,8 @@ class FaultTrial:
         course = _Course()
 
         def at_rest(recorder: Recorder) -> None:
+            if isinstance(fault, Rot) and course.numbers is not None:
+                self._find_at_rest(recorder, fault, course)
             if isinstance(fault, Rot) and course.ranges and not course.hits:
                 course.first_hit, course.hits = rot_away(recorder, fault, course.ranges, seed), 1
 
@@ -157,6 +168,7 @@ class FaultTrial:
             _let_come_back(writer, course, is_hit=beside.hits > 0)
         course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
         course.was_resumed = beside.was_resumed
+        course.counted = setup.complaints()
         if isinstance(fault, Rot):
             self._find_what_rots(setup, fault, course, seed)
         if fault.is_quiet and _place_of(fault) is Place.JOURNAL:
@@ -172,13 +184,27 @@ class FaultTrial:
 
     def _find_what_rots(self, setup: FaultSetup, rot: Rot, course: _Course, seed: int) -> None:
         setup.settle()
+        disk = self._map(setup, rot)
         try:
-            course.ranges = self._map(setup, rot).ranges(rot.place)
+            if finder_at_rest(disk.filesystem, rot.place) is not None:
+                course.numbers = disk.numbers(rot.place)
+                return
+            course.ranges = disk.ranges(rot.place)
         except PlaceUnknown as error:
             course.no_result = str(error)
             return
         if rot.place is Place.JOURNAL:
             course.first_hit, course.hits = rot_away(setup.recorder, rot, course.ranges, seed), 1
+
+    def _find_at_rest(self, recorder: Recorder, rot: Rot, course: _Course) -> None:
+        finder = finder_at_rest(self._bench.cell.filesystem.type, rot.place)
+        if finder is None or course.numbers is None:
+            return
+        images = [recorder.disk, *filter(None, [recorder.journal])]
+        try:
+            course.ranges = ranges_at_rest(rot.place, course.numbers, finder(images, self._bench.commands))
+        except PlaceUnknown as error:
+            course.no_result = str(error)
 
     def _look_at_place(self, fault: Fault, course: _Course, disk: DiskMap) -> None:
         if not isinstance(fault, DiskFault) or course.first_hit is None:
@@ -226,7 +252,7 @@ def _record(
 ) -> FaultRecord:
     seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
     is_repaired = left.fsck_s is not None and not left.unclean
-    kernel_said, said_anew = course.kernel_said or (), left.kernel_said or ()
+    kernel_said, said_anew = (*(course.kernel_said or ()), *course.counted), left.kernel_said or ()
     waited = (_WAITED,) if course.was_resumed else ()
     said = (*filter(None, [course.trouble]), *waited, *course.engine_said, *kernel_said)
     detected = detected_by(
@@ -271,7 +297,7 @@ def _record(
 
 def _no_result(course: _Course, verdict: FaultVerdict, *, is_hit: bool) -> str:
     if verdict is FaultVerdict.NO_TRACE:
-        return "what the disk lost or changed was written again, or never read"
+        return "what the disk lost or changed was written again, or never read, or a copy of it was taken in silence"
     if is_hit:
         return "no transaction was acknowledged, so that none could be missing"
     return course.no_result or "nothing met the fault"

@@ -112,6 +112,7 @@ class RecordedSetup:
     age: RecordedAge = field(default_factory=RecordedAge)
     layout: Callable[[], Layout] = Layout
     resume: Callable[[Callable[[], object]], bool] = lambda _: False
+    complaints: Callable[[], tuple[str, ...]] = tuple
     journal: Path | None = None
 
     def server_site(self) -> ServerSite:
@@ -261,6 +262,7 @@ class PowerBench:
                 age=age,
                 layout=partial(filesystem_for(levels.type).layout, site),
                 resume=partial(filesystem_for(levels.type).resume, site),
+                complaints=partial(filesystem_for(levels.type).complaints, site),
                 journal=Path(journal.path) if journal else None,
             )
 

@@ -29,7 +29,8 @@ class Recovered:
     `repaired` says that it mounted only after a repair; `unclean` that its check found errors once the oracle had been
     asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
     journal, which it could not replay. `refused` is why the first mount failed that did, None if none did. `kernel_said` is what the
-    file system complained of in the kernel's log, None where nobody listened. Times in seconds.
+    file system complained of in the kernel's log, None where nobody listened. `counted` is what it said of errors to who asked it.
+    Times in seconds.
     """
 
     mounted: bool
@@ -41,6 +42,7 @@ class Recovered:
     refused: str | None = None
     problems: tuple[str, ...] = ()
     kernel_said: tuple[str, ...] | None = None
+    counted: tuple[str, ...] = ()
 
 
 def why_again(recovered: Recovered, answer: OracleAnswer | None) -> str | None:

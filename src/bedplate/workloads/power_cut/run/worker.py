@@ -94,14 +94,17 @@ class CutSite:
             )
             recovered, answer = self._examined(site, promised)
             if kernel is not None:
-                recovered = replace(recovered, kernel_said=complaints_of(kernel, site.device.name))
+                heard = complaints_of(kernel, site.device.name)
+                said = (*(heard or ()), *recovered.counted) if recovered.counted else heard
+                recovered = replace(recovered, kernel_said=said)
             return recovered, answer
 
     def _examined(self, site: Site, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         recovered = self._mount(site, repair_first=self._needs_repair(site))
         if not recovered.mounted:
             return recovered, None
-        answer = self._ask_once(promised, site)
+        answer, counted = self._ask_once(promised, site)
+        recovered = replace(recovered, counted=counted)
         if recovered.repaired or answer.detected or answer.silent:
             return recovered, answer
         damage = self._damage(site)
@@ -216,10 +219,11 @@ class CutSite:
         unjournalled = self._filesystem.traits.checked_by_fsck(self._job.filesystem.journal)
         return unjournalled and bool(self._damage(site))
 
-    def _ask_once(self, promised: Mapping[int, int], site: Site) -> OracleAnswer:
-        """On what is mounted, which is unmounted then."""
+    def _ask_once(self, promised: Mapping[int, int], site: Site) -> tuple[OracleAnswer, tuple[str, ...]]:
+        """On what is mounted, which is unmounted then; and what the file system says of errors to who asks it."""
         try:
-            return self._ask(promised)
+            answer = self._ask(promised)
+            return answer, self._filesystem.complaints(site) if self._job.listens else ()
         finally:
             unmount_beside_twins(self._filesystem, site)
 
@@ -288,14 +292,14 @@ class CutSite:
             mounted=True,
             repaired=False,
             unclean=True,
+            counted=recovered.counted,
             mount_s=recovered.mount_s,
             problems=(problem, *again.problems),
         )
         if not again.mounted:
             return found, replace(answer, silent=(f"{problem}; and no repair mends them",))
-        return found, replace(
-            self._ask_once(promised, site), start_s=answer.start_s, oracle_s=answer.oracle_s
-        )
+        again_answered, _ = self._ask_once(promised, site)
+        return found, replace(again_answered, start_s=answer.start_s, oracle_s=answer.oracle_s)
 
     def _ask(self, promised: Mapping[int, int]) -> OracleAnswer:
         """What the engine says; a file system that gives errors is what an engine complains of.

@@ -1,0 +1,29 @@
+"""Where things lie on a disk that nobody has mounted, for types whose mounted files have no map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.model.fault_order import ByteRange
+
+
+@dataclass(frozen=True)
+class RestingBlocks:
+    """`ranges` of the disk, in the order of its tool; `left_out` says what has none that can be named, each kind once."""
+
+    ranges: tuple[ByteRange, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+class AtRest(Protocol):
+    """A file system on images of its devices, which it has let go of."""
+
+    def files(self, numbers: Sequence[int], /) -> RestingBlocks:
+        """The data of files, by their inode numbers."""
+
+    def superblock(self) -> RestingBlocks:
+        """Its first copy, as far as a mount reads it."""
