@@ -26,7 +26,6 @@ from bedplate.model.filesystem import BARRIER_BY_WRITE_CACHE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
-
     from pathlib import Path
 
     from bedplate.filesystem.blocks.resting import AtRest
@@ -45,12 +44,14 @@ _LIMIT_S = 3600.0
 class CheckResult:
     """What a read-only fsck found; `text` is what it printed.
 
-    `ran` is false where it did not come to its end: then it found nothing, neither good nor bad.
+    `ran` is false where it did not come to its end: then it found nothing, neither good nor bad. `mended` says that it found errors,
+    and left none.
     """
 
     clean: bool
     text: str
     ran: bool = True
+    mended: bool = False
 
 
 def checked_by(done: Completed) -> CheckResult:

@@ -133,7 +133,7 @@ class Zfs(Filesystem):
     def check(self, site: Site) -> CheckResult:
         """Import without mounting, scrub, and export: ZFS has no check of a pool that is not imported.
 
-        A scrub reads every block against its checksum and writes nothing but its own progress.
+        A scrub reads every block against its checksum. It writes its own progress, and a block anew of which another copy is whole.
         """
         pool = _import(site)
         try:
@@ -141,7 +141,10 @@ class Zfs(Filesystem):
             said = site.commands.run(["zpool", "status", "-P", "-p", pool]).stdout
         finally:
             _leave(pool, site)
-        return CheckResult(parse_status(said).is_clean, said)
+        status = parse_status(said)
+        # What it found comes before ZFS' general advice.
+        found = () if status.is_clean else (f"zpool scrub: {status.scan}", *status.complaints)
+        return CheckResult(status.is_clean, "\n".join((*found, said)), mended=status.is_mended)
 
     def resume(self, site: Site, repaired: Callable[[], object]) -> bool:
         """A pool whose only device fails is suspended (zpoolprops(7), `failmode=wait`), until `zpool clear`."""

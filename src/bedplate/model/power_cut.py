@@ -241,8 +241,8 @@ class PointRecord:
     """findings, the gravest first; where the file system had to be repaired, its own words and the repair's
     before the engine's"""
     kernel_said: tuple[str, ...] | None = None
-    """what the file system complained of in the kernel's log while the image was mounted and asked, each once, and the errors that
-    `zpool status` counts, for ZFS; null where nobody listened, as of all cuts: they listen behind faults alone"""
+    """what the file system complained of in the kernel's log while the image was mounted and asked, each once; for ZFS also what
+    `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone"""
 
     @property
     def volatile_changes(self) -> int:

@@ -19,7 +19,8 @@ from bedplate.model.fault_order import ByteRange
 FRONT = 4 * 2**20
 RECORD = 0x20000
 # Five records that lz4 left as they are, the last of which is cut off by the zeros behind the file's end.
-RANDOM = tuple(ByteRange(FRONT + 0x4A000 + each * RECORD, RECORD) for each in range(4)) + (
+RANDOM = (
+    *(ByteRange(FRONT + 0x4A000 + each * RECORD, RECORD) for each in range(4)),
     ByteRange(FRONT + 0xCA000, 0x13000),
 )
 NEWEST = ByteRange(0x20000 + 29 * 4096, 4096)
@@ -111,15 +112,21 @@ def test_a_file_that_zdb_does_not_show_ends_the_search_with_its_words(files: dic
     commands = ScriptedCommands(answers={"zdb": lambda argv, _: completed(argv, files["random"])})
     assert () == PoolAtRest([Path("/pool")], commands).files([2, 9]).ranges
     without = PoolAtRest([Path("/pool")], ScriptedCommands())
-    assert RestingBlocks(left_out=("zdb shows no file of number 2: zdb cannot be started",)) == without.files([2])
-    assert ("zdb shows no uberblock in the first label: zdb cannot be started",) == without.superblock().left_out
+    assert RestingBlocks(left_out=("zdb shows no file of number 2: zdb cannot be started",)) == without.files(
+        [2]
+    )
+    assert (
+        "zdb shows no uberblock in the first label: zdb cannot be started",
+    ) == without.superblock().left_out
 
 
 def test_the_active_uberblock_is_that_of_the_newest_transaction_group(golden: Path) -> None:
     said = (golden / "zdb-labels.txt").read_text()
     assert (NEWEST, 29) == active_uberblock(said)
     # The ring began anew, and an older slot has the newest group.
-    assert (ByteRange(0x20000 + 5 * 4096, 4096), 37) == active_uberblock(said.replace("\ttxg = 5\n", "\ttxg = 37\n"))
+    assert (ByteRange(0x20000 + 5 * 4096, 4096), 37) == active_uberblock(
+        said.replace("\ttxg = 5\n", "\ttxg = 37\n")
+    )
     # A slot is a sector, of 1 KiB at least.
     assert (ByteRange(0x20000 + 29 * 1024, 1024), 29) == active_uberblock(
         said.replace("ashift: 12", "ashift: 9")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,25 @@ def test_a_pool_is_clean_only_after_a_scrub_that_found_nothing(
 ) -> None:
     status = parse_status((golden / f"zpool-status-{name}.txt").read_text())
     assert (status.devices, status.logs, status.is_clean) == (("/dev/vda1",), logs, clean)
+
+
+@pytest.mark.parametrize(
+    ("scan", "errors", "mended"),
+    [
+        ("scrub repaired 128K in 00:00:01 with 0 errors on Thu", "No known data errors", True),
+        ("scrub repaired 0B in 00:00:01 with 0 errors on Thu", "No known data errors", True),
+        ("scrub repaired 48K in 00:00:01 with 1 errors on Thu", "No known data errors", False),
+        ("scrub repaired 48K in 00:00:01 with 0 errors on Thu", "1 data errors, use '-v' for a list", False),
+        ("scrub in progress since Thu", "No known data errors", False),
+    ],
+)
+def test_a_scrub_has_mended_a_pool_where_it_left_no_error(
+    golden: Path, scan: str, errors: str, mended: bool
+) -> None:
+    rotten = parse_status((golden / "zpool-status-rotten.txt").read_text())
+    found = replace(rotten, scan=scan, errors=errors)
+    assert (False, mended) == (found.is_clean, found.is_mended)
+    assert not parse_status((golden / "zpool-status-checked-plain.txt").read_text()).is_mended
 
 
 def test_what_is_damaged_is_counted(golden: Path) -> None:

@@ -17,6 +17,7 @@ from tests.support.tools.filesystem_site import device_at
 from bedplate.engines.lmdb import power_cut as lmdb
 from bedplate.engines.postgresql import oracle
 from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
+from bedplate.filesystem.adapter import CheckResult
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
 from bedplate.host.devices.device import AttachedDevice
@@ -55,6 +56,7 @@ class Play:
     traits: Any = field(default_factory=lambda: SimpleNamespace(checked_by_fsck=lambda _: False))
     told: list[str] = field(default_factory=list)
     counted: tuple[str, ...] = ()
+    mended: bool = False
 
     def complaints(self, _: Any) -> tuple[str, ...]:
         self.told.append("complaints")
@@ -68,7 +70,7 @@ class Play:
 
     def check(self, *_: Any, **__: Any) -> Any:
         self.told.append("check")
-        return SimpleNamespace(clean=not self.damage, text=self.damage)
+        return CheckResult(not self.damage, self.damage, mended=self.mended)
 
     def repair(self, *_: Any, **__: Any) -> Repaired:
         self.told.append("repair")
@@ -194,6 +196,19 @@ def test_damage_that_no_repair_mends_is_silent_and_not_whole(play: Play, tmp_pat
     assert "no repair mends them" in answer.silent[0]
     record = judge(POINT, WINDOW, PROMISED, recovered, answer)
     assert record.outcome is PointOutcome.SILENT
+
+
+def test_damage_that_the_check_itself_mends_is_looked_at_again_without_a_repair(
+    play: Play, tmp_path: Path
+) -> None:
+    play.damage, play.mended = "scrub repaired 128K in 00:00:00 with 0 errors", True
+    play.answers = [WHOLE, WHOLE]
+    recovered, answer = examined(play, tmp_path)
+    assert ["mount", "ask", "unmount", "check", "mount", "ask", "unmount"] == play.told
+    assert (True, True, False) == (recovered.mounted, recovered.unclean, recovered.repaired)
+    record = judge(POINT, WINDOW, PROMISED, recovered, answer)
+    assert PointOutcome.NEEDS_FSCK is record.outcome
+    assert "scrub repaired 128K" in record.problems[0]
 
 
 def test_a_mount_that_was_killed_is_no_file_system_that_is_lost(

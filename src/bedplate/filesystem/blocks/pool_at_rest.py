@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.filesystem.blocks.resting import RestingBlocks
-from bedplate.model.filesystem import LABEL
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.filesystem import LABEL
 from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class PoolAtRest:
         said, refusal = self._said(words)
         missing = {str(number) for number in numbers} - set(_OBJECT.findall(said))
         if missing:
-            return RestingBlocks(left_out=(f"zdb shows no file of number {', '.join(sorted(missing))}: {refusal}",))
+            return RestingBlocks(
+                left_out=(f"zdb shows no file of number {', '.join(sorted(missing))}: {refusal}",)
+            )
         return data_blocks(said)
 
     def superblock(self) -> RestingBlocks:
@@ -79,7 +81,9 @@ class PoolAtRest:
             magic, _, held = _UBERBLOCK_HEAD.unpack(file.read(_UBERBLOCK_HEAD.size))
         if (magic, held) != (_UBERBLOCK_MAGIC, group):
             return RestingBlocks(
-                left_out=(f"at byte {slot.start} there is no uberblock of transaction group {group}, as zdb says",)
+                left_out=(
+                    f"at byte {slot.start} there is no uberblock of transaction group {group}, as zdb says",
+                )
             )
         return RestingBlocks((slot,))
 

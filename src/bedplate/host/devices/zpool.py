@@ -64,13 +64,17 @@ class PoolStatus:
     @property
     def is_clean(self) -> bool:
         """True after a scrub that found nothing to repair, on devices that made no error."""
-        return (
-            self.state == "ONLINE"
-            and self.errors == _NO_ERRORS
-            and self.counted == 0
-            and self.scan.startswith("scrub repaired 0B ")
-            and " with 0 errors " in self.scan
-        )
+        return self._is_whole and self.counted == 0 and self.scan.startswith("scrub repaired 0B ")
+
+    @property
+    def is_mended(self) -> bool:
+        """True after a scrub that found errors and repaired them all, by another copy."""
+        return self._is_whole and not self.is_clean
+
+    @property
+    def _is_whole(self) -> bool:
+        scrubbed = self.scan.startswith("scrub repaired ") and " with 0 errors " in self.scan
+        return self.state == "ONLINE" and self.errors == _NO_ERRORS and scrubbed
 
 
 def pool_name(device_path: str) -> str:

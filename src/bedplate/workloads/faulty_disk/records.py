@@ -33,8 +33,8 @@ class FaultVerdict(Enum):
     something acknowledged is gone or damaged, and the engine or the file system refuses it. `lost, silent`: the engine works on what
     is left, and only the oracle sees it, whatever was said when the disk failed.
 
-    Two are no result. `no trace`: the disk lost or changed something in silence, and nobody missed it: it was written again, or never
-    read. `not hit`: nothing met the fault, or something else than it is of, or nothing had been acknowledged.
+    Two are no result. `no trace`: the disk lost or changed something in silence, and nobody missed it: it was written again, never
+    read, or replaced by a copy. `not hit`: nothing met the fault, or something else than it is of, or nothing had been acknowledged.
     """
 
     WENT_ON = "went on, whole"
@@ -94,7 +94,7 @@ class FaultRecord:
     kernel_heard: bool = True
     """whether the kernel's log could be read; without it nobody knows what the file system said"""
     said: tuple[str, ...] = ()
-    """what engine and kernel said while the disk failed"""
+    """what engine and kernel said while the disk failed, and for ZFS `zpool status`"""
     found: tuple[str, ...] = ()
     """what was found once the file system was mounted anew: its words, the repair's, the engine's, the oracle's"""
     no_result: str | None = None

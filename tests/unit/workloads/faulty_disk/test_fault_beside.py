@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -345,9 +346,7 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
         left_out = ("blocks embedded in their pointers: 1",) if unknown else ()
         found = RestingBlocks(() if unknown else (ByteRange(8192, 4096),), left_out)
         numbers = asked.append
-        return SimpleNamespace(
-            files=lambda given: (numbers(given), found)[1], superblock=lambda: found
-        )
+        return SimpleNamespace(files=lambda given: (numbers(given), found)[1], superblock=lambda: found)
 
     def write(self: FaultTrial, _: object, fault: Any, course: _Course, **__: object) -> None:
         courses.append(course)
@@ -391,12 +390,41 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
 
 def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
     counted = "zpool status: /dev/loop0p1: 0 read, 2 write, 0 checksum errors"
-    record = _record(FAULTS["lost-once-data"], 1, 7, _Course(hits=1, counted=(counted,)), whole(), after_ms=0.0)
+    record = _record(
+        FAULTS["lost-once-data"], 1, 7, _Course(hits=1, counted=(counted,)), whole(), after_ms=0.0
+    )
     assert (FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,), (counted,)) == (
         record.verdict,
         record.detected,
         record.said,
     )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fsck_s", "lost", "counted", "verdict"),
+    [
+        ((3,), None, 0, (), FaultVerdict.NO_TRACE),
+        # The engine read it all the same: what it read was mended, or it did not mind.
+        ((3,), None, 0, ("zpool status: 1 checksum errors",), FaultVerdict.WENT_ON),
+        ((3,), None, 2, (), FaultVerdict.LOST_SILENT),
+        ((3,), 1.0, 0, (), FaultVerdict.LOST_SILENT),
+        # A superblock has no number, and other types are looked at while they are mounted.
+        ((), None, 0, (), FaultVerdict.LOST_SILENT),
+        (None, None, 0, (), FaultVerdict.LOST_SILENT),
+    ],
+)
+def test_rot_of_a_file_that_the_check_alone_reads_was_missed_by_nobody(
+    numbers: tuple[int, ...] | None,
+    fsck_s: float | None,
+    lost: int,
+    counted: tuple[str, ...],
+    verdict: FaultVerdict,
+) -> None:
+    left = replace(
+        whole(counted), outcome=PointOutcome.SILENT, unclean=True, fsck_s=fsck_s, lost_transactions=lost
+    )
+    course = _Course(hits=1, numbers=numbers)
+    assert verdict is _record(FAULTS["rot-block-data"], 1, 7, course, left, after_ms=0.0).verdict
 
 
 def whole(said_anew: tuple[str, ...] = ()) -> PointRecord:

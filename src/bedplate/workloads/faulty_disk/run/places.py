@@ -188,9 +188,7 @@ class DiskMap:
         return joined(found)
 
 
-def finder_at_rest(
-    filesystem: str, place: Place
-) -> Callable[[Sequence[Path], Commands], AtRest] | None:
+def finder_at_rest(filesystem: str, place: Place) -> Callable[[Sequence[Path], Commands], AtRest] | None:
     """What finds a place on the images of a file system that is not mounted; None where the maps of mounted files say it."""
     return filesystem_for(filesystem).at_rest if place in _AT_REST else None
 

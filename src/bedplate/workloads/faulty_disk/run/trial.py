@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.after_cut import complaints_of
 from bedplate.host.kernel_log import KernelLog
-from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.reason import reasons_of
 from bedplate.units import MIB
 from bedplate.visit.piped_session import CONNECTION_LOST
@@ -252,11 +252,12 @@ def _record(
 ) -> FaultRecord:
     seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
     is_repaired = left.fsck_s is not None and not left.unclean
+    outcome = PointOutcome.OK if _is_unread(fault, course, left) else left.outcome
     kernel_said, said_anew = (*(course.kernel_said or ()), *course.counted), left.kernel_said or ()
     waited = (_WAITED,) if course.was_resumed else ()
     said = (*filter(None, [course.trouble]), *waited, *course.engine_said, *kernel_said)
     detected = detected_by(
-        left.outcome,
+        outcome,
         seen,
         writable=course.writable,
         kernel_spoke=bool(kernel_said or said_anew),
@@ -265,7 +266,7 @@ def _record(
     )
     is_hit = course.hits > 0 or isinstance(fault, NoFault)
     verdict = verdict_of(
-        left.outcome,
+        outcome,
         seen,
         is_hit=is_hit and left.acknowledged > 0,
         writable=course.writable,
@@ -285,7 +286,7 @@ def _record(
         detected=detected,
         acknowledged=left.acknowledged,
         lost_transactions=left.lost_transactions,
-        left=left.outcome,
+        left=outcome,
         hit_at=course.first_hit.start if course.first_hit else None,
         hit_bytes=course.first_hit.length if course.first_hit else None,
         kernel_heard=course.kernel_said is not None and left.kernel_said is not None,
@@ -295,9 +296,19 @@ def _record(
     )
 
 
+def _is_unread(fault: Fault, course: _Course, left: PointRecord) -> bool:
+    """Whether rot of a file was met by the check alone, as nobody had read it.
+
+    The check of what is found at rest (ZFS' scrub) reads the data too, and has no copy to mend them by. No other type's check does.
+    """
+    is_of_files = isinstance(fault, Rot) and bool(course.numbers)
+    is_damage_alone = left.outcome is PointOutcome.SILENT and left.unclean is True and left.fsck_s is None
+    return is_of_files and is_damage_alone and not left.lost_transactions
+
+
 def _no_result(course: _Course, verdict: FaultVerdict, *, is_hit: bool) -> str:
     if verdict is FaultVerdict.NO_TRACE:
-        return "what the disk lost or changed was written again, or never read, or a copy of it was taken in silence"
+        return "what the disk lost or changed was written again, never read, or replaced by a copy in silence"
     if is_hit:
         return "no transaction was acknowledged, so that none could be missing"
     return course.no_result or "nothing met the fault"

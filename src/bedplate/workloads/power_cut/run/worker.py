@@ -53,6 +53,7 @@ from bedplate.workloads.power_cut.run.replaying import Recovered, judge, looked_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from bedplate.filesystem.adapter import CheckResult
     from bedplate.filesystem.blocks.file_extents import PlacedExtent
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
@@ -107,10 +108,10 @@ class CutSite:
         recovered = replace(recovered, counted=counted)
         if recovered.repaired or answer.detected or answer.silent:
             return recovered, answer
-        damage = self._damage(site)
-        if not damage:
+        checked = self._filesystem.check(site)
+        if checked.clean:
             return replace(recovered, unclean=False), answer
-        return self._after_repair((recovered, answer), damage, promised, site)
+        return self._after_repair((recovered, answer), checked, promised, site)
 
     def recover(
         self, devices: Sequence[AttachedDevice], promised: Mapping[int, int], settled: Callable[[], object]
@@ -274,19 +275,23 @@ class CutSite:
     def _damage(self, site: Site) -> str:
         """What the type's check finds on the unmounted devices; empty if it finds nothing."""
         checked = self._filesystem.check(site)
-        return "" if checked.clean else checked.text or "(it does not say what)"
+        return "" if checked.clean else _damage_words(checked)
 
     def _after_repair(
-        self, before: tuple[Recovered, OracleAnswer], damage: str, promised: Mapping[int, int], site: Site
+        self,
+        before: tuple[Recovered, OracleAnswer],
+        checked: CheckResult,
+        promised: Mapping[int, int],
+        site: Site,
     ) -> tuple[Recovered, OracleAnswer]:
-        """What is there once damage is repaired that a check finds, though all was well with the engine.
+        """What is there once damage is repaired that a check finds, by that itself or a repair, though all was well with the engine.
 
         It answered from a file system that was not whole, and a repair may take what it answered from: it is asked
         again. Damage that no repair mends is nothing that anybody was told of.
         """
         recovered, answer = before
-        problem = f"it mounted, and a check finds errors: {damage}"
-        again = self._mount(site, repair_first=True)
+        problem = f"it mounted, and a check finds errors: {_damage_words(checked)}"
+        again = self._mount(site, repair_first=not checked.mended)
         found = replace(
             again,
             mounted=True,
@@ -383,6 +388,10 @@ class WorkerShare:
             measured_from=job.measured_from,
             lost=(JOURNAL,) if job.loses_journal else (),
         )
+
+
+def _damage_words(checked: CheckResult) -> str:
+    return checked.text or "(it does not say what)"
 
 
 def build_in_room(point: CutPoint, builder: ImageBuilder, folder: Path) -> Built:
