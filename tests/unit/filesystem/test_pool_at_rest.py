@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
-from bedplate.filesystem.blocks.pool_at_rest import PoolAtRest, active_uberblock, data_blocks
+from bedplate.filesystem.blocks.pool_at_rest import (
+    PoolAtRest,
+    active_uberblock,
+    data_blocks,
+    dnode_blocks,
+)
 from bedplate.filesystem.blocks.resting import RestingBlocks
 from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.model.fault_order import ByteRange
@@ -102,6 +107,24 @@ def test_the_pool_is_asked_for_all_files_at_once(golden: Path) -> None:
     assert set(RANDOM) <= set(found.ranges)
     PoolAtRest([Path("/pool"), Path("/log")], commands).files([2])
     assert (*ASKED[:4], "-p", "/log", *ASKED[4:], "2") == commands.record[-1]
+
+
+def test_a_dnode_lies_in_the_compressed_block_of_its_number_in_each_copy(golden: Path) -> None:
+    said = (golden / "zdb-dnodes.txt").read_text()
+    first = tuple(ByteRange(FRONT + at, 4096) for at in (0x18A000, 0x10B2000, 0x2047000))
+    second = tuple(ByteRange(FRONT + at, 4096) for at in (0x19C000, 0x10C4000, 0x2059000))
+    # 16 KiB of dnodes: numbers from 0 to 31, and from 32 to 63.
+    for numbers, ranges in (
+        ([2], first),
+        ([31], first),
+        ([32], second),
+        ([2, 34], (*first, *second)),
+        ([64], ()),
+    ):
+        assert RestingBlocks(ranges) == dnode_blocks(said, numbers)
+    commands = ScriptedCommands(answers={"zdb": lambda argv, _: completed(argv, said)})
+    assert RestingBlocks(first) == PoolAtRest([Path("/pool")], commands).inodes([2, 3])
+    assert [(*ASKED, "0")] == commands.record
 
 
 def test_a_file_that_zdb_does_not_show_ends_the_search_with_its_words(files: dict[str, str]) -> None:

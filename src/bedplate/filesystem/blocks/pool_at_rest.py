@@ -19,7 +19,7 @@ from bedplate.model.filesystem import LABEL
 from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from bedplate.host.command import Commands
@@ -35,13 +35,15 @@ _UBERBLOCK_HEAD = struct.Struct("=QQQ")
 _UBERBLOCK_MAGIC = 0x00BAB10C
 # The only vdev with data in a pool of bedplate's; a log device is another.
 _DISK_VDEV, _FIRST_LABEL = 0, 0
+# The object that holds the dnodes of all others (include/sys/dnode.h), a slot of which is an inode's number.
+_DNODES, _DNODE_BYTES = 0, 512
 _SAID_BYTES = 300
 _NOT_UNDERSTOOD = "blocks with a pointer that is not understood"
 
 _OBJECT = re.compile(r"^ +Object +lvl +iblk .*\n +(\d+) ", re.MULTILINE)
-_POINTER = re.compile(r"^ *[0-9a-f]+ +L0 +(.*)$", re.MULTILINE)
+_POINTER = re.compile(r"^ *([0-9a-f]+) +L0 +(.*)$", re.MULTILINE)
 _ADDRESS = re.compile(r"DVA\[\d\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
-_SIZE = re.compile(r" size=[0-9a-f]+L/([0-9a-f]+)P ")
+_SIZE = re.compile(r" size=([0-9a-f]+)L/([0-9a-f]+)P ")
 _ASHIFT = re.compile(r"^ +ashift: (\d+)$", re.MULTILINE)
 _UBERBLOCK = re.compile(
     r"^ +Uberblock\[(\d+)\]\n.*?^\ttxg = (\d+)\n.*?^\ttimestamp = (\d+) .*?^ +labels = ([\d ]+)$",
@@ -57,6 +59,13 @@ class PoolAtRest:
 
     def files(self, numbers: Sequence[int], /) -> RestingBlocks:
         """The data of files, as long as it is on the disk: compressed, and each copy of `copies`."""
+        return self._of_objects(numbers, data_blocks)
+
+    def inodes(self, numbers: Sequence[int], /) -> RestingBlocks:
+        """The blocks of dnodes, each of many that are compressed together; ZFS keeps copies of them."""
+        return self._of_objects([_DNODES], lambda said: dnode_blocks(said, numbers))
+
+    def _of_objects(self, numbers: Sequence[int], found: Callable[[str], RestingBlocks]) -> RestingBlocks:
         where = [word for image in self._images for word in ("-p", str(image))]
         # -L: it does not read the maps of free space. Six times -b: each pointer whole, as a gang block shows in no shorter form.
         words = ["zdb", "-e", *where, "-L", "-dddddd", "-bbbbbb", f"{LABEL}/", *map(str, numbers)]
@@ -66,7 +75,7 @@ class PoolAtRest:
             return RestingBlocks(
                 left_out=(f"zdb shows no file of number {', '.join(sorted(missing))}: {refusal}",)
             )
-        return data_blocks(said)
+        return found(said)
 
     def superblock(self) -> RestingBlocks:
         """The active uberblock in the first of four labels; its checksum is of the whole slot."""
@@ -98,17 +107,32 @@ class PoolAtRest:
 
 def data_blocks(said: str) -> RestingBlocks:
     """Of `zdb -dddddd -bbbbbb POOL/ NUMBER…`: the blocks of files. Those of indirect pointers are none of them."""
+    return _placed(pointer for _, pointer in _POINTER.findall(said))
+
+
+def dnode_blocks(said: str, numbers: Sequence[int]) -> RestingBlocks:
+    """Of `zdb -dddddd -bbbbbb POOL/ 0`: the blocks that hold the dnodes of these numbers, each of which is a slot of 512 bytes."""
+    offsets = [number * _DNODE_BYTES for number in numbers]
+
+    def holds_one(start: int, pointer: str) -> bool:
+        size = _SIZE.search(pointer)
+        return size is not None and any(start <= each < start + int(size[1], 16) for each in offsets)
+
+    return _placed(pointer for start, pointer in _POINTER.findall(said) if holds_one(int(start, 16), pointer))
+
+
+def _placed(pointers: Iterable[str]) -> RestingBlocks:
     ranges: list[ByteRange] = []
     left_out: dict[str, int] = {}
-    for pointer in _POINTER.findall(said):
-        found = tuple(_placed(pointer))
+    for pointer in pointers:
+        found = tuple(_copies(pointer))
         ranges += (each for each in found if isinstance(each, ByteRange))
         for why in (each for each in found if isinstance(each, str)):
             left_out[why] = left_out.get(why, 0) + 1
     return RestingBlocks(tuple(ranges), tuple(f"{why}: {count}" for why, count in left_out.items()))
 
 
-def _placed(pointer: str) -> Iterator[ByteRange | str]:
+def _copies(pointer: str) -> Iterator[ByteRange | str]:
     """Each copy of a block, or why it is nowhere."""
     if pointer.startswith("EMBEDDED "):
         yield "blocks embedded in their pointers"
@@ -123,7 +147,7 @@ def _placed(pointer: str) -> Iterator[ByteRange | str]:
     elif " contiguous " not in pointer:
         yield _NOT_UNDERSTOOD
     else:
-        length = int(size[1], 16)
+        length = int(size[2], 16)
         for vdev, offset, allocated in addresses:
             if int(vdev) != _DISK_VDEV:
                 yield "blocks on another device than the disk"

@@ -25,5 +25,8 @@ class AtRest(Protocol):
     def files(self, numbers: Sequence[int], /) -> RestingBlocks:
         """The data of files, by their inode numbers."""
 
+    def inodes(self, numbers: Sequence[int], /) -> RestingBlocks:
+        """What holds these inodes, and others beside them where a block of the disk has more than one."""
+
     def superblock(self) -> RestingBlocks:
         """Its first copy, as far as a mount reads it."""

@@ -104,6 +104,8 @@ def test_files_of_zfs_are_known_by_number_until_it_is_at_rest(tmp_path: Path) ->
     for place in (Place.DATA, Place.LOG):
         with pytest.raises(PlaceUnknown, match="there is no file of"):
             here.numbers(place)
+    with pytest.raises(PlaceUnknown, match="the engine has no file yet"):
+        here.numbers(Place.INODE)
     for name in ("base/5/1", "base/5/2", "wal/1"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
@@ -111,6 +113,7 @@ def test_files_of_zfs_are_known_by_number_until_it_is_at_rest(tmp_path: Path) ->
     assert tuple(sorted(heap)) == here.numbers(Place.DATA)
     assert ((tmp_path / "wal" / "1").stat().st_ino,) == here.numbers(Place.LOG)
     assert () == here.numbers(Place.SUPERBLOCK)
+    assert 3 == len(here.numbers(Place.INODE))
     without = DiskMap(FaultEngine(cast("Any", None), (), ENGINE.data_files), tmp_path, "zfs")
     with pytest.raises(PlaceUnknown, match="no log of its own"):
         without.numbers(Place.LOG)
@@ -119,8 +122,8 @@ def test_files_of_zfs_are_known_by_number_until_it_is_at_rest(tmp_path: Path) ->
         here.ranges(Place.DATA)
 
 
-def test_at_rest_only_zfs_is_looked_at_and_only_for_files_and_the_superblock() -> None:
-    assert {Place.LOG, Place.DATA, Place.SUPERBLOCK} == {
+def test_at_rest_only_zfs_is_looked_at_for_files_their_inodes_and_the_superblock() -> None:
+    assert {Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.INODE} == {
         place for place in Place if finder_at_rest("zfs", place) is not None
     }
     assert {"zfs"} == {name for name in FILESYSTEMS for place in Place if finder_at_rest(name, place)}
@@ -137,6 +140,10 @@ class Resting:
         self.asked.append(tuple(numbers))
         return self._found
 
+    def inodes(self, numbers: Sequence[int], /) -> RestingBlocks:
+        self.asked.append((*numbers, -1))
+        return self._found
+
     def superblock(self) -> RestingBlocks:
         self.asked.append(None)
         return self._found
@@ -146,7 +153,8 @@ def test_blocks_at_rest_are_those_of_the_place_and_none_say_why() -> None:
     disk = Resting(8192, 0, 4096, left_out=("blocks embedded in their pointers: 1",))
     assert (ByteRange(0, 12288),) == ranges_at_rest(Place.DATA, (3, 5), disk)
     assert (ByteRange(0, 12288),) == ranges_at_rest(Place.SUPERBLOCK, (), disk)
-    assert [(3, 5), None] == disk.asked
+    assert (ByteRange(0, 12288),) == ranges_at_rest(Place.INODE, (3, 5), disk)
+    assert [(3, 5), None, (3, 5, -1)] == disk.asked
     with pytest.raises(PlaceUnknown, match="can be named: blocks embedded in their pointers: 4"):
         ranges_at_rest(Place.LOG, (3,), Resting(left_out=("blocks embedded in their pointers: 4",)))
     with pytest.raises(PlaceUnknown, match="its files hold nothing"):

@@ -30,7 +30,7 @@ _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
 _COPIES_ON_WRITE = (*_OWN_ADDRESSES, "nilfs2")
 _EVERYWHERE = "**/*"
 # What a debugger finds of a file system that is not mounted.
-_AT_REST = (Place.LOG, Place.DATA, Place.SUPERBLOCK)
+_AT_REST = (Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.INODE)
 _SECTOR = 512
 _GONE = (errno.ENOENT, errno.ENAMETOOLONG)
 _NO_MAP = (errno.EOPNOTSUPP, errno.ENOTTY)
@@ -118,6 +118,8 @@ class DiskMap:
         """The inode numbers of a place's files, by which they are found at rest; none of a superblock. PlaceUnknown without a file."""
         if place is Place.SUPERBLOCK:
             return ()
+        if place is Place.INODE:
+            return tuple(sorted(self._engine_inodes()))
         patterns = self._patterns(place)
         found = self._inode_numbers(place)
         if not found:
@@ -160,11 +162,18 @@ class DiskMap:
         inodes = self.layout.inodes
         if inodes is None:
             raise PlaceUnknown(f"where {self.filesystem} has an inode is not known here")
-        numbers = self._inode_numbers(Place.DATA, Place.LOG)
-        found = [ByteRange(at, inodes.size) for number in numbers if (at := inodes.place(number)) is not None]
+        found = [
+            ByteRange(at, inodes.size)
+            for number in self._engine_inodes()
+            if (at := inodes.place(number)) is not None
+        ]
+        return tuple(sorted(found))
+
+    def _engine_inodes(self) -> set[int]:
+        found = self._inode_numbers(Place.DATA, Place.LOG)
         if not found:
             raise PlaceUnknown("the engine has no file yet")
-        return tuple(sorted(found))
+        return found
 
     def _extents(self, paths: Sequence[Path]) -> tuple[ByteRange, ...]:
         """As they are: to write them back first would write what the fault is to hit. PlaceUnknown where the file system maps no file."""
@@ -195,7 +204,10 @@ def finder_at_rest(filesystem: str, place: Place) -> Callable[[Sequence[Path], C
 
 def ranges_at_rest(place: Place, numbers: Sequence[int], disk: AtRest) -> tuple[ByteRange, ...]:
     """The blocks of a place, of files by their inode numbers; PlaceUnknown with the reason where none can be named."""
-    found = disk.superblock() if place is Place.SUPERBLOCK else disk.files(numbers)
+    if place is Place.SUPERBLOCK:
+        found = disk.superblock()
+    else:
+        found = disk.inodes(numbers) if place is Place.INODE else disk.files(numbers)
     if not found.ranges:
         said = "; ".join(found.left_out) or "its files hold nothing"
         raise PlaceUnknown(f"no block of the disk can be named: {said}")
