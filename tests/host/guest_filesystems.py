@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from bedplate.filesystem.blocks.resting import AtRest
+
 
 @dataclass(frozen=True)
 class Arrangement:
@@ -197,9 +199,12 @@ def _try(
         counts = measure_fsyncs(target, data, outside).counts
         line["flushes"] = [[item.device, item.pattern, item.calls, item.flushes] for item in counts]
         line["reasons"] = list(judge(counts, levels.barrier))
-        _use(target)
+        number, content = _use(target)
         if not filesystem.unmount(site):
             line["reasons"].append("nothing was mounted any more")
+        if filesystem.at_rest is not None:
+            images = [Path(device.path) for device in (data, outside) if device is not None]
+            line["reasons"] += _misplaced(filesystem.at_rest(images, commands), images[0], number, content)
         checked = filesystem.check(site)
         line["check"] = "clean" if checked.clean else checked.text[-2000:]
         if not checked.clean:
@@ -209,8 +214,20 @@ def _try(
         line["reasons"] = line["reasons"] or ["the kernel took what it was known to refuse"]
 
 
-def _use(target: Path) -> None:
-    """What a server needs of a file system: ownership, mode, rename, truncation, a file of some MiB."""
+def _misplaced(found: AtRest, disk: Path, number: int, content: bytes) -> Iterator[str]:
+    """Whether the blocks that a debugger names of a disk at rest are those of a file that does not compress."""
+    blocks = found.files([number])
+    with disk.open("rb") as device:
+        held = b"".join(os.pread(device.fileno(), each.length, each.start) for each in blocks.ranges)
+    if held != content or blocks.left_out:
+        yield f"{blocks} is not the file that was written"
+    for name, other in (("inode", found.inodes([number])), ("superblock", found.superblock())):
+        if not other.ranges:
+            yield f"no {name} is found at rest: {other.left_out}"
+
+
+def _use(target: Path) -> tuple[int, bytes]:
+    """What a server needs of a file system: ownership, mode, rename, truncation, a file of some MiB; that file's number, and what it holds."""
     folder = target / "used"
     folder.mkdir(mode=0o700)
     os.chown(folder, 65534, 65534)
@@ -225,6 +242,7 @@ def _use(target: Path) -> None:
     os.truncate(folder / "renamed", 1 << 20)
     if (folder / "renamed").read_bytes() != content[: 1 << 20]:
         raise OSError("what was read back is not what was written")
+    return (folder / "renamed").stat().st_ino, content[: 1 << 20]
 
 
 if __name__ == "__main__":
