@@ -15,7 +15,7 @@
  *                        OPERATION EFFECT HITS SKIP [FROM+BYTES]...
  *                            what a request is answered, in place of the order before. OPERATION write with EFFECT eio,
  *                            enospc, lost (answered as done, and not done) or misdirected (done elsewhere, 1 MiB off);
- *                            or flush or read, with eio. HITS requests, 0 without end, once SKIP have passed,
+ *                            or flush or read, with eio; or read, with unreadable: eio until its place is written. HITS requests, 0 without end, once SKIP have passed,
  *                            of those that touch a range of the disk; without a range any
  *                        ranges FROM+BYTES...    the same order at other places; it keeps its count
  *                        clear                   nothing fails any more

@@ -17,6 +17,7 @@ static const char *const OPERATIONS[] = {
 };
 static const char *const EFFECTS[] = {
     [FAULT_EIO] = "eio", [FAULT_ENOSPC] = "enospc", [FAULT_LOST] = "lost", [FAULT_MISDIRECTED] = "misdirected",
+    [FAULT_UNREADABLE] = "unreadable",
 };
 
 static int find(const char *word, const char *const *names, int first, int count)
@@ -52,9 +53,11 @@ static bool read_ranges(struct faults *faults, char **state)
     return true;
 }
 
-/* A lost or misdirected request is a write, and no flush or read is short of space. */
+/* A lost or misdirected request is a write, only reads find what is unreadable, and no flush or read is short of space. */
 static bool fits(int operation, int effect)
 {
+    if (effect == FAULT_UNREADABLE)
+        return operation == FAULT_READ;
     return operation >= 0 && effect >= 0 && (operation == FAULT_WRITE || effect == FAULT_EIO);
 }
 
@@ -69,13 +72,14 @@ static bool read_order(struct faults *faults, char *line)
     if (word != NULL && strcmp(word, "ranges") == 0)
         return read_ranges(faults, &state) && faults->count > 0;
     int operation = find(word, OPERATIONS, FAULT_WRITE, FAULT_READ + 1);
-    int effect = find(strtok_r(NULL, " ", &state), EFFECTS, FAULT_EIO, FAULT_MISDIRECTED + 1);
+    int effect = find(strtok_r(NULL, " ", &state), EFFECTS, FAULT_EIO, FAULT_UNREADABLE + 1);
     if (!fits(operation, effect) || !number(strtok_r(NULL, " ", &state), '\0', &faults->left, &rest) ||
         !number(strtok_r(NULL, " ", &state), '\0', &faults->skip, &rest))
         return false;
     faults->operation = (enum fault_operation)operation;
     faults->effect = (enum fault_effect)effect;
-    return read_ranges(faults, &state);
+    /* Of a disk without a place no write could make all readable again. */
+    return read_ranges(faults, &state) && (effect != FAULT_UNREADABLE || faults->count > 0);
 }
 
 int faults_order(struct faults *faults, const char *text, size_t bytes)
@@ -105,9 +109,29 @@ static bool touches(const struct faults *faults, uint64_t at, uint64_t bytes)
     return false;
 }
 
+/* A disk takes another sector for one that is written and cannot be read. What of a range lies on both sides stays as it is. */
+static void made_readable(struct faults *faults, uint64_t at, uint64_t until)
+{
+    size_t kept = 0;
+    for (size_t number = 0; number < faults->count; number++) {
+        struct fault_range range = faults->ranges[number];
+        if (at <= range.from && range.from < until)
+            range.from = until < range.until ? until : range.until;
+        else if (at < range.until && range.until <= until)
+            range.until = at;
+        if (range.from < range.until)
+            faults->ranges[kept++] = range;
+    }
+    faults->count = kept;
+    if (kept == 0)
+        faults->effect = FAULT_NONE;
+}
+
 enum fault_effect faults_meet(struct faults *faults, enum fault_operation operation, uint64_t at, uint64_t bytes)
 {
     enum fault_effect effect = faults->effect;
+    if (effect == FAULT_UNREADABLE && operation == FAULT_WRITE)
+        made_readable(faults, at, at + bytes);
     if (effect == FAULT_NONE || operation != faults->operation || !touches(faults, at, bytes))
         return FAULT_NONE;
     if (faults->skip > 0) {

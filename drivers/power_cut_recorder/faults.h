@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 enum fault_operation { FAULT_WRITE, FAULT_FLUSH, FAULT_READ };
-enum fault_effect { FAULT_NONE, FAULT_EIO, FAULT_ENOSPC, FAULT_LOST, FAULT_MISDIRECTED };
+enum fault_effect { FAULT_NONE, FAULT_EIO, FAULT_ENOSPC, FAULT_LOST, FAULT_MISDIRECTED, FAULT_UNREADABLE };
 enum { FAULT_RANGES_MOST = 4096 };
 
 struct fault_range {
@@ -26,5 +26,5 @@ struct faults {
 
 /* One order, as power_cut_recorder.c has it; EINVAL, with nothing changed, for what is none. */
 int faults_order(struct faults *faults, const char *text, size_t bytes);
-/* What becomes of a request; counts it where it is hit. */
+/* What becomes of a request; counts it where it is hit. What is written can be read again. */
 enum fault_effect faults_meet(struct faults *faults, enum fault_operation operation, uint64_t at, uint64_t bytes);

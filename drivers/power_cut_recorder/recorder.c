@@ -152,7 +152,8 @@ static enum fault_effect met(struct recorder *recorder, const struct device *dev
 static int answer_write(struct recorder *recorder, const struct device *device, uint64_t bytes, uint64_t *at)
 {
     switch (met(recorder, device, FAULT_WRITE, *at, bytes)) {
-    case FAULT_NONE: break;
+    case FAULT_NONE:
+    case FAULT_UNREADABLE: break;
     case FAULT_EIO: return EIO;
     case FAULT_ENOSPC: return ENOSPC;
     case FAULT_LOST: return 0;

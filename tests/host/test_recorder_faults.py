@@ -62,6 +62,14 @@ def error_of_write(file: int, at: int, letter: bytes = b"x") -> int:
     return 0
 
 
+def error_of_read(file: int, at: int) -> int:
+    try:
+        os.pread(file, 512, at)
+    except OSError as error:
+        return error.errno or -1
+    return 0
+
+
 @pytest.mark.parametrize(("effect", "answer"), [("eio", errno.EIO), ("enospc", errno.ENOSPC)])
 def test_a_write_fails_once_at_its_place_and_leaves_no_trace(
     place: RecorderLab, effect: str, answer: int
@@ -142,6 +150,24 @@ def test_reads_and_flushes_fail_alone(place: RecorderLab) -> None:
         assert 2 == sum(bool(flag & FLUSH) for flag in log.flags)
 
 
+def test_what_is_unreadable_can_be_read_once_it_was_written(place: RecorderLab) -> None:
+    with place.start() as recorder, opened(recorder.disk) as file:
+        ranges = (ByteRange(BLOCK, BLOCK), ByteRange(4 * BLOCK, 2 * BLOCK))
+        order(recorder, FaultOrder(READ, FaultEffect.UNREADABLE, ranges=ranges))
+
+        def unreadable() -> list[int]:
+            return [at for at in range(8) if error_of_read(file, at * BLOCK) == errno.EIO]
+
+        assert [1, 4, 5] == unreadable() == unreadable()
+        # Of a block that is longer than what was written the rest stays as it is.
+        os.pwrite(file, b"x" * BLOCK, 4 * BLOCK)
+        assert [1, 5] == unreadable()
+        os.pwrite(file, b"x" * 8 * BLOCK, 0)
+        assert [] == unreadable()
+        assert 8 == recorder.status().fault_hits
+        assert b"x" * BLOCK == os.pread(file, BLOCK, 5 * BLOCK)
+
+
 def test_a_journal_of_its_own_does_not_fail(place: RecorderLab) -> None:
     with place.start() as recorder:
         assert recorder.journal is not None
@@ -175,6 +201,8 @@ def test_the_most_ranges_go_in_one_order(place: RecorderLab) -> None:
         *("write eio 1 0 5", "write eio 1 0 5+0", "write eio 1 0 5+", "write eio 1 0 18446744073709551615+1"),
         *(
             "flush lost 1 0",
+            "write unreadable 0 0 1+1",
+            "read unreadable 0 0",
             "read enospc 1 0",
             "clear all",
             "ranges",

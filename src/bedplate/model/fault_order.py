@@ -22,12 +22,13 @@ class FaultOperation(Enum):
 
 
 class FaultEffect(Enum):
-    """What becomes of them: an error, or of a write that it is answered as done and is not, or is done 1 MiB off."""
+    """What becomes of them: an error; a write that is answered as done and is not, or is done 1 MiB off; a read that fails until its place is written."""
 
     EIO = "eio"
     ENOSPC = "enospc"
     LOST = "lost"
     MISDIRECTED = "misdirected"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, order=True)

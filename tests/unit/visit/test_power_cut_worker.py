@@ -23,6 +23,7 @@ from bedplate.host.command import Account, Commands
 from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
+from bedplate.model.fault_order import ByteRange
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.visit import EngineBuild
@@ -139,6 +140,33 @@ def test_what_the_file_system_says_of_an_image_is_heard_by_who_listens(
     recovered, _ = CutSite(asked, tmp_path / "site", commands=Commands()).examine(built, {0: 3})
     assert said == recovered.kernel_said
     assert said == judge(POINT, WINDOW, PROMISED, recovered, WHOLE).kernel_said
+
+
+def test_a_part_that_can_be_read_no_more_is_ordered_of_a_recorder_below_the_image(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = Built(WINDOW, (tmp_path / "disk",))
+    built.disk.write_bytes(b"")
+    (tmp_path / "site").mkdir()
+    ordered: list[str] = []
+
+    @contextmanager
+    def below(
+        asked: ReplayJob, found: Built, driver: Path, folder: Path, **_: object
+    ) -> Iterator[tuple[Any, list[AttachedDevice]]]:
+        assert (built, Path("recorder"), True) == (found, driver, folder.is_dir())
+        yield SimpleNamespace(order_fault=ordered.append), [device_at("/dev/below")]
+
+    monkeypatch.setattr(power_cut_worker, "below_recorder", below)
+    asked = replace(job(), unreadable=(ByteRange(8192, 4096),))
+    with pytest.raises(BedplateError, match="no recorder is named"):
+        CutSite(asked, tmp_path / "site", commands=Commands()).examine(built, {0: 3})
+    (tmp_path / "other").mkdir()
+    site = CutSite(asked, tmp_path / "other", commands=Commands(), recorder=Path("recorder"))
+    recovered, _ = site.examine(built, {0: 3})
+    assert recovered.mounted
+    assert ["read unreadable 0 0 8192+4096"] == ordered
+    assert not (tmp_path / "other" / "unreadable").exists()
 
 
 @pytest.mark.parametrize("heard", [("ZFS (disk): error",), (), None])

@@ -62,17 +62,26 @@ class DiskFault:
 
 @dataclass(frozen=True)
 class Rot:
-    """`length` bytes at rest that change between the engine's stop and its start; 0: a single bit."""
+    """`length` bytes at rest that change between the engine's stop and its start; 0: a single bit.
+
+    Of an `is_unreadable` one the disk's block is lost: each read of it fails, until it is written.
+    """
 
     name: str
     length: int
     place: Place
+    is_unreadable: bool = False
     is_quiet: ClassVar[bool] = True
 
     @property
     def words(self) -> str:
         """For a person."""
-        return f"{_ROT_WORDS[self.length]} changes at rest, {_PLACE_WORDS[self.place]}"
+        what = (
+            "a block cannot be read any more"
+            if self.is_unreadable
+            else f"{_ROT_WORDS[self.length]} changes at rest"
+        )
+        return f"{what}, {_PLACE_WORDS[self.place]}"
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,11 @@ def _all_faults() -> dict[str, Fault]:
         Rot(f"rot-{unit}-{place.value}", length, place)
         for (unit, length), place in product(_ROT_LENGTHS.items(), _AT_REST)
     )
-    found = (*_disk_faults(), *rot, FullFilesystem("full"))
+    unreadable = (
+        Rot(f"unreadable-{place.value}", _ROT_LENGTHS["block"], place, is_unreadable=True)
+        for place in _AT_REST
+    )
+    found = (*_disk_faults(), *rot, *unreadable, FullFilesystem("full"))
     return {fault.name: fault for fault in found}
 
 

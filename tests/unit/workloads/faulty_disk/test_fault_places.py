@@ -189,6 +189,20 @@ def test_what_rots_is_as_long_as_its_name_says_and_within_its_place(tmp_path: Pa
             assert 1 == (before[at] ^ after[at]).bit_count()
 
 
+def test_what_can_be_read_no_more_is_a_block_of_its_place_and_stays_as_it_is(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    before = random.Random(1).randbytes(MIB)
+    disk.write_bytes(before)
+    lost = FAULTS["unreadable-inode"]
+    assert isinstance(lost, Rot)
+    assert "a block cannot be read any more, in an inode of the engine's" == lost.words
+    for seed in range(20):
+        ranges = [ByteRange(8192 + 256, 256), ByteRange(65536, 8192)]
+        where = rot_away(cast("Any", SimpleNamespace(disk=disk)), lost, ranges, seed)
+        assert where in {ByteRange(at, 4096) for at in (8192, 65536, 65536 + 4096)}
+    assert before == disk.read_bytes()
+
+
 def test_a_hit_in_a_file_of_another_place_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wal, heap, linked = tmp_path / "wal" / "1", tmp_path / "base" / "5" / "1", tmp_path / "base" / "5" / "2"
     for path in (wal, heap):

@@ -1,4 +1,4 @@
-"""Bytes that change at rest: on the recorder's disk, while nothing is mounted or attached."""
+"""Bytes that change at rest, or cannot be read any more: on the recorder's disk, while nothing is mounted or attached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK_BYTES, _READ_BYTES = 4096, 2**20
 
 
 def rot_away(recorder: Recorder, rot: Rot, ranges: Sequence[ByteRange], seed: int) -> ByteRange:
-    """Change what one drawn place holds, as much of it as the place has; where.
+    """Change what one drawn place holds, as much of it as the place has; where. What becomes unreadable is drawn alone.
 
     Of what the file system keeps most was never written: there a block that holds something is drawn.
     """
@@ -32,6 +32,9 @@ def rot_away(recorder: Recorder, rot: Rot, ranges: Sequence[ByteRange], seed: in
     chosen = draw.choices(ranges, [each.length for each in ranges])[0]
     length = min(rot.length or _SECTOR_BYTES, chosen.length)
     at = chosen.start + draw.randrange(chosen.length // length) * length
+    if rot.is_unreadable:
+        # A disk loses whole blocks, and says so to whoever reads one.
+        return ByteRange(at // _BLOCK_BYTES * _BLOCK_BYTES, _BLOCK_BYTES)
     bit = draw.randrange(8 * length)
     first = at // _SECTOR_BYTES * _SECTOR_BYTES
     disk = os.open(recorder.disk, os.O_RDWR | os.O_CLOEXEC)

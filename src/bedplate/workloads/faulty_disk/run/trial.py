@@ -128,7 +128,7 @@ class FaultTrial:
                         FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}"
                     )
                 course.kernel_said = complaints_of(kernel, device)
-            left, after_ms = self._left(log, course)
+            left, after_ms = self._left(log, course, _unreadable(fault, course))
         finally:
             self._give_back(log, logs / f"try-{number}.server.log")
         return _record(fault, number, seed, course, left, after_ms=after_ms)
@@ -218,7 +218,9 @@ class FaultTrial:
             names = ", ".join(str(path.relative_to(disk.data_directory)) for path in found)
             course.hits, course.no_result = 0, f"what was hit is a part of {names}"
 
-    def _left(self, path: Path, course: _Course) -> tuple[PointRecord, float]:
+    def _left(
+        self, path: Path, course: _Course, unreadable: tuple[ByteRange, ...]
+    ) -> tuple[PointRecord, float]:
         """What the disk holds in the end, mounted anew and asked; and the time from the last acknowledgement to that end, in ms."""
         with read_log(path) as log:
             begin, _ = measured_span(log)
@@ -235,6 +237,7 @@ class FaultTrial:
             window_bytes=_WINDOW_BYTES,
             measured_from=begin,
             journal_bytes=course.journal_bytes,
+            unreadable=unreadable,
         )
         (record,) = self._bench.replayed(path, job, lambda _: None, kept=path.parent)
         return record, after_ms
@@ -327,6 +330,12 @@ def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
 
 def _place_of(fault: Fault) -> Place:
     return fault.place if isinstance(fault, DiskFault | Rot) else Place.ANYWHERE
+
+
+def _unreadable(fault: Fault, course: _Course) -> tuple[ByteRange, ...]:
+    """What of the disk can be read no more once the engine is ended."""
+    is_lost = isinstance(fault, Rot) and fault.is_unreadable and course.first_hit is not None
+    return (course.first_hit,) if is_lost and course.first_hit else ()
 
 
 def _is_quiet_in_log(fault: Fault) -> bool:

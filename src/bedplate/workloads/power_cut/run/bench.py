@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.cell import FilesystemLevels  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.fault_order import ByteRange  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import USUAL_SECTOR_BYTES, CutPoint, Placement, Profile
 from bedplate.model.visit import EMULATED
@@ -33,6 +34,7 @@ class ReplayJob:
     journal, and `loses_journal` says that it stood in memory and is gone after each cut. `recuts` are the recoveries to be cut again,
     whose own points are known once they are recorded; while they are, writes are answered up to `late_us` late, as when the log was.
     The devices have sectors of `sector_bytes`. Where it `listens`, the records have what the file system says of each image.
+    What is `unreadable` of the disk gives an error to whoever reads it, until it is written.
     """
 
     filesystem: FilesystemLevels
@@ -47,6 +49,7 @@ class ReplayJob:
     late_us: int = 0
     sector_bytes: int = USUAL_SECTOR_BYTES
     listens: bool = False
+    unreadable: tuple[ByteRange, ...] = ()
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

@@ -273,7 +273,9 @@ class PowerBench:
 
         The logs of recoveries that are wanted are packed into `kept`.
         """
-        more = ("--recorder", str(self._driver()), "--kept", str(kept)) if job.recuts else ()
+        more = (
+            ("--recorder", str(self._driver()), "--kept", str(kept)) if job.recuts or job.unreadable else ()
+        )
         return replayed(log, job, told, memory=self.memory, ledger=self.ledger, more=more)
 
     def _driver(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate.host.devices.image_file import fill_from
@@ -26,7 +26,7 @@ from bedplate.workloads.power_cut.run.replaying import judge, looked_again, why_
 from bedplate.workloads.power_cut.run.window import window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.host.command import Commands
@@ -140,27 +140,32 @@ class SecondCuts:
     def _record(
         self, driver: Path, first: Built, promised: Acknowledged
     ) -> tuple[Recovered, OracleAnswer | None]:
-        room = os.statvfs(self._folder)
-        share = room.f_bavail * room.f_frsize // (_SHARE_OF_ROOM * self._workers)
-        job = self._job
-        sizes = RecorderSizes(job.image_bytes, min(_LOG_BYTES_MOST, share), job.journal_bytes)
-        with Recorder.start(
-            driver,
-            self._folder,
-            sizes,
-            ledger=HeldByNamespace(),
-            commands=self._commands,
-            late_us=job.late_us,
-        ) as recorder:
-            for image, store in zip(first.images, recorder.stores, strict=True):
-                _fill(store, image)
-            with ExitStack() as stack:
-                devices = [
-                    stack.enter_context(passing_loop(disk, job.sector_bytes)) for disk in recorder.disks
-                ]
-                for device in devices:
-                    have_write_back(device)
-                return self._examiner.recover(devices, promised.highest, recorder.seal)
+        with below_recorder(
+            self._job, first, driver, self._folder, commands=self._commands, workers=self._workers
+        ) as (recorder, devices):
+            for device in devices:
+                have_write_back(device)
+            return self._examiner.recover(devices, promised.highest, recorder.seal)
+
+
+@contextmanager
+def below_recorder(
+    job: ReplayJob, built: Built, driver: Path, folder: Path, *, commands: Commands, workers: int
+) -> Iterator[tuple[Recorder, list[AttachedDevice]]]:
+    """A recorder in the empty `folder` whose disks hold what these images do, and a loop device above each."""
+    room = os.statvfs(folder)
+    share = room.f_bavail * room.f_frsize // (_SHARE_OF_ROOM * workers)
+    sizes = RecorderSizes(job.image_bytes, min(_LOG_BYTES_MOST, share), job.journal_bytes)
+    with Recorder.start(
+        driver, folder, sizes, ledger=HeldByNamespace(), commands=commands, late_us=job.late_us
+    ) as recorder:
+        for image, store in zip(built.images, recorder.stores, strict=True):
+            _fill(store, image)
+        with ExitStack() as stack:
+            yield (
+                recorder,
+                [stack.enter_context(passing_loop(disk, job.sector_bytes)) for disk in recorder.disks],
+            )
 
 
 def _fill(store: Path, image: Path) -> None:

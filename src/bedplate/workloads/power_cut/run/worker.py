@@ -35,6 +35,7 @@ from bedplate.host.devices.passing_loop import passing_loop, write_back
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
+from bedplate.model.fault_order import FaultEffect, FaultOperation, FaultOrder
 from bedplate.model.power_cut import PointOutcome
 from bedplate.visit.cut_engine import OracleAnswer
 from bedplate.visit.engine_server import ServerSite
@@ -47,7 +48,7 @@ from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.run.name_commits import NameCommits
 from bedplate.workloads.power_cut.run.naming import ImageNames, log_files, page_names
 from bedplate.workloads.power_cut.run.positions import building_order
-from bedplate.workloads.power_cut.run.recovery import HeldByNamespace, SecondCuts
+from bedplate.workloads.power_cut.run.recovery import HeldByNamespace, SecondCuts, below_recorder
 from bedplate.workloads.power_cut.run.replaying import Recovered, judge, looked_again, why_again
 
 if TYPE_CHECKING:
@@ -69,11 +70,20 @@ _SYNC_LIMIT_S = 600.0
 class CutSite:
     """Where the images of one job are mounted, one after the other. `directory` is empty, and best on tmpfs.
 
-    `workers` are those that share its room.
+    `workers` are those that share its room. `recorder` is the program below which images come of which a part is unreadable.
     """
 
-    def __init__(self, job: ReplayJob, directory: Path, *, commands: Commands, workers: int = 1) -> None:
+    def __init__(
+        self,
+        job: ReplayJob,
+        directory: Path,
+        *,
+        commands: Commands,
+        workers: int = 1,
+        recorder: Path | None = None,
+    ) -> None:
         self.room = Room(directory, workers)
+        self._workers, self._recorder = workers, recorder
         self._job = job
         self._commands = commands
         self._account = server_account()
@@ -90,15 +100,29 @@ class CutSite:
         """Recover one image and ask what is on it; the image is another one afterwards."""
         with ExitStack() as stack:
             kernel = stack.enter_context(KernelLog()) if self._job.listens else None
-            site = self._site_on(
-                [stack.enter_context(passing_loop(image, self._job.sector_bytes)) for image in built.images]
-            )
+            site = self._site_on(self._devices(built, stack))
             recovered, answer = self._examined(site, promised)
             if kernel is not None:
                 heard = complaints_of(kernel, site.device.name)
                 said = (*(heard or ()), *recovered.counted) if recovered.counted else heard
                 recovered = replace(recovered, kernel_said=said)
             return recovered, answer
+
+    def _devices(self, built: Built, stack: ExitStack) -> Sequence[AttachedDevice]:
+        job = self._job
+        if not job.unreadable:
+            return [stack.enter_context(passing_loop(image, job.sector_bytes)) for image in built.images]
+        if self._recorder is None:
+            raise BedplateError("no recorder is named, which alone makes a part of a disk unreadable")
+        folder = self._directory / "unreadable"
+        folder.mkdir()
+        stack.callback(shutil.rmtree, folder)
+        recorder, devices = stack.enter_context(
+            below_recorder(job, built, self._recorder, folder, commands=self._commands, workers=self._workers)
+        )
+        order = FaultOrder(FaultOperation.READ, FaultEffect.UNREADABLE, ranges=job.unreadable)
+        recorder.order_fault(order.line())
+        return devices
 
     def _examined(self, site: Site, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         recovered = self._mount(site, repair_first=self._needs_repair(site))
@@ -337,11 +361,13 @@ class CutSite:
 class WorkerShare:
     """What one of `workers` workers makes of the points of a job, in `directory`."""
 
-    def __init__(self, job: ReplayJob, log: Log, directory: Path, *, workers: int) -> None:
+    def __init__(
+        self, job: ReplayJob, log: Log, directory: Path, *, workers: int, recorder: Path | None = None
+    ) -> None:
         commands = CutCommands()
         self._job, self._log, self._directory = job, log, directory
         self.marks = Acknowledgements(log)
-        self.site = CutSite(job, directory, commands=commands, workers=workers)
+        self.site = CutSite(job, directory, commands=commands, workers=workers, recorder=recorder)
         self._again = SecondCuts(job, directory, self.site, commands=commands, workers=workers)
 
     def records(
@@ -436,7 +462,7 @@ def main(arguments: list[str]) -> int:
 def _replay(job: ReplayJob, given: argparse.Namespace) -> None:
     with ExitStack() as stack:
         log = stack.enter_context(read_log(given.log))
-        mine = WorkerShare(job, log, given.directory, workers=given.of)
+        mine = WorkerShare(job, log, given.directory, workers=given.of, recorder=given.recorder)
         if given.recovery is None:
             records = mine.records(given.share, given.of, recorder=given.recorder, kept=given.kept)
         else:
