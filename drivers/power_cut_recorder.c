@@ -46,8 +46,8 @@
  * Standard output: a line `{"ready": true}` once it is mounted, and at the end the document, one line of JSON:
  *     entries, log_bytes, marks, sealed, fault_hits (requests that an order hit), fault_at, fault_bytes (where the first of them
  *     was; 0 and 0 of none and of a flush), memory_locked, io_flusher, real_time (whether the kernel took mlockall(2), PR_SET_IO_FLUSHER and, of a device with
- *     latency, SCHED_FIFO), served, late, late_ns, late_ns_max (requests that had a moment, those that were answered later than
- *     it by a twentieth of what they should take, how late all were together, and the latest), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
+ *     latency, SCHED_FIFO), served, late, due_ns, late_ns, late_ns_max (requests that had a moment, those that were answered later
+ *     than it by a twentieth of what they should take, what all should take together, how late all were, and the latest), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
  *     failure (null, or why nothing was logged any more: all later writes and flushes then fail with EIO)
  * It ends when it is unmounted, on SIGTERM, SIGINT or SIGHUP, and with --parent.
  * Exit status: 0 done, 1 failed, 2 the call is wrong.

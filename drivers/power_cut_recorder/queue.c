@@ -191,12 +191,13 @@ static void finish(struct job *job)
     if (recorder->has_log || job->asked.work == QUEUE_FLUSH)
         job->error = do_now(job);
     uint64_t now = now_ns(), behind = now > job->due_ns ? now - job->due_ns : 0;
+    uint64_t due = job->due_ns > job->came_ns ? job->due_ns - job->came_ns : 0;
     struct lateness *lateness = &recorder->lateness;
     lateness->served++;
+    lateness->due_ns += due;
     lateness->late_ns += behind;
     lateness->late_ns_max = behind > lateness->late_ns_max ? behind : lateness->late_ns_max;
-    /* A twentieth of what it should take from when it came is what a figure of such a device may be wrong by. Of no time there is none. */
-    lateness->late += job->due_ns > job->came_ns && behind > (job->due_ns - job->came_ns) / 20;
+    lateness->late += due > 0 && behind > due / 20;
     if (job->asked.work == QUEUE_FLUSH)
         flushing = false;
     outstanding--;

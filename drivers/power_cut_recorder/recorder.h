@@ -19,7 +19,7 @@ struct device {
 
 /* Of requests that were answered at a moment of their own (queue.h). */
 struct lateness {
-    uint64_t served, late, late_ns, late_ns_max; /* late: by more than a twentieth of what they should take */
+    uint64_t served, late, due_ns, late_ns, late_ns_max; /* late: by more than a twentieth of what they should take, due_ns */
 };
 
 struct recorder {

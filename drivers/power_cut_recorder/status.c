@@ -64,7 +64,8 @@ void recorder_status(const struct recorder *recorder, char into[STATUS_BYTES])
     const struct lateness *lateness = &recorder->lateness;
     add(&text, ", \"real_time\": %s, \"served\": %" PRIu64 ", \"late\": %" PRIu64, word(recorder->real_time),
         lateness->served, lateness->late);
-    add(&text, ", \"late_ns\": %" PRIu64 ", \"late_ns_max\": %" PRIu64, lateness->late_ns, lateness->late_ns_max);
+    add(&text, ", \"due_ns\": %" PRIu64 ", \"late_ns\": %" PRIu64 ", \"late_ns_max\": %" PRIu64, lateness->due_ns,
+        lateness->late_ns, lateness->late_ns_max);
     add(&text, ", \"library\": \"%s\", \"devices\": [", fuse_pkgversion());
     for (const struct device *device = recorder->devices; device < recorder->devices + DEVICES; device++)
         if (device->bytes > 0)

@@ -23,7 +23,7 @@ class RunEvidence:
     Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
     server's log could not be read. `course_problem` says why the samples end early, `course_missing` that they are gone. `problems` are inputs
     that could not be read at all. `others_cpu_share` is the least that other programs used of all processors,
-    `cache_drops` how often one of them dropped the caches. `late_share` is that of the requests that an emulated device answered too late.
+    `cache_drops` how often one of them dropped the caches. `late_share` is by how much an emulated device's requests took longer than they should.
     """
 
     duration_s: float

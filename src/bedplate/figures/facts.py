@@ -84,11 +84,11 @@ def cache_drops_of(record: RunRecord) -> int | None:
 
 
 def late_share_of(record: RunRecord) -> float | None:
-    """Which share of the requests an emulated device answered too late during the run; None of a real one."""
+    """By which share of what they should take an emulated device answered its requests late during the run; None of a real one."""
     deltas = deltas_of(record)
     try:
-        served = 0.0 if deltas is None else deltas.growth("emulated.served")
-        return deltas.growth("emulated.late") / served if deltas is not None and served else None
+        due_s = 0.0 if deltas is None else deltas.growth("emulated.due_s")
+        return deltas.growth("emulated.late_s") / due_s if deltas is not None and due_s else None
     except Absent:
         return None
 

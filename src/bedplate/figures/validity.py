@@ -103,8 +103,8 @@ def _device_late(evidence: RunEvidence) -> Spoken | None:
     if share is None or share <= LATE_SHARE_MAX:
         return None
     words = (
-        f"the emulated device answered {percent(share, digits=1)} of the requests more than a twentieth later than it should "
-        f"(limit {percent(LATE_SHARE_MAX)}): it was slower than the plan asks for"
+        f"requests took {percent(share, digits=1)} longer than the emulated device should take (limit {percent(LATE_SHARE_MAX)}): it was "
+        "slower than the plan asks for"
     )
     return spoken(words, share=share, limit=LATE_SHARE_MAX)
 
@@ -172,7 +172,7 @@ CACHES_DROPPED: Rule[RunEvidence] = Rule(
 )
 DEVICE_LATE: Rule[RunEvidence] = Rule(
     "emulated device late",
-    f"more than {percent(LATE_SHARE_MAX)} of the requests were answered later than the emulated device should have, by a twentieth or more",
+    f"requests took more than {percent(LATE_SHARE_MAX)} longer, all together, than the emulated device should take",
     "the device counts them (drivers/power_cut_recorder/queue.c); the limit is a convention of bedplate",
     _device_late,
 )

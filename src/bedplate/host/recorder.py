@@ -83,7 +83,7 @@ class RecorderStatus:
     `fault_hits` are requests that an order to fail hit, `first_hit` where the first of them was; None of none and of a flush.
     `memory_locked` and `io_flusher` are the kernel's answers to mlockall(2) and PR_SET_IO_FLUSHER.
     `served` are requests that were answered at a moment of their own, `late` those that were answered later than it by more than
-    a twentieth of what they should take; `late_ns` are all their nanoseconds behind it together, `late_ns_max` those of the latest.
+    a twentieth of what they should take; `due_ns` is what all should take together, `late_ns` how far behind all were, `late_ns_max` the latest.
     `is_real_time` says whether the kernel schedules it before others.
     """
 
@@ -100,6 +100,7 @@ class RecorderStatus:
     failure: str | None
     served: int = 0
     late: int = 0
+    due_ns: int = 0
     late_ns: int = 0
     late_ns_max: int = 0
     is_real_time: bool = False
@@ -133,6 +134,7 @@ def parse_status(text: str) -> RecorderStatus:
             failure=None if failure is None else str(failure),
             served=int(found["served"]),
             late=int(found["late"]),
+            due_ns=int(found["due_ns"]),
             late_ns=int(found["late_ns"]),
             late_ns_max=int(found["late_ns_max"]),
             is_real_time=found["real_time"] is True,

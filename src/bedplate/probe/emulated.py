@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-SERVED, LATE = "emulated.served", "emulated.late"
+DUE_S, LATE_S = "emulated.due_s", "emulated.late_s"
 
 
 class EmulatedDeviceProbe:
-    """Requests that an emulated device answered at a moment of their own, and those of them that came too late."""
+    """What the requests of an emulated device should have taken, and how late their answers were."""
 
     name = "emulated device"
     skew = "reads one file of a program in user space"
@@ -22,6 +22,6 @@ class EmulatedDeviceProbe:
         self._status = status
 
     def read(self) -> Mapping[str, float]:
-        """Both cumulative."""
+        """Seconds of all requests together, both cumulative."""
         found = json.loads(self._status.read_text(encoding="utf-8", errors="replace"))
-        return {SERVED: float(found["served"]), LATE: float(found["late"])}
+        return {DUE_S: found["due_ns"] / 1e9, LATE_S: found["late_ns"] / 1e9}

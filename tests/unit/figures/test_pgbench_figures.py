@@ -101,6 +101,26 @@ def test_a_counter_that_is_not_there_is_absent_with_its_name(tmp_path: Path) -> 
     assert "postgresql.buffers_backend" in str(row.reason)
 
 
+@pytest.mark.parametrize(("late_s", "validity"), [(2.9, Validity.VALID), (3.1, Validity.SUSPECT)])
+def test_an_emulated_device_is_late_by_what_its_requests_should_take(
+    tmp_path: Path, late_s: float, validity: Validity
+) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    record = codec.read(RunRecord, run / "record.json")
+    assert record.before is not None
+    assert record.after is not None
+    before, after = (
+        replace(found, values={**found.values, "emulated.due_s": due_s, "emulated.late_s": late})
+        for found, due_s, late in ((record.before, 7.0, 1.0), (record.after, 67.0, 1.0 + late_s))
+    )
+    codec.write(run / "record.json", replace(record, before=before, after=after))
+    figures = make_figures(visit, run)
+    assert validity is figures.validity
+    assert (validity is Validity.SUSPECT) == (
+        "emulated-device-late" in {r.code for r in figures.validity_reasons}
+    )
+
+
 def test_before_16_the_bytes_read_are_blocks_times_their_size(tmp_path: Path) -> None:
     visit, run = write_raw(tmp_path, Raw())
     record = codec.read(RunRecord, run / "record.json")

@@ -53,7 +53,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
     ),
     "device late": (
         replace(SOUND, late_share=0.2),
-        "answered 20.0 % of the requests more than a twentieth later",
+        "requests took 20.0 % longer than the emulated device should take",
     ),
     "no checkpoint at all": (replace(SOUND, windows=()), "(0 in part)"),
     "checkpoint from the warm-up": (replace(SOUND, windows=(Window("timed", -1.0, 200.0),)), "(1 in part)"),

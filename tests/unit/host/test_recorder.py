@@ -18,7 +18,7 @@ from bedplate.units import MIB
 
 # As libfuse 3.14 and the recorder printed it, after mkfs.ext4 and 500 synchronous writes.
 DOCUMENT = """{"entries": 2541, "log_bytes": 30837760, "marks": 1, "sealed": true, "fault_hits": 0, "fault_at": 0, "fault_bytes": 0, "memory_locked": true, \
-"io_flusher": false, "real_time": false, "served": 0, "late": 0, "late_ns": 0, "late_ns_max": 0, "library": "3.14.0", "devices": [{"name": "disk", "bytes": 536870912, "writes": 1523, \
+"io_flusher": false, "real_time": false, "served": 0, "late": 0, "due_ns": 0, "late_ns": 0, "late_ns_max": 0, "library": "3.14.0", "devices": [{"name": "disk", "bytes": 536870912, "writes": 1523, \
 "write_bytes": 29536256, "flushes": 1017, "discards": 0, "reads": 62, "read_bytes": 1139712}, {"name": "journal", \
 "bytes": 67108864, "writes": 0, "write_bytes": 0, "flushes": 0, "discards": 0, "reads": 0, "read_bytes": 0}], \
 "failure": null}
