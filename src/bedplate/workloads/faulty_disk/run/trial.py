@@ -334,7 +334,7 @@ def _place_of(fault: Fault) -> Place:
 
 def _unreadable(fault: Fault, course: _Course) -> tuple[ByteRange, ...]:
     """What of the disk can be read no more once the engine is ended."""
-    is_lost = isinstance(fault, Rot) and fault.is_unreadable and course.first_hit is not None
+    is_lost = isinstance(fault, Rot) and fault.is_unreadable
     return (course.first_hit,) if is_lost and course.first_hit else ()
 
 
