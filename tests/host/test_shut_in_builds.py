@@ -205,7 +205,7 @@ def test_a_planted_sleep_is_measured_and_a_commit_that_cannot_be_built_fails_alo
     assert "Think before each commit" in lab.call("plan", plan)
     said = lab.run(plan, status=3)
     assert "no configuration today" in said
-    assert "1 visits completed, 0 failed" in said
+    assert "1 visit completed, 0 failed" in said
     assert re.search(r"1 visit of PostgreSQL .* Break everything, 8 kB blocks did not run", said)
     (completed,) = lab.visits().values()
     digits = git(history, "rev-parse", "--short=12", "master~1").strip()

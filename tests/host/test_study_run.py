@@ -25,7 +25,7 @@ def test_a_study_runs_to_the_end_and_anybody_can_read_it(lab: Lab) -> None:
     # The plan is named relative to where the command stands, and so is the study.
     lab.plan()
     said = lab.call("run", "plan.toml", "--study", "study")
-    assert "1 visits completed, 0 failed" in said
+    assert "1 visit completed, 0 failed" in said
     assert [] == lab.left_behind()
     assert {"plan.toml", "machine.json", "schedule.json", "study.json", "visits"} <= {
         path.name for path in lab.study.iterdir()
@@ -181,7 +181,7 @@ def test_extend_runs_only_what_is_new_and_writes_it_down(lab: Lab, finished: Pat
 def test_a_failed_visit_is_told_kept_and_done_again_when_asked(lab: Lab) -> None:
     plan = lab.plan(('shared_buffers = "16MB"', 'shared_buffers = { vary = ["900GB", "16MB"] }'))
     said = lab.run(plan, status=1)
-    assert "1 visits completed, 1 failed" in said
+    assert "1 visit completed, 1 failed" in said
     assert [] == lab.left_behind()
     status = lab.call("status", lab.study)
     assert "at server start" in status
