@@ -54,7 +54,7 @@ def studies_below(directory: Path) -> tuple[Path, ...]:
         folders[:] = [] if "study.json" in files or is_deep else sorted(folders)[:_MOST_ENTRIES]
     if not found:
         raise StudyError(
-            f"{directory} holds no study within {_LEVELS_BELOW} levels: name the folder that holds your studies"
+            f"{directory} holds no study within {_LEVELS_BELOW} levels, and links are not followed: name the folder that holds your studies"
         )
     return tuple(found)
 

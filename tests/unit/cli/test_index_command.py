@@ -51,7 +51,7 @@ def test_every_study_has_its_answer_and_the_way_to_its_page(shelf: Path) -> None
     assert "xfs" in unescape(text)
     assert 2 == text.count("<p>What do file system, db block, barrier and nodatacow change?</p>")
     created = codec.loads(StudyFacts, (shelf / "first" / "study.json").read_text()).created
-    assert f"first · {created[:10]} · " in text
+    assert f"first · {created[:10]}, " in text
 
 
 def test_a_step_that_is_told_has_its_command(tmp_path: Path) -> None:
