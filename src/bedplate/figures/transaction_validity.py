@@ -116,11 +116,13 @@ def _log_not_turned_over(evidence: TransactionEvidence) -> Spoken | None:
     turned, growth = found.turned_over, age_growth_share(found)
     if (turned is not None and turned >= 1) or (growth is not None and abs(growth) <= AGE_GROWTH_SHARE_MAX):
         return None
-    grown = "by an unknown share" if growth is None else f"by {percent(growth)} of its limit"
+    fell = growth is not None and growth < 0
+    moved = f"{'fell' if fell else 'grew'} by {'an unknown share' if growth is None else f'{percent(abs(growth))} of its limit'}"
     written = "an unknown part" if turned is None else f"{turned:.2f} times the size"
+    pages = "pages that were changed before were written in it" if fell else "pages that it changed were left for later"
     words = (
-        f"the checkpoint age grew {grown} over the window, in which {written} of the log was written: pages that it changed "
-        "were left for later. A longer duration, a longer warm-up or a smaller log shows the cost of them"
+        f"the checkpoint age {moved} over the window, in which {written} of the log was written: {pages}. "
+        "A longer duration, a longer warm-up or a smaller log shows what its own pages cost"
     )
     known = {"age_growth_share": growth, "turned_over": turned}
     return spoken(words, **{name: value for name, value in known.items() if value is not None})
@@ -349,9 +351,9 @@ _NO_LOG: Rule[TransactionEvidence] = Rule(
 )
 LOG_NOT_TURNED_OVER: Rule[TransactionEvidence] = Rule(
     "log not turned over",
-    f"a run writes, on a server with fuzzy checkpoints. The checkpoint age grows by more than {percent(AGE_GROWTH_SHARE_MAX)} of "
-    "its limit over the window (Theil–Sen), and less than the size of the log was written (canaries apart)",
-    "InnoDB puts off writing pages until its log has no room: what a window leaves is not in its figures",
+    f"a run writes, on a server with fuzzy checkpoints. The checkpoint age grows or falls by more than {percent(AGE_GROWTH_SHARE_MAX)} "
+    "of its limit over the window (Theil–Sen), and less than the size of the log was written (canaries apart)",
+    "InnoDB puts off writing pages until its log has no room: what a window leaves is not in its figures, and what it finds is",
     _log_not_turned_over,
 )
 # Of how fast the run was; then of its record.

@@ -180,7 +180,7 @@ class CutPoint:
     number: int
     """which cut of its run"""
     position: int
-    """how many entries of the log were issued before it"""
+    """how many entries of the log are before it"""
     profile: Profile
     placement: Placement
     """how the position was chosen: `uniform`, `weighted`, `sought` (where metadata waits, or behind a flush that met writes

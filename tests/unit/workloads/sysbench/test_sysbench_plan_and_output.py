@@ -13,7 +13,7 @@ from bedplate.engines.mariadb.counter_figures import COUNTER_FIGURES
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.figures.counters import Absent, Deltas, Divisors
 from bedplate.figures.server_counters import FuzzyLog
-from bedplate.figures.transaction_validity import age_growth_share
+from bedplate.figures.transaction_validity import LOG_NOT_TURNED_OVER, age_growth_share
 from bedplate.model.cell import Dataset
 from bedplate.model.levels import Levels
 from bedplate.plan.load import load_plan
@@ -225,6 +225,14 @@ def test_each_rule_speaks(evidence: SysbenchEvidence, code: str) -> None:
 )
 def test_a_sound_run_is_valid(evidence: SysbenchEvidence) -> None:
     assert () == VALIDITY.judge(evidence)[1]
+
+
+def test_a_log_that_empties_is_said_to_fall() -> None:
+    falls = replace(SOUND, fuzzy=FuzzyLog(0.4, tuple(float(60 - each) for each in range(60)), 100.0))
+    (reason,) = VALIDITY.judge(falls)[1]
+    assert "log-not-turned-over" == reason.code
+    assert "the checkpoint age fell by 60 % of its limit" in reason.sentence
+    assert "grows or falls by more than 10 %" in LOG_NOT_TURNED_OVER.threshold
 
 
 def test_the_age_grows_by_a_share_of_its_limit() -> None:
