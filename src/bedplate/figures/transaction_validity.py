@@ -119,7 +119,11 @@ def _log_not_turned_over(evidence: TransactionEvidence) -> Spoken | None:
     fell = growth is not None and growth < 0
     moved = f"{'fell' if fell else 'grew'} by {'an unknown share' if growth is None else f'{percent(abs(growth))} of its limit'}"
     written = "an unknown part" if turned is None else f"{turned:.2f} times the size"
-    pages = "pages that were changed before were written in it" if fell else "pages that it changed were left for later"
+    pages = (
+        "pages that were changed before were written in it"
+        if fell
+        else "pages that it changed were left for later"
+    )
     words = (
         f"the checkpoint age {moved} over the window, in which {written} of the log was written: {pages}. "
         "A longer duration, a longer warm-up or a smaller log shows what its own pages cost"
