@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.parts import WHOLE
-from bedplate.model.power_cut import VOLATILE_PROFILES
+from bedplate.model.power_cut import UNIT_PROFILES, VOLATILE_PROFILES
 from bedplate.model.power_cut_metrics import CUT
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Measurement
 
 BAD_SHARE = "power_cut_bad_share"
+# Those that a run of a study is cut with: the plan's, and of a device with a unit the one in place of those that tear.
+_VOLATILE = (*VOLATILE_PROFILES, *UNIT_PROFILES.values())
 # A figure is written with all its digits.
 _ROUNDING = 1e-9
 
@@ -28,7 +30,7 @@ def counted_share(
     share, bad = (measurement.value(name, phase, item) for name in (metric, "power_cuts_bad"))
     if share is None or bad is None:
         return None
-    parts = [(CUT, profile.value) for profile in VOLATILE_PROFILES] if phase == WHOLE else [(phase, item)]
+    parts = [(CUT, profile.value) for profile in _VOLATILE] if phase == WHOLE else [(phase, item)]
     cuts = sum(measurement.value("power_cuts", *part) or 0.0 for part in parts)
     if not 0 <= bad <= cuts or cuts < 1 or abs(bad - share * cuts) > _ROUNDING * cuts:
         return None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.studies.judged_cuts import DECLARED, good, judged
+from tests.support.studies.judged_cuts import DECLARED, good, judged, made
 from tests.support.studies.synthetic_power_cuts import (
     DATASET,
     RECORDING,
@@ -16,14 +16,17 @@ from tests.support.studies.synthetic_power_cuts import (
     write_cut_visit,
 )
 
+from bedplate.analysis.counted_share import BAD_SHARE
+from bedplate.analysis.overview import Measurement
+from bedplate.analysis.parts import part_figures, whole_figures
 from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.recording_words import recording_words
 from bedplate.model.device_cache import VOLATILE_4K
 from bedplate.model.durability import DURABLE
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import DEFAULT_PROFILES, Profile
+from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome, Profile
 from bedplate.model.power_cut_verdict import measured
-from bedplate.model.visit import VisitKey
+from bedplate.model.visit import Outcome, Validity, VisitKey
 from bedplate.workloads.power_cut.run.positions import with_unit
 
 UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
@@ -40,6 +43,25 @@ def test_a_verdict_on_a_device_with_a_unit_is_no_class_of_the_cell(tmp_path: Pat
     verdict = judged(tmp_path, good(spec=UNIT))
     assert (DURABLE, False) == (verdict.cuts(VOLATILE_4K).shown, verdict.of_the_cell)
     assert measured(verdict, DECLARED) is None
+
+
+@pytest.mark.parametrize(("torn", "bad"), [(PointOutcome.OK, 0), (PointOutcome.SILENT, 10)])
+def test_the_share_of_bad_cuts_counts_those_of_the_unit(torn: PointOutcome, bad: int, tmp_path: Path) -> None:
+    drawn = [
+        replace(each, point=replace(each.point, profile=Profile.UNTORN_16K))
+        if each.point.profile is Profile.SUBSET_4K
+        else each
+        for each in points_of({Profile.SUBSET_4K: torn})
+        if each.point.profile is not Profile.SUBSET_512
+    ]
+    figures, _ = made(tmp_path, good(points=(*drawn, *controls()), spec=UNIT))
+    found = Measurement(
+        *("cell", "dataset", "run", 1, 1, 0, False, Outcome.COMPLETED, Validity.VALID, ()),
+        by_metric=whole_figures(figures.figures),
+        parts=part_figures(figures.figures),
+    )
+    # Ten as the device of the unit leaves it, ten that lose all; those in order are of another machine.
+    assert (bad, 20) == found.observation(BAD_SHARE).of
 
 
 @pytest.mark.parametrize(("uncovered", "long"), [(312, 10512), (0, 4187)])
