@@ -7,7 +7,8 @@
     runs/<nn>-<name>/
         record.json         RunRecord
         course.jsonl        one Sample a second
-        transactions.bin    the transaction log, condensed (see drivers/pgbench_log.c)
+        warmup.bin, measure.bin
+                            transaction logs, condensed (see drivers/pgbench_log.c), of clients that have them
         …                   what else its workload keeps (docs/STUDY_FORMAT.md)
         logs/               what the workload's tool printed
 

@@ -61,6 +61,6 @@ MODEL = PgbenchModel(
         facts="`clients`, `jobs`, `writing_transactions` and how they were counted (`writing_transactions_by`: `ids`, `WAL`), "
         "`wal_syncs`, `session_…` (settings of a new session after the run), `role_settings`, `unlogged_tables_written`, "
         "`script_sets_synchronous_commit_off`, `script_has_temporary_tables`, …",
-        files="`transactions.bin`: the transaction log, condensed",
+        files="`warmup.bin`, `measure.bin`: the transaction logs, condensed; deleted once `run.json` is complete",
     ),
 )

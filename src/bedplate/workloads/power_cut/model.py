@@ -41,7 +41,11 @@ MODEL = OwnDiskModel(
     words=RecordWords(
         dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`. Where they differ from the default: `ram_journal`, "
         "`press_dirty_pages`, `completions`, `sector_bytes`, `fua`, `recut`",
-        run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`",
-        files="`recording.json`, `points.jsonl`, `log.xz`, `recovery-NUMBER.xz`",
+        run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`. Where they differ from the default: `keep_logs`, `sought`, "
+        "`device_unit`, `states`, `recut`",
+        phases="`recording`, `points`; of figures `cut` (drawn cuts by profile), `cache`, `sought` and `recut` (drawn, sought and in recovery, by "
+        "the kind of cache), `pages`",
+        items="of phase `cut` the profile; of `cache`, `sought` and `recut` the kind of cache; of `pages` `before` and `after`",
+        files="`recording.json`, `points.jsonl`, `job.json`, `log.xz`, `recovery-NUMBER.xz`",
     ),
 )

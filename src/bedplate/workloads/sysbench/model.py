@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bedplate.model.engines import MARIADB
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.workload import RecordWords, WorkloadModel
 
 READ_ONLY = "oltp_read_only"
 SCRIPTS = (READ_ONLY, "oltp_read_write", "oltp_update_index", "oltp_write_only")
@@ -20,4 +20,11 @@ MODEL = WorkloadModel(
         "duration_s": "run.duration",
         "rate_tps": "run.rate",
     },
+    words=RecordWords(
+        dataset="`tables`, `table_size`",
+        run="`script`, `threads`, `warmup_s`, `duration_s`, `rate_tps`",
+        phases="`warmup`, `measure`",
+        facts="`script`, `clients`, `threads`, `duration_s_asked`, `rate_tps`, `tables`, `table_size`, …",
+        files="`warmup.bin`, `measure.bin`: the transaction logs, condensed; deleted once `run.json` is complete",
+    ),
 )
