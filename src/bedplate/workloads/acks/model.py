@@ -14,6 +14,6 @@ MODEL = WorkloadModel(
         phases="`warmup`, `measure`",
         facts="`reader_cpu_s`: CPU time of the reader of the writer's pipe; `waiting_commits`, `waiting_flushes`, `waiting_clients`: of an engine "
         "that promises to be durable",
-        files="`logs/acks.out`: the last line of that reader, `end ACKS SECONDS TOGETHER QUIET_S` (`drivers/pgbench_log.c`)",
+        files="`warmup.bin`, `measure.bin`: the log of its lines, condensed; deleted once `run.json` is complete. `logs/acks.out`: the last line of that reader, `end ACKS SECONDS TOGETHER QUIET_S` (`drivers/pgbench_log.c`)",
     ),
 )
