@@ -94,14 +94,16 @@ class StudyHealth:
         if dipping:
             found += [*dipping, _OF_DIPS]
         if self.suspect:
+            verb, shown = ("is", "it is") if self.suspect == 1 else ("are", "they are")
             found.append(
-                f"{self.suspect} of {self.completed} completed runs are suspect: marked wherever they are shown, and no "
-                "part of a verdict."
+                f"{self.suspect} of {self.completed} completed runs {verb} suspect: marked wherever {shown} shown, and no part "
+                "of a verdict."
             )
         if self.unknown:
+            shown = "it is" if self.unknown == 1 else "they are"
             found.append(
-                f"Of {self.unknown} of {self.completed} completed runs it is unknown whether they are valid, as evidence is "
-                "missing: marked wherever they are shown, and no part of a verdict."
+                f"Of {self.unknown} of {self.completed} completed runs it is unknown whether {shown} valid, as evidence is "
+                f"missing: marked wherever {shown} shown, and no part of a verdict."
             )
         return tuple(found)
 

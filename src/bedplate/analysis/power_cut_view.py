@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import verdict_of
-from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_4K, VOLATILE_512
+from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import promised, worst_of
 from bedplate.model.page_ground import page_ground
 from bedplate.model.power_cut import (
@@ -261,6 +261,16 @@ def pooled(runs: Sequence[CutRun], cache: str) -> CacheCuts:
         tearing=sum(found.tearing for found in every),
         is_late=any(found.is_late for found in every),
     )
+
+
+def speaking(runs: Sequence[CutRun], cache: str) -> CacheCuts:
+    """The cuts by which a cell is called bad or sound with a kind of cache: that cache's own, unless those of one that asks less alone were bad.
+
+    A device can behave as each that asks less of a file system (`model.device_cache.CACHES`).
+    """
+    asking = CACHES[: CACHES.index(cache) + 1][::-1]
+    every = [pooled(runs, each) for each in asking]
+    return next((found for found in every if found.all.bad), every[0])
 
 
 def told_apart(run: CutRun, runs: Sequence[CutRun]) -> tuple[str, ...]:

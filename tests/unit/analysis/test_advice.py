@@ -258,8 +258,8 @@ def test_cells_with_too_few_trusted_runs_are_to_be_measured_and_not_judged(tmp_p
     for part in (
         "1 of 24 runs failed",
         "--retry-failed",
-        "1 of 24 runs have not been run",
-        "1 of 24 runs are suspect",
+        "1 of 24 runs has not been run",
+        "1 of 24 runs is suspect",
     ):
         assert part in words
 

@@ -90,7 +90,7 @@ def test_figures_that_contradict_each_other_are_no_counts(study: Path, tmp_path:
         write(path, replace(run, figures=figures))
     comparison = only(ask(changed, "type=ext4 barrier=no")).comparison
     assert comparison.pooled is None
-    assert "a verdict needs 3 repetitions, there are 1 in common" in comparison.reasons
+    assert "a verdict needs 3 repetitions in common, found 1" in comparison.reasons
 
 
 def test_shares_and_speeds_are_judged_together(study: Path) -> None:

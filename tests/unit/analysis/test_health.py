@@ -151,3 +151,12 @@ def test_a_load_that_once_took_twice_as_long_is_a_dip_and_one_that_took_half_is_
     values = [10.0, 10.1, 20.0, 10.05, 9.9]
     assert 1 == len(dips(("load", 1 / value) for value in values))
     assert () == dips(("load", 1 / value) for value in [*values[:2], 5.0, *values[3:]])
+
+
+def test_one_run_in_doubt_is_singular() -> None:
+    suspect, unknown = StudyHealth((), 9, 1, 9, unknown=1).sentences()
+    assert "1 of 9 completed runs is suspect: marked wherever it is shown, and no part of a verdict." == suspect
+    assert "unknown whether it is valid, as evidence is missing: marked wherever it is shown" in unknown
+    several = StudyHealth((), 9, 2, 9, unknown=3).sentences()
+    assert "2 of 9 completed runs are suspect: marked wherever they are shown" in several[0]
+    assert "whether they are valid" in several[1]

@@ -114,7 +114,7 @@ def test_two_repetitions_are_described_and_not_judged() -> None:
     found = compare(by_repetition(100, 100), by_repetition(200, 210), TPS)
     assert (Verdict.CANNOT_TELL, 2, False) == seen(found)
     assert (2.0, 2.1) == pytest.approx((found.smallest, found.largest))
-    assert ("a verdict needs 3 repetitions, there are 2 in common",) == found.reasons
+    assert ("a verdict needs 3 repetitions in common, found 2",) == found.reasons
     assert (None, None, False) == (found.p_difference, found.p_same, found.scatters)
     assert found == at_confidence(found, 0.95)
 

@@ -23,7 +23,7 @@ from bedplate.analysis.advice.words import (
     rest_words,
     standing_cells,
 )
-from bedplate.analysis.power_cut_view import disagreement, pooled
+from bedplate.analysis.power_cut_view import disagreement, speaking
 from bedplate.analysis.run_heads import has_speeds
 from bedplate.analysis.wording import WRONG_ON_AVERAGE, capital, confidence_words, figure
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
@@ -32,6 +32,7 @@ from bedplate.model.power_cut_verdict import TOO_FEW_FOR_MORE, counted_words, cu
 from bedplate.model.template import filled
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing, told_apart
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -219,10 +220,11 @@ def _too_few(found: Advised, contest: Contest) -> Sentence:
 
 def _incomparable(contest: Contest) -> Iterable[Sentence]:
     if contest.incomparable:
+        were, they = ("was", "it is") if contest.incomparable == 1 else ("were", "they are")
         yield Sentence(
             "limits",
-            f"{contest.incomparable} pairs of cells were measured in other surroundings, which no factor explains; "
-            "they are not compared.",
+            f"{format_count(contest.incomparable, 'pair')} of cells {were} measured in other surroundings, which no factor "
+            f"explains; {they} not compared.",
         )
 
 
@@ -252,7 +254,7 @@ def _with_its_cuts(found: Advised, cell: str) -> str:
     facts, words = found.overview.cells[cell], cell_words(found.overview, cell)
     if facts.durability is None or facts.durability.basis != "measured":
         return words
-    own_cuts = pooled([run for run in facts.cuts if run.measured], found.cache)
+    own_cuts = speaking([run for run in facts.cuts if run.measured], found.cache)
     counted = counted_words(own_cuts) if own_cuts.all.cuts else cut_words(own_cuts.drawn)
     # Why a class stands that the cuts alone would not give.
     why = (

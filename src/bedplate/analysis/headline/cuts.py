@@ -17,7 +17,7 @@ from bedplate.analysis.factors import DEFAULT, TYPE, level_text, short_name
 from bedplate.analysis.headline.defaults import defaults_of
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.headline.page_copies import without_copies
-from bedplate.analysis.power_cut_view import pooled
+from bedplate.analysis.power_cut_view import speaking
 from bedplate.analysis.wording import durability_class
 from bedplate.model.durability import DURABLE
 from bedplate.model.power_cut_verdict import BOUNDED, LOSS, CutCounts
@@ -99,7 +99,8 @@ class CutsAnswer:
     """The power cuts of a study with one kind of cache (`cache`, of `model.device_cache`).
 
     `sound` are the cells of which no cut found anything bad, `groups` the others, those with corruption first. `refused` had
-    cuts and no verdict. `copies` says where the engine may do without copies of its pages.
+    cuts and no verdict, those of `of_others` tell of another device or journal, and those of `not_asked` were of other caches
+    and found nothing. `copies` says where the engine may do without copies of its pages.
     """
 
     cache: str
@@ -107,6 +108,7 @@ class CutsAnswer:
     groups: tuple[CutGroup, ...]
     refused: tuple[str, ...]
     of_others: tuple[str, ...]
+    not_asked: tuple[str, ...]
     uncounted: tuple[str, ...]
     copies: tuple[WithoutCopies, ...]
 
@@ -129,15 +131,17 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
     judged = [each for facts in cells if (each := _judged(facts, cache)) is not None]
     known = {each.cell for each in judged}
     sound = tuple(each for each in judged if each.is_sound)
-    unknown = [facts.id for facts in cells if facts.cuts and facts.id not in known]
+    unknown = [facts for facts in cells if facts.cuts and facts.id not in known]
+    refused = [facts.id for facts in unknown if any(run.verdict.refused for run in facts.cuts)]
+    left = [facts for facts in unknown if facts.id not in refused]
+    not_asked = [facts.id for facts in left if any(run.measured for run in facts.cuts)]
     return CutsAnswer(
         cache=cache,
         sound=sound,
         groups=_Separation(found, sound).groups([each for each in judged if not each.is_sound]),
-        refused=tuple(each for each in unknown if any(run.verdict.refused for run in found.cells[each].cuts)),
-        of_others=tuple(
-            each for each in unknown if not any(run.verdict.refused for run in found.cells[each].cuts)
-        ),
+        refused=tuple(refused),
+        of_others=tuple(facts.id for facts in left if facts.id not in not_asked),
+        not_asked=tuple(not_asked),
         uncounted=tuple(
             facts.id
             for facts in cells
@@ -148,9 +152,9 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
 
 
 def _judged(facts: CellFacts, cache: str) -> CutCell | None:
-    """Of the recordings that give a class; None where none does, or none was cut with this cache."""
+    """Of the recordings that give a class; None where none does, or none was cut with this cache and nothing else was bad."""
     runs = [run for run in facts.cuts if run.measured is not None]
-    cuts = pooled(runs, cache)
+    cuts = speaking(runs, cache)
     return CutCell(facts.id, cuts, durability_class(facts.durability, cache)) if cuts.all.cuts else None
 
 

@@ -25,7 +25,7 @@ from bedplate.model.template import and_more
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.proportions import proportion
-from bedplate.units import percent
+from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -280,6 +280,7 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
     for cells, words in (
         (found.refused, "cut, but the verdict was refused"),
         (found.of_others, "cut as another device or journal would leave it, which is no class of the cell"),
+        (found.not_asked, f"cut, but never with a {CACHE_WORDS[found.cache]}"),
         (found.uncounted, "a recovery that nothing cut left damage, so that no cut in recovery counts"),
     ):
         if cells:
@@ -335,7 +336,7 @@ def _share_words(cell: CutCell, findings: Sequence[str], *, first: bool) -> str:
     """`3 of 208 cuts, 2 of 40 in recovery`; `3 of 208` behind the first. What is counted apart is named where it was bad."""
     cuts = CutCounts.together((cell.cuts.drawn, cell.cuts.sought))
     counted = (
-        (cuts, " cuts" if first else ""),
+        (cuts, f" {'cut' if cuts.cuts == 1 else 'cuts'}" if first else ""),
         (cell.cuts.recut, f" in{NO_BREAK}recovery"),
         (cell.cuts.enumerated, f"{NO_BREAK}states"),
     )
@@ -353,7 +354,7 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
     if not least:
         return "no cut bad"
     bound = percent_from_above(proportion(0, least).high)
-    return f"none of {least:,} cuts{each} bad, so under {bound} %".replace(" %", f"{NO_BREAK}%")
+    return f"none of {format_count(least, 'cut')}{each} bad, so under {bound} %".replace(" %", f"{NO_BREAK}%")
 
 
 def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
