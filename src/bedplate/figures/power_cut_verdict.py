@@ -323,13 +323,14 @@ def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCo
 
 
 def _loss(points: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
-    """What is counted in what is not whole says nothing; nor is it 0 where every cut that took something broke the rest."""
+    """What is counted in what is not whole says nothing; nor is it 0 without a cut, or where every cut that took something broke the rest."""
     judged_points = [record for record in points if not record.point.control]
     lost = [record for record in judged_points if record.outcome is PointOutcome.LOST]
     broke = any(finding_of(record, recording) not in WHOLE for record in judged_points)
+    none_lost = 0 if judged_points and not broke else None
     times = [record.lost_ms for record in lost if record.lost_ms is not None]
     return Loss(
-        transactions_max=max((record.lost_transactions for record in lost), default=None if broke else 0),
+        transactions_max=max((record.lost_transactions for record in lost), default=none_lost),
         ms_max=max(times, default=None),
         bound_ms=recording.bound_ms,
         bound_transactions=recording.bound_transactions,

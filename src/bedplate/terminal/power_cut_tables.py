@@ -58,7 +58,14 @@ _RECUT_WORDS = (
     "of all such, and how many in a hundred that may be, at the most. Recoveries: those that were recorded, of those asked for; a cut that was bad itself has none. One "
     "bad cut lowers the class above."
 )
-_SHORT: Mapping[str, str] = {VOLATILE_4K: "4 KiB", VOLATILE_512: "512 B", PROTECTED: "protected"}
+# Of a recording that nothing cut: it has one row, which says why.
+_NOT_CUT = "not cut"
+_SHORT: Mapping[str, str] = {
+    VOLATILE_4K: "4 KiB",
+    VOLATILE_512: "512 B",
+    PROTECTED: "protected",
+    _NOT_CUT: "–",
+}
 # A cell of the table keeps its lines beside those of its neighbours, so they are broken here and not by the terminal.
 _DRAWN_WIDTH, _NARROW_DRAWN_WIDTH, _CLASS_WIDTH = 17, 10, 8
 
@@ -214,8 +221,9 @@ def _name(cell: CellFacts, run: CutRun) -> Text:
 
 
 def _caches(run: CutRun) -> list[str]:
-    """Those that power was cut with."""
-    return [cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all.cuts]
+    """Those that power was cut with; never empty."""
+    found = [cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all.cuts]
+    return found or [_NOT_CUT]
 
 
 def _lost(run: CutRun) -> Text:
@@ -276,6 +284,8 @@ def _found(tally: CutCounts, kind: str) -> Iterator[tuple[str, str]]:
 def _class(run: CutRun, cache: str, marks: str) -> Text:
     if run.verdict.refused:
         text = Text(_REFUSED, style="yellow")
+    elif cache == _NOT_CUT:
+        text = Text("–")
     else:
         text = Text("\n".join(wrap(run.words_with(cache), _CLASS_WIDTH)))
     text.append(marks, style="dim")

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from tests.support.studies.made_once import made_once
 from tests.support.studies.planted_reasons import planted
-from tests.support.studies.synthetic_study import START_WALL_S, Recipe, cells_of, durability_of, write_study
+from tests.support.studies.synthetic_study import (
+    MACHINE,
+    START_WALL_S,
+    Recipe,
+    cells_of,
+    durability_of,
+    facts_of,
+    write_study,
+)
 
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
@@ -249,6 +257,36 @@ def power_cut_study(directory: Path, *, refused: str | None = None, recipe: Reci
             raw = replace(raw, points=(*points_of({}), *controls(PointOutcome.OK)))
         place = directory / "visits" / cell.id / DATASET.id / "1.1"
         make_figures(place, write_cut_visit(place, raw, order=visit.index))
+    return directory
+
+
+def recorded_study(directory: Path, raws: Iterable[RawCuts], *, repetitions: int = 1, made: int = 1) -> Path:
+    """Power cuts alone: each of `raws` is a recording of its cell on its dataset, in the first `made` of the repetitions."""
+    every = tuple(raws)
+    places = [(raw, repetition) for repetition in range(1, repetitions + 1) for raw in every]
+    visits = tuple(
+        ScheduledVisit(order, raw.cell.id, raw.dataset.id, repetition)
+        for order, (raw, repetition) in enumerate(places)
+    )
+    directory.mkdir(parents=True)
+    codec.write(directory / "study.json", facts_of("Power cuts"))
+    codec.write(directory / "machine.json", MACHINE)
+    (directory / "plan.toml").write_text(f"repetitions = {repetitions}\n", encoding="utf-8")
+    schedule = StudySchedule(
+        format_version=FORMAT_VERSION,
+        seed=7,
+        repetitions=repetitions,
+        cells={raw.cell.id: raw.cell for raw in every},
+        datasets={raw.dataset.id: raw.dataset for raw in every},
+        runs={raw.dataset.id: (raw.spec,) for raw in every},
+        pruned=(),
+        visits=visits,
+    )
+    codec.write(directory / "schedule.json", schedule)
+    for visit, (raw, repetition) in zip(visits, places, strict=True):
+        if repetition <= made:
+            place = directory / "visits" / raw.cell.id / raw.dataset.id / f"{repetition}.1"
+            make_figures(place, write_cut_visit(place, raw, repetition=repetition, order=visit.index))
     return directory
 
 

@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.studies.planted_reasons import planted
-from tests.support.studies.synthetic_power_cuts import DATASET, RECIPE, power_cut_study
-from tests.support.studies.synthetic_study import write_study
+from tests.support.studies.synthetic_power_cuts import (
+    DATASET,
+    RECIPE,
+    RawCuts,
+    controls,
+    power_cut_study,
+    recorded_study,
+)
+from tests.support.studies.synthetic_study import cells_of, write_study
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
@@ -144,6 +151,19 @@ def test_advice_gives_each_unsafe_cell_the_share_of_its_own_cuts(found: Overview
     assert "btrfs nodatacow fs 4k db 8k (5 of 10 bad: 5 corrupt, silent)" in unsafe
     # What a protected cache keeps is no reason why a volatile one is unsafe.
     assert "(0 of 10 bad" not in unsafe
+
+
+def test_a_recording_that_nothing_cut_says_why_and_no_loss_of_nought(tmp_path: Path) -> None:
+    """Its footnote once stood below without a mark."""
+    study = recorded_study(tmp_path / "study", [RawCuts(cells_of(RECIPE)[0], tuple(controls()))])
+    rows = [re.split(r"  +", line.strip()) for line in printed(study, width=120).splitlines()]
+    (row,) = (row for row in rows if row[0] == "ext4 barrier" and "refused" in row)
+    assert ["ext4 barrier", "–", "–", "refused", "–", "–"] == row
+    assert any(row[-1] == "[a,b]" for row in rows)
+    (run,) = overview(study).measurements
+    lost = run.figure("lost_transactions_max")
+    assert lost is not None
+    assert (None, "no such cut") == (lost.value, lost.reason and lost.reason.sentence)
 
 
 def test_a_study_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:

@@ -134,23 +134,27 @@ def _repetitions(found: Overview, more: int, *, apart: str | None = None) -> Nex
 
 
 def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
-    """More recordings of every cell: as many as bring the bound of the least cut safe cell below the next share."""
+    """More repetitions of every cell: as many as bring the bound of the least cut safe cell below the next share.
+
+    Those that are scheduled are taken for made; a repetition may have several recordings.
+    """
     counts = {each.cell: each.tally.cuts for each in cuts.safe if each.tally.cuts}
     if not counts:
         return
     cell = min(counts, key=lambda each: counts[each])
-    there, least = len(found.cells[cell].cuts), counts[cell]
-    bound = proportion(0, least).high
+    of_each = counts[cell] / len({run.key.repetition for run in found.cells[cell].cuts})
+    there = found.study.schedule.repetitions
+    bound = proportion(0, round(of_each * there)).high
     wanted = next((share for share in _SHARES if share < bound), bound / 2)
-    repetitions = math.ceil(trials_for(wanted) / (least / there))
+    repetitions = max(math.ceil(trials_for(wanted) / of_each), there + 1)
     seconds = seconds_of_a_repetition(found)
     yield NextStep(
         StepKind.CUTS,
-        round(least * repetitions / there),
+        round(of_each * repetitions),
         extend_command(found, repetitions),
-        None if seconds is None else (repetitions - found.study.schedule.repetitions) * seconds,
+        None if seconds is None else (repetitions - there) * seconds,
         repetitions=repetitions,
-        bound=proportion(0, round(least * repetitions / there)).high,
+        bound=proportion(0, round(of_each * repetitions)).high,
     )
 
 

@@ -122,7 +122,8 @@ def _bad(
 
 def _losses(verdict: PowerCutVerdict) -> Iterator[Figure]:
     loss = verdict.loss
-    yield figure("lost_transactions_max", loss.transactions_max, reason=_NO_LOSS_COUNTED)
+    why = _NO_LOSS_COUNTED if verdict.all.cuts else _NO_SUCH_CUT
+    yield figure("lost_transactions_max", loss.transactions_max, reason=why)
     yield figure("lost_ms_max", loss.ms_max, reason=_NO_LOSS_TIMED)
 
 
