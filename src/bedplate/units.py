@@ -75,10 +75,12 @@ def size_in_kb(size_bytes: int) -> str:
 
 
 def format_size(size_bytes: float) -> str:
-    """`8 KiB`, `1.5 GiB`: three significant digits, the unit of the person who reads."""
+    """`8 KiB`, `1.5 GiB`, `1007 GiB`: three significant digits and every whole one, the unit of the person who reads."""
     for factor, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if abs(size_bytes) >= factor:
-            return f"{size_bytes / factor:.3g} {name}"
+            # From 999.5 on three digits would be written with an exponent.
+            size = size_bytes / factor
+            return f"{size:.0f} {name}" if abs(size) >= 999.5 else f"{size:.3g} {name}"
     return f"{size_bytes:.0f} B"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.units import format_milliseconds
+from bedplate.units import GIB, KIB, MIB, TIB, format_milliseconds, format_size
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,20 @@ from bedplate.units import format_milliseconds
 )
 def test_milliseconds_have_three_digits_and_seconds_above_a_thousand(milliseconds: float, words: str) -> None:
     assert words == format_milliseconds(milliseconds)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [
+        (8 * KIB, "8 KiB"),
+        (1.5 * GIB, "1.5 GiB"),
+        (999 * MIB, "999 MiB"),
+        (1000 * MIB, "1000 MiB"),
+        # A machine of 1 TiB says so much.
+        (1007.6 * GIB, "1008 GiB"),
+        (1023 * KIB, "1023 KiB"),
+        (2000 * TIB, "2000 TiB"),
+    ],
+)
+def test_no_size_has_an_exponent(size_bytes: float, words: str) -> None:
+    assert words == format_size(size_bytes)
