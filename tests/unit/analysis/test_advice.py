@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study, with_provenance
-from tests.support.studies.synthetic_study import HOSTILE
+from tests.support.studies.synthetic_study import HOSTILE, cells_of
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import Advised, Contest, advised, objectives_of
@@ -364,3 +364,14 @@ def test_cells_that_differ_in_size_alone_are_not_told_apart_in_speed(tmp_path: P
         )
     )
     assert {"tps": False, "p99": False, "cv of tps": False, "space": True} == told
+
+
+def test_a_cell_that_is_alone_in_its_class_is_said_to_be(tmp_path: Path) -> None:
+    """Of two that are the same in force one takes part, and neither is alone."""
+    one = next(cell for cell in cells_of(KNOWN) if cell.filesystem.type == "xfs")
+    study = known_study(tmp_path / "alone", speed, replace(KNOWN, cells=(one,)))
+    assert "One cell alone is durable: no recommendation." == of_kind(ask(study), "limits").splitlines()[0]
+    other = replace(one, filesystem=replace(one.filesystem, mount_options=("noatime",)))
+    study = known_study(tmp_path / "alike", speed, replace(KNOWN, cells=(one, other)))
+    change_records(study, lambda record: replace(record, effective_digest="the same"))
+    assert "Of 2 cells that are durable, 1 can be compared (xfs" in of_kind(ask(study), "limits")

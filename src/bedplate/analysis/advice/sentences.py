@@ -199,7 +199,8 @@ def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
 
 
 def _too_few(found: Advised, contest: Contest) -> Sentence:
-    there, overview = len(contest.cells) + len(contest.left_out), found.overview
+    overview, alike = found.overview, sum(map(len, contest.same_as.values()))
+    there = len(contest.cells) + alike + len(contest.left_out)
     if overview.repetitions < REPETITIONS_MIN and there > 1:
         command = extend_command(overview, REPETITIONS_FOR_VERDICTS)
         adds = "" if overview.study.facts.is_imported else f" `{command}` adds them."
@@ -209,6 +210,9 @@ def _too_few(found: Advised, contest: Contest) -> Sentence:
             f"{REPETITIONS_MIN} repetitions and there are {overview.repetitions}.{adds}",
             (*contest.cells, *contest.left_out),
         )
+    if there == 1:
+        every = (*contest.cells, *contest.left_out)
+        return Sentence("limits", f"One cell alone is {contest.durability}: no recommendation.", every)
     named = ", ".join(_named(found, contest, cell) for cell in contest.cells) or "none"
     return Sentence(
         "limits",

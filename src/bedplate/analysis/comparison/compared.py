@@ -323,7 +323,8 @@ def _compared(
         found = replace(found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None)
     notes = [note for fact in facts for note in fact.notes_of_pairs]
     notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, asked, found)]
-    if promises := promises_differ(*facts):
+    # The contender first, as its pair is named.
+    if promises := promises_differ(*reversed(facts)):
         notes.append(promises)
     return Compared(
         pair=pair,

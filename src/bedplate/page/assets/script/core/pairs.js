@@ -222,7 +222,7 @@ bedplate.pairs = (() => {
       ...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? [])),
       ...wordsAboutCounts(found),
     ];
-    const promises = words.promisesDiffer(page.cells[baseline], page.cells[contender]);
+    const promises = words.promisesDiffer(page.cells[contender], page.cells[baseline]);
     if (promises) said.push(promises);
     return {
       ...pair,
