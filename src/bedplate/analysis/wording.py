@@ -107,6 +107,11 @@ def number(value: float | None, scatter: float | None = None) -> str:
     return f"{Context(digits, ROUND_HALF_UP).create_decimal_from_float(value):,.{decimals}f}"
 
 
+def ratio_figure(value: float) -> str:
+    """A ratio in a table: `1.084`, three digits behind the point where it is near 1; `1,240` where it is far."""
+    return f"{value:.3f}" if 0.01 <= value < 10 else number(value)
+
+
 def confidence_words(confidences: Iterable[float]) -> str:
     """From the least to the greatest of some confidences: `95 %`, `97.5 to 99.89 %`."""
     own = sorted(confidences)

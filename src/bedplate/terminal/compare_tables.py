@@ -24,6 +24,8 @@ from bedplate.analysis.wording import (
     block_words,
     confidence_words,
     figure,
+    number,
+    ratio_figure,
     verdict_word,
 )
 from bedplate.installation import COMMAND
@@ -328,8 +330,8 @@ def _figure(comparison: Comparison, value: float | None) -> str:
     if value is None:
         return "–"
     if comparison.kind is EstimateKind.DIFFERENCE:
-        return f"{value:+.3g}"
-    return f"{value:.3f}" if 0.01 <= value < 10 else f"{value:.3g}"
+        return f"{value:+.3g}" if abs(value) < 999.5 else f"{'+' * (value > 0)}{number(value)}"
+    return ratio_figure(value)
 
 
 def _verdict(each: Compared, notes: Notes) -> Text:

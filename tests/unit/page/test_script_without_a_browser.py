@@ -20,7 +20,7 @@ from tests.support.tools.page_script import in_node, said_by_script
 from tests.support.tools.page_vectors import GOLDEN
 
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer, candidates_of
-from bedplate.analysis.comparison.sentences import pooled_lines
+from bedplate.analysis.comparison.sentences import figure_words, pooled_lines
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import (
     PROMISES_DIFFER,
@@ -37,7 +37,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.template import filled
 from bedplate.page.document import page_document
 from bedplate.page.rules import rules_document
-from bedplate.statistics.comparison import EstimateKind, compare, left_out_words
+from bedplate.statistics.comparison import Comparison, EstimateKind, compare, left_out_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +87,7 @@ DRAWN = """vectors => vectors.map(({ maps, scale }) => {
   return { ends: ends && [ends.low, ends.high, ends.logarithmic], average: [...average.values], used: average.used, left_out: average.left_out };
 })"""
 
-SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers }) => {
+SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers, figures }) => {
   const { words } = bedplate;
   return {
     filled: filled.map(([name, values]) => words.filled(name, values)),
@@ -98,6 +98,8 @@ SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, number
     pairs: pairs.map(([one, other]) => words.promisesDiffer(bedplate.document.cells[one], bedplate.document.cells[other])),
     counts: counts.map(one => words.aboutCounts(...one)),
     numbers: numbers.map(([value, scatter]) => bedplate.number(value, scatter)),
+    figures: figures.map(([kind, estimate, low, high]) =>
+      bedplate.pooled.figureWords({ kind, estimate, low, high, verdict: "cannot tell", margin: 0.05, reasons: [] })),
   };
 }"""
 
@@ -110,6 +112,17 @@ NUMBERS = [
     for power in range(-7, 14)
 ] + [0.0, 1000.5, 1001.5, 0.125, 8.0, 24_310.0, 0.000_1, 0.000_099_999, 999_999_999.0, 1e9, 999_949_999.5]
 SCATTERS = (None, 0.013, 0.7, 188.0)
+# Estimate and bounds: where one is near equality, or a ratio has many digits.
+BOUNDS = [
+    (1.06, 1.0046, 1.12),
+    (0.94, 0.8875, 0.9963),
+    (1.06, 1.00001, 1.12),
+    (1.003, 0.9971, 1.0062),
+    (1.0, 1.0, 1.0),
+    (1240.4, 999.6, 1531.2),
+    (0.0043, 0.0021, 0.00872),
+    (2.5e9, 1.25e9, 5.25e9),
+]
 INFLATED = "packed => packed.map(one => Array.from(bedplate.unpacked(one)))"
 
 
@@ -272,6 +285,11 @@ def margin_of(kind: EstimateKind, margin: float) -> str:
     return margin_words(compare({}, {}, metric, margin=margin))
 
 
+def compared_so(kind: EstimateKind, estimate: float, low: float, high: float) -> Comparison:
+    plain = compare({}, {}, METRICS["tps"])
+    return replace(plain, kind=kind, estimate=estimate, low=low, high=high)
+
+
 @pytest.fixture(scope="module")
 def torn(tmp_path_factory: pytest.TempPathFactory) -> list[Overview]:
     """Cells of which some differ in what survives a power cut, on devices with sectors of 4 KiB and of 512 bytes."""
@@ -301,6 +319,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
     counts = list(product((1, 2, 5), (False, True)))
     filled_in = fillings()
     numbers = list(product(NUMBERS, SCATTERS))
+    figures = list(product(EstimateKind, BOUNDS))
     expected: dict[str, list[str]] = {
         "filled": [filled(TEMPLATES[name], **values) for name, values in filled_in],
         "left_out": [left_out_words(*one) for one in runs],
@@ -314,6 +333,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "pairs": [promises_differ(cells[one], cells[other]) for one, other in pairs],
         "counts": [about_counts(n, has_interval=within) for n, within in counts],
         "numbers": [number(*one) for one in numbers],
+        "figures": [figure_words(compared_so(kind, *one)) for kind, one in figures],
     }
     given = {
         "filled": filled_in,
@@ -324,6 +344,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "pairs": pairs,
         "counts": counts,
         "numbers": numbers,
+        "figures": [(kind.value, *one) for kind, one in figures],
     }
     starts = {template.partition("{")[0] for template in (PROMISES_DIFFER, PROMISES_DIFFER_ELSEWHERE)}
     assert all(any(words.startswith(start) for words in expected["pairs"]) for start in starts)

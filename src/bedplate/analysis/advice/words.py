@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.wording import block_words
+from bedplate.analysis.wording import block_words, ratio_figure
 from bedplate.model.figure import Better
 from bedplate.model.template import and_more
 from bedplate.statistics.comparison import EstimateKind
@@ -54,12 +54,12 @@ def cell_words(found: Overview, cell: str) -> str:
 
 
 def comparison_words(objective: Objective, comparison: Comparison) -> str:
-    """`tps 1.20 times (1.15–1.25)`, `cv of tps +0.03 (+0.01 to +0.05)`; without an interval so said."""
+    """`tps 1.204 times (1.151–1.253)`, `cv of tps +0.03 (+0.01 to +0.05)`; without an interval so said."""
     if comparison.estimate is None:
         return f"{objective.head} unknown"
     is_ratio = comparison.kind is EstimateKind.RATIO
     values = [
-        "…" if value is None else f"{value:.3g}" if is_ratio else f"{value:+.2g}"
+        "…" if value is None else ratio_figure(value) if is_ratio else f"{value:+.2g}"
         for value in (comparison.estimate, comparison.low, comparison.high)
     ]
     if comparison.low is None and comparison.high is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.pooled import crossing_pairs, pooled_pairs, sides_of
 from bedplate.analysis.factors import TYPE, level_text, short_name
-from bedplate.analysis.wording import confidence_words, verdict_word, words_on_device
+from bedplate.analysis.wording import confidence_words, number, verdict_word, words_on_device
 from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind
 from bedplate.statistics.false_discovery import RATE
@@ -136,13 +136,18 @@ def estimate_words(kind: EstimateKind, value: float | None, decimals: int) -> st
         return "–"
     if kind is EstimateKind.DIFFERENCE:
         return f"{value:+.{decimals}f}"
-    return f"×{value:.{decimals}f}" if 0.01 <= value < 100 else f"×{value:.3g}"
+    return f"×{value:.{decimals}f}" if 0.01 <= value < 100 else f"×{number(value)}"
 
 
 def _interval_words(kind: EstimateKind, estimate: float, low: float, high: float) -> dict[str, str]:
     half = (high - low) / 2
     least, most = _DECIMALS
     decimals = most if half <= 0 else min(most, max(least, math.ceil(-math.log10(half))))
+    # A bound that leaves out equality is not written as equality, where a digit or two more tell the two apart.
+    equal = 1.0 if kind is EstimateKind.RATIO else 0.0
+    bound = low if low > equal else high
+    while decimals < most and not low <= equal <= high and float(f"{bound:.{decimals}f}") == equal:
+        decimals += 1
     words = [estimate_words(kind, each, decimals) for each in (estimate, low, high)]
     return {"estimate": words[0], "low": words[1].removeprefix("×"), "high": words[2].removeprefix("×")}
 

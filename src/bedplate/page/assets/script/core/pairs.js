@@ -278,7 +278,7 @@ bedplate.pairs = (() => {
   const estimate = (found, value, decimals = 3) => {
     if (value === null) return "–";
     if (found.kind === "ratio")
-      return `×${value >= 100 || value < 0.01 ? value.toPrecision(3) : value.toFixed(decimals)}`;
+      return `×${value >= 100 || value < 0.01 ? bedplate.number(value) : value.toFixed(decimals)}`;
     return `${value > 0 ? "+" : ""}${bedplate.number(value)}`;
   };
 

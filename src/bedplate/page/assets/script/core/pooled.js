@@ -222,12 +222,16 @@ bedplate.pooled = (() => {
   const shown = (kind, value, decimals) => {
     if (value === null) return "–";
     if (kind !== "ratio") return `${value >= 0 ? "+" : ""}${value.toFixed(decimals)}`;
-    return `×${value >= 0.01 && value < 100 ? value.toFixed(decimals) : value.toPrecision(3)}`;
+    return `×${value >= 0.01 && value < 100 ? value.toFixed(decimals) : bedplate.number(value)}`;
   };
   // No more digits than the interval bears.
   const intervalWords = (kind, estimate, low, high) => {
     const half = (high - low) / 2;
-    const decimals = half > 0 ? Math.min(4, Math.max(2, Math.ceil(-Math.log10(half)))) : 4;
+    let decimals = half > 0 ? Math.min(4, Math.max(2, Math.ceil(-Math.log10(half)))) : 4;
+    // A bound that leaves out equality is not written as equality, where a digit or two more tell the two apart.
+    const equal = kind === "ratio" ? 1 : 0;
+    const [bound, outside] = low > equal ? [low, true] : [high, high < equal];
+    while (decimals < 4 && outside && Number(bound.toFixed(decimals)) === equal) decimals += 1;
     const [one, least, most] = [estimate, low, high].map((value) => shown(kind, value, decimals));
     return { estimate: one, low: least.replace("×", ""), high: most.replace("×", "") };
   };
@@ -278,5 +282,5 @@ bedplate.pooled = (() => {
     return [line.disagree ? `${head}; ${words.filled("pairs_disagree")}` : head, ...told];
   };
 
-  return { linesOf, sentences };
+  return { linesOf, sentences, figureWords };
 })();
