@@ -216,21 +216,22 @@ def _makes(found: Overview, more: int, command: str) -> str:
 def _missing(found: Overview) -> Iterable[Sentence]:
     """Runs that were due and have no trusted figure, with the way to get them."""
     go_on = extend_command(found, found.study.schedule.repetitions)
-    why = "no part of this; `bedplate show` says why"
     ways = {
-        Trouble.FAILED: ("failed", "failed", f"`{go_on} --retry-failed` tries again"),
-        Trouble.NOT_RUN: ("has not been run", "have not been run", f"`{go_on}` goes on"),
-        Trouble.SUSPECT: ("is suspect", "are suspect", why),
-        Trouble.UNKNOWN: ("is of unknown validity", "are of unknown validity", why),
+        Trouble.FAILED: ("", "failed", f"`{go_on} --retry-failed` tries again"),
+        Trouble.NOT_RUN: ("have ", "not been run", f"`{go_on}` goes on"),
+        Trouble.SUSPECT: ("are ", "suspect and no part of this", "`bedplate show` says why"),
+        Trouble.UNKNOWN: ("are ", "of unknown validity and no part of this", "`bedplate show` says why"),
     }
+    of_one = {"are ": "is ", "have ": "has "}
     plain = [m for m in found.measurements if not m.canary and m.cell in found.cells]
-    for trouble, (one, several, way) in ways.items():
+    for trouble, (verb, what, way) in ways.items():
         runs = [m for m in plain if m.trouble is trouble]
         if runs:
             cells = tuple(dict.fromkeys(m.cell for m in runs))
             names = "; ".join(cell_words(found, cell) for cell in cells[:SHOWN])
+            words = f"{of_one.get(verb, verb) if len(runs) == 1 else verb}{what}"
             yield Sentence(
                 "next",
-                f"{len(runs)} of {len(plain)} runs {one if len(runs) == 1 else several}, of {names}{rest_words(cells)}: {way}.",
+                f"{len(runs)} of {len(plain)} runs {words}, of {names}{rest_words(cells)}: {way}.",
                 cells,
             )
