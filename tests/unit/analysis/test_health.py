@@ -155,7 +155,9 @@ def test_a_load_that_once_took_twice_as_long_is_a_dip_and_one_that_took_half_is_
 
 def test_one_run_in_doubt_is_singular() -> None:
     suspect, unknown = StudyHealth((), 9, 1, 9, unknown=1).sentences()
-    assert "1 of 9 completed runs is suspect: marked wherever it is shown, and no part of a verdict." == suspect
+    assert (
+        "1 of 9 completed runs is suspect: marked wherever it is shown, and no part of a verdict." == suspect
+    )
     assert "unknown whether it is valid, as evidence is missing: marked wherever it is shown" in unknown
     several = StudyHealth((), 9, 2, 9, unknown=3).sentences()
     assert "2 of 9 completed runs are suspect: marked wherever they are shown" in several[0]
