@@ -116,7 +116,9 @@ def inspect(path: Path, *, virtualisation: str | None = None) -> Inspected:
 def servers(proc: Path = Path("/proc")) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The data directories of the servers that run here, and sentences about those that cannot be looked at."""
     found: dict[Path, None] = {}
-    hidden: list[str] = []
+    # A server has a process for each session and worker; what is said of its first one is enough.
+    elsewhere: dict[Path, str] = {}
+    unseen: list[str] = []
     called = frozenset[str]().union(*(files.processes for files in _known_files()))
     for folder in sorted(proc.glob("[0-9]*"), key=lambda each: int(each.name)):
         try:
@@ -125,20 +127,21 @@ def servers(proc: Path = Path("/proc")) -> tuple[tuple[Path, ...], tuple[str, ..
             directory = (folder / "cwd").readlink()
             same = (folder / "ns/mnt").readlink() == (proc / "self/ns/mnt").readlink()
         except PermissionError:
-            hidden.append(
+            unseen.append(
                 f"process {folder.name} is a server whose directory only its owner and root may see"
             )
             continue
         except OSError:
             continue  # it has ended
-        if not same:
-            hidden.append(
-                f"process {folder.name} is a server in another mount namespace (a container): inspect {directory} there"
-            )
-        else:
+        if same:
             found[directory] = None
-    # A server has a process for each session; what is said of one holds for all.
-    return tuple(found), tuple(hidden[:3])
+        else:
+            elsewhere.setdefault(
+                directory,
+                f"process {folder.name} is a server in another mount namespace (a container): inspect {directory} there",
+            )
+    # Of processes that cannot be looked at nothing tells which belong together.
+    return tuple(found), (*elsewhere.values(), *unseen[:3])
 
 
 def _recognised(path: Path) -> DataDirectory | None:

@@ -76,7 +76,7 @@ def _load(plan: Plan, engine: str) -> Load:
         if name in known:
             return known[name]
     raise PlanError(
-        f"no workload on the engine {engine} has a canary: canary.enabled = false goes without one"
+        f"canary: no workload on the engine {engine} has one; write enabled = false in [canary] to go without"
     )
 
 

@@ -185,7 +185,8 @@ def _with_place(plan: Plan) -> Plan:
     if plan.scratch_device != ScratchDevice():
         return plan
     try:
-        cells = expand(plan, None).cells
+        # A canary has an image of its own; where it cannot be, the scratch device is not what is wrong.
+        cells = expand(replace(plan, canary=replace(plan.canary, enabled=False)), None).cells
     except PlanError as error:
         raise PlanError(*(f"scratch_device: missing; {reason}" for reason in error.reasons)) from None
     needed = max((device_bytes_needed(each.cell, load) for each in cells for load in each.loads), default=0)

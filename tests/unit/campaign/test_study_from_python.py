@@ -118,7 +118,7 @@ def test_the_lines_of_the_page_run_a_study_and_go_on_with_it(
     repository: Path, tmp_path: Path, nowhere: Nowhere, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (repository / "docs" / "PYTHON.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    lines, reading = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert 5 == len(lines.splitlines())
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "quick.toml").write_text(PLAN)
@@ -130,6 +130,10 @@ def test_the_lines_of_the_page_run_a_study_and_go_on_with_it(
     assert 4 == nowhere.visits
     found = read_progress(tmp_path / "my-study")
     assert (4, 0) == (found.completed, found.left)
+    exec(compile(reading, "docs/PYTHON.md", "exec"), {})  # noqa: S102 -- what the page shows
+    lines_read = capsys.readouterr().out.splitlines()
+    assert 4 == len(lines_read)
+    assert all("wal-append" in line and line.endswith("None") for line in lines_read)
 
 
 def test_a_plan_is_worked_out_once(tmp_path: Path, nowhere: Nowhere, monkeypatch: pytest.MonkeyPatch) -> None:

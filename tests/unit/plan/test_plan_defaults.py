@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bedplate.errors import PlanError
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Plan
@@ -99,6 +101,21 @@ def test_an_image_that_nobody_sizes_holds_the_largest_visit(
     assert large.scratch_device.image_bytes > 18 * GIB
     (reason,) = reasons_of(f'{SHORTEST}[[workload]]\ntype = "pgbench"\nscale = "4x memory"\n')
     assert reason.startswith("p.toml: scratch_device: missing; ")
+
+
+def test_a_canary_that_cannot_be_is_no_fault_of_an_image_that_nobody_sized(
+    load_text: LoadText, tmp_path: Path
+) -> None:
+    engine = tmp_path / "my-engine"
+    engine.mkdir()
+    (engine / "engine.toml").write_text('name = "my-engine"\n')
+    for program in ("writer", "checker"):
+        (engine / program).write_text("#!/bin/sh\n")
+        (engine / program).chmod(0o755)
+    plan = load_text(f'{SHORTEST}[engine]\npath = "my-engine"\n[[workload]]\ntype = "acks"\n')
+    assert plan.scratch_device.image_bytes is not None
+    with pytest.raises(PlanError, match=r"^canary: no workload .* has one; write enabled = false in \[canary\]"):
+        expand(plan, None)
 
 
 def test_a_device_with_no_place_is_an_image_and_erases_nothing(load_text: LoadText) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,43 @@ def test_the_plan_in_the_readme_ends_in_half_an_hour_too(machine: MakeMachine) -
     expansion = expand(plan, machine())
     assert 4 == len(expansion.cells)
     assert estimate(plan, expansion, order(plan, expansion, executor="local")).seconds < 30 * 60
+
+
+@pytest.fixture
+def with_files_of_ones_own(tmp_path: Path) -> Path:
+    """The folder of a reader: an engine as docs/ENGINES.md has it, an archive, and scripts of the names that documents use."""
+    engine = tmp_path / "my-engine"
+    engine.mkdir()
+    (description,) = [text for text in _toml_in("ENGINES.md") if text.startswith("# engine.toml")]
+    (engine / "engine.toml").write_text(description)
+    for program in ("writer", "checker"):
+        (engine / program).write_text("#!/bin/sh\n")
+        (engine / program).chmod(0o755)
+    for archive in ("shop.dump", "mine.dump"):
+        (tmp_path / archive).write_bytes((ROOT / "plans/own-database/shop.dump").read_bytes())
+    for script in ("order.sql", "look.sql", "indexes.sql"):
+        (tmp_path / script).write_text("SELECT 1;\n")
+    return tmp_path
+
+
+def _toml_in(document: str) -> list[str]:
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    return [textwrap.dedent(block) for block in re.findall(r"^ *```toml\n(.*?)^ *```$", text, re.M | re.S)]
+
+
+@pytest.mark.parametrize(
+    "document", ["ENGINES.md", "OWN_DATABASE.md", "how-to/own-database.md", "how-to/real-disk.md", "how-to/fleet.md"]
+)
+def test_the_plans_in_a_document_are_taken_and_none_of_their_runs_is_known_to_be_suspect(
+    document: str, with_files_of_ones_own: Path, machine: MakeMachine
+) -> None:
+    written = [text for text in _toml_in(document) if "filesystem" in text]
+    assert written
+    for text in written:
+        plan = load_plan(text, source=document, directory=with_files_of_ones_own)
+        expansion = expand(plan, machine(is_root=True))
+        assert expansion.cells
+        assert [] == [words for words in expansion.warnings if "suspect" in words]
 
 
 def _types(expansion: Expansion) -> Counter[str]:

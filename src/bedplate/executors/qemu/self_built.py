@@ -52,8 +52,10 @@ def read_self_built(asked: str, *, zstd: Tool | None = None) -> GuestKernel:
     `zstd` unpacks an image that is packed with it, by default the one in the search path.
     """
     path = Path(asked)
-    if not path.is_absolute() or not path.exists():
-        raise PlanError(f"kernel {asked}: there is no such path (it must be absolute)")
+    if not path.is_absolute():
+        raise PlanError(f"kernel {asked}: not a path from the root; name the whole path of an image or a build's folder")
+    if not path.exists():
+        raise PlanError(f"kernel {asked}: there is no such path; name an image, or the folder of a build")
     try:
         pairs = dict(_pairs(path))
         if not pairs:

@@ -89,9 +89,18 @@ def test_an_image_that_does_not_say_its_release_is_known_by_its_name(tmp_path: P
     assert read_self_built(str(tmp_path)).release == "6.18.0"
 
 
-@pytest.mark.parametrize("path", ["/no/such/kernel", "relative/kernel", "./kernel"])
-def test_a_path_that_is_not_there_or_not_whole_is_refused(path: str) -> None:
-    with pytest.raises(PlanError, match="no such path"):
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/no/such/kernel", "there is no such path; name an image, or the folder of a build"),
+        ("relative/kernel", "not a path from the root"),
+        ("./kernel", "not a path from the root"),
+    ],
+)
+def test_a_path_that_is_not_there_or_not_whole_is_refused_with_that_reason_alone(
+    path: str, words: str
+) -> None:
+    with pytest.raises(PlanError, match=f"kernel {path}: {words}"):
         read_self_built(path)
 
 
