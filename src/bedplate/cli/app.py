@@ -135,7 +135,10 @@ def setup(
 @program.command()
 @AS_JSON
 def doctor(*, as_json: bool) -> int:
-    """What this machine can run, what is missing, and the fix."""
+    """What this machine can run, what is missing, and the fix.
+
+    As root it makes and mounts each file system once on a small image, a fraction of a second each; the answers are kept in the cache.
+    """
     from bedplate.cli.doctor import doctor as examine  # noqa: PLC0415
 
     return examine(as_json=as_json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from bedplate.cli.options import AS_JSON, ERASE, ERASE_FOREIGN
+from bedplate.cli.options import AS_JSON, ERASE_FOREIGN
 from bedplate.errors import EXIT_DONE, RequirementMissing
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def device() -> None:
 @device.command(name="measure")
 @click.argument("name", metavar="DEVICE", help="a disk or a partition; or a directory, for its file system")
 @click.option("--seconds", metavar="N", type=click.IntRange(1, 600), default=10, help="for each depth")
-@ERASE
+@click.option(
+    "--erase", metavar="NAME", multiple=True, help="the device once more: it will be written to, and erased"
+)
 @ERASE_FOREIGN
 @AS_JSON
 def measure_command(
@@ -109,8 +111,9 @@ def measure_command(
 ) -> int:
     """Measure a disk at depths 1 to 32, and print it as `latency` of a plan.
 
-    It only reads. With --erase and the device's name once more it also writes and flushes, and WHAT IS ON THE DEVICE IS LOST. What each
-    wal_sync_method of PostgreSQL costs is measured then too, on ext4, and on the file system of a directory: 80 s at most, with a file of 16 MB.
+    Of a device it only reads. With --erase and the device's name once more it also writes and flushes, and WHAT IS ON THE DEVICE IS LOST.
+    Then it also measures what each wal_sync_method of PostgreSQL costs, on ext4. Of a directory it measures that alone, by a file of 16 MB
+    there: 80 s at most.
     """
     return measure(name, seconds=seconds, erase=erase, erase_foreign=erase_foreign, as_json=as_json)
 
