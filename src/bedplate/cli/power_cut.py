@@ -50,7 +50,10 @@ power_cut.add_command(bundle_command)
 )
 @ON_USUAL
 @click.option(
-    "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
+    "--points",
+    metavar="N",
+    type=click.IntRange(4, 100_000),
+    help="how often the power of each is cut (default: 160 of one recording, 80 of two or three, else 40)",
 )
 @click.option(
     "--recut",

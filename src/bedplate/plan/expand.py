@@ -166,7 +166,7 @@ def _memory_bytes(plan: Plan, cell: Cell, machine: Machine | None, platform: Pla
 def _warnings(plan: Plan, kept: list[PlannedCell], pruned: list[Pruned]) -> list[str]:
     found = []
     if not kept:
-        found.append(f"all {len(pruned)} cells are pruned: there is nothing to run")
+        found.append(f"no cell is left ({len(pruned)} pruned): there is nothing to run")
     size = plan.scratch_device.image_bytes
     needed = max(
         (device_bytes_needed(planned.cell, load) for planned in kept for load in planned.loads),

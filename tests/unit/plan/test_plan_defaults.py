@@ -114,7 +114,9 @@ def test_a_canary_that_cannot_be_is_no_fault_of_an_image_that_nobody_sized(
         (engine / program).chmod(0o755)
     plan = load_text(f'{SHORTEST}[engine]\npath = "my-engine"\n[[workload]]\ntype = "acks"\n')
     assert plan.scratch_device.image_bytes is not None
-    with pytest.raises(PlanError, match=r"^canary: no workload .* has one; write enabled = false in \[canary\]"):
+    with pytest.raises(
+        PlanError, match=r"^canary: no workload .* has one; write enabled = false in \[canary\]"
+    ):
         expand(plan, None)
 
 

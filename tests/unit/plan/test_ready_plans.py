@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def test_the_plan_in_the_readme_ends_in_half_an_hour_too(machine: MakeMachine) -
 
 @pytest.fixture
 def with_files_of_ones_own(tmp_path: Path) -> Path:
-    """The folder of a reader: an engine as docs/ENGINES.md has it, an archive, and scripts of the names that documents use."""
+    """The folder of a reader: an engine as docs/ENGINES.md has it, an archive, and scripts."""
     engine = tmp_path / "my-engine"
     engine.mkdir()
     (description,) = [text for text in _toml_in("ENGINES.md") if text.startswith("# engine.toml")]
@@ -84,8 +85,7 @@ def with_files_of_ones_own(tmp_path: Path) -> Path:
     for program in ("writer", "checker"):
         (engine / program).write_text("#!/bin/sh\n")
         (engine / program).chmod(0o755)
-    for archive in ("shop.dump", "mine.dump"):
-        (tmp_path / archive).write_bytes((ROOT / "plans/own-database/shop.dump").read_bytes())
+    shutil.copy(ROOT / "plans/own-database/shop.dump", tmp_path)
     for script in ("order.sql", "look.sql", "indexes.sql"):
         (tmp_path / script).write_text("SELECT 1;\n")
     return tmp_path
@@ -96,9 +96,7 @@ def _toml_in(document: str) -> list[str]:
     return [textwrap.dedent(block) for block in re.findall(r"^ *```toml\n(.*?)^ *```$", text, re.M | re.S)]
 
 
-@pytest.mark.parametrize(
-    "document", ["ENGINES.md", "OWN_DATABASE.md", "how-to/own-database.md", "how-to/real-disk.md", "how-to/fleet.md"]
-)
+@pytest.mark.parametrize("document", ["ENGINES.md", "OWN_DATABASE.md"])
 def test_the_plans_in_a_document_are_taken_and_none_of_their_runs_is_known_to_be_suspect(
     document: str, with_files_of_ones_own: Path, machine: MakeMachine
 ) -> None:

@@ -53,7 +53,9 @@ def read_self_built(asked: str, *, zstd: Tool | None = None) -> GuestKernel:
     """
     path = Path(asked)
     if not path.is_absolute():
-        raise PlanError(f"kernel {asked}: not a path from the root; name the whole path of an image or a build's folder")
+        raise PlanError(
+            f"kernel {asked}: not a path from the root; name the whole path of an image or a build's folder"
+        )
     if not path.exists():
         raise PlanError(f"kernel {asked}: there is no such path; name an image, or the folder of a build")
     try:
