@@ -93,7 +93,10 @@ def with_files_of_ones_own(tmp_path: Path) -> Path:
 
 def _toml_in(document: str) -> list[str]:
     text = (ROOT / "docs" / document).read_text(encoding="utf-8")
-    return [textwrap.dedent(block) for block in re.findall(r"^ *```toml\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)]
+    return [
+        textwrap.dedent(block)
+        for block in re.findall(r"^ *```toml\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    ]
 
 
 @pytest.mark.parametrize("document", ["ENGINES.md", "OWN_DATABASE.md"])
