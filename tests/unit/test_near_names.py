@@ -62,6 +62,10 @@ def test_a_file_beside_a_path_is_near(tmp_path: Path) -> None:
 def test_a_study_is_found_one_level_below_and_a_wrong_name_is_told_from_it(folder: Path) -> None:
     for command in ("show", "status"):
         assert 0 == call_here(command, folder / "bedplate-study").returncode
+    for words in (("extend", "--repetitions", "3"), ("cancel",)):
+        # The plan of this study is a pretence, and it is the one that was looked for.
+        meant = call_here(*words, folder / "bedplate-study").stderr
+        assert f"own plan is damaged: {folder / 'bedplate-study' / 'study' / 'plan.toml'}" in meant
     wrong = call_here("show", folder / "bedplate-studi")
     assert 2 == wrong.returncode
     assert f"did you mean {folder / 'bedplate-study'}?" in wrong.stderr

@@ -135,7 +135,11 @@ def recorded_choice(
 
 def _executor(plan: Plan, machine: Machine) -> tuple[str, str]:
     if plan.executor != AUTO:
-        return plan.executor, "the plan says so"
+        # A plan may leave it out, and --executor take its place: neither is told from the plan's own word here.
+        asked = (
+            "nothing else is asked for" if plan.executor == LOCAL else "the plan or --executor asks for it"
+        )
+        return plan.executor, asked
     if not machine.is_root:
         return QEMU, "this is not root, and a guest needs none"
     named = [levels.release for levels in plan.kernels if not levels.takes(machine.kernel_release)]

@@ -37,7 +37,7 @@ from bedplate.cli.options import (
 )
 from bedplate.cli.power_cut import power_cut
 from bedplate.cli.search import search
-from bedplate.cli.studies import require_studies
+from bedplate.cli.studies import require_studies, study_at
 from bedplate.cli.taking_away import export, index, report, summary
 from bedplate.errors import EXIT_DONE
 
@@ -208,7 +208,7 @@ def extend(
     from bedplate.cli.running import consent, tell  # noqa: PLC0415
 
     outcome = running.extend(
-        study,
+        study_at(study),
         repetitions=repetitions,
         plan=plan,
         consent=consent(erase, erase_foreign=erase_foreign),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from bedplate.cli.studies import study_at
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
 
 
@@ -24,7 +25,7 @@ def cancel(study: Path) -> int:
     from bedplate.executors.slurm.fleet_run import Manner  # noqa: PLC0415
     from bedplate.executors.slurm.layout import FleetLayout  # noqa: PLC0415
 
-    study = study.absolute()
+    study = study_at(study).absolute()
     fleet = kept_plan(study).plan.fleet
     layout = FleetLayout.of_study(study)
     if fleet is None or not layout.directory.is_dir():

@@ -31,7 +31,7 @@ def require_studies(paths: Iterable[Path]) -> tuple[Path, ...]:
     reasons: list[str] = []
     for path in paths:
         try:
-            found.append(_study_at(path))
+            found.append(study_at(path))
             require_known_format(StudyLayout(found[-1]))
         except StudyError as error:
             reasons += (f"{reason}{_hint(path)}" for reason in error.reasons)
@@ -59,8 +59,8 @@ def studies_below(directory: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _study_at(path: Path) -> Path:
-    """The path itself, unless a study stands a level below it, where quickstart puts one."""
+def study_at(path: Path) -> Path:
+    """The path itself, unless a study stands a level below it, where quickstart and a question put one. StudyError of several."""
     below = [] if _is_study(path) else _below(path)
     if len(below) > 1:
         listed = ", ".join(map(str, below[:_MOST_NAMED])) + (" …" if len(below) > _MOST_NAMED else "")

@@ -96,11 +96,13 @@ def said(choice: ExecutorChoice) -> str:
     return "\n".join(map(str, choice.reasons))
 
 
-@pytest.mark.parametrize("executor", [LOCAL, QEMU])
-def test_a_plan_that_names_its_executor_gets_it(executor: str) -> None:
+@pytest.mark.parametrize(
+    ("executor", "why"), [(LOCAL, "nothing else is asked for"), (QEMU, "the plan or --executor asks for it")]
+)
+def test_a_plan_that_names_its_executor_gets_it(executor: str, why: str) -> None:
     found = choose(a_plan(executor, filesystem=types("ext4", "jfs")), HOST, kernels=USUAL)
     assert executor == found.executor
-    assert f"executor {executor}: the plan says so" == str(found.reasons[0])
+    assert f"executor {executor}: {why}" == str(found.reasons[0])
 
 
 def test_auto_is_local_for_root_where_the_kernel_has_all() -> None:

@@ -51,7 +51,7 @@ def document(plan: Path, *words: str) -> dict[str, Any]:
 
 def test_the_plan_says_who_would_run_it_and_why(plan: Path) -> None:
     local = document(plan)
-    assert ("local", "local", ["executor local: the plan says so"]) == (
+    assert ("local", "local", ["executor local: nothing else is asked for"]) == (
         local["executor"],
         local["executor_asked"],
         local["executor_reasons"],
@@ -69,7 +69,7 @@ def test_the_plan_says_who_would_run_it_and_why(plan: Path) -> None:
 
 def test_the_terminal_says_the_same(plan: Path) -> None:
     shown = show(plan, "--executor", "qemu").stdout
-    assert "executor         qemu: the plan says so" in shown
+    assert "executor         qemu: the plan or --executor asks for it" in shown
     assert "journal device   /dev/disk/by-id/second, WHICH WILL BE ERASED" in shown
     assert "  boot 1\n" in shown
     assert "reckoned for emulated processors" in shown
