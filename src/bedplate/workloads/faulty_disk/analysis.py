@@ -84,12 +84,13 @@ class FaultSquare:
 
 @dataclass(frozen=True)
 class FaultRow:
-    """A cell whose disk failed, its squares, and why they may not be believed."""
+    """A cell whose disk failed, its squares, and why they may not be believed; `codes` are those of the doubts."""
 
     cell: CellFacts
     dataset: str
     squares: tuple[FaultSquare, ...]
     doubts: tuple[str, ...]
+    codes: frozenset[str] = frozenset()
 
 
 def fault_runs(found: Overview) -> Iterator[tuple[Measurement, FaultTries]]:
@@ -114,7 +115,7 @@ def _rows(found: Overview) -> tuple[FaultRow, ...]:
         by_cell.setdefault((m.cell, m.dataset), []).append((m, tries))
     order = {cell: number for number, cell in enumerate(found.cells)}
     return tuple(
-        FaultRow(found.cells[cell], dataset, _squares(runs), _doubts(runs))
+        _row(found.cells[cell], dataset, runs)
         for (cell, dataset), runs in sorted(by_cell.items(), key=lambda item: order.get(item[0][0], 0))
         if cell in found.cells
     )
@@ -128,8 +129,10 @@ def _squares(runs: list[tuple[Measurement, FaultTries]]) -> tuple[FaultSquare, .
     return tuple(FaultSquare(fault, tuple(records)) for fault, records in together.items())
 
 
-def _doubts(runs: list[tuple[Measurement, FaultTries]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(reason.sentence for m, _ in runs if m.trouble for reason in m.reasons))
+def _row(cell: CellFacts, dataset: str, runs: list[tuple[Measurement, FaultTries]]) -> FaultRow:
+    reasons = [reason for m, _ in runs if m.trouble for reason in m.reasons]
+    doubts = tuple(dict.fromkeys(reason.sentence for reason in reasons))
+    return FaultRow(cell, dataset, _squares(runs), doubts, frozenset(reason.code for reason in reasons))
 
 
 ANALYSIS = FaultyDiskView()

@@ -8,6 +8,7 @@ from bedplate.analysis.workload_view import AnswerLine
 from bedplate.model.template import and_more, first_of
 from bedplate.workloads.faulty_disk.records import FaultVerdict
 from bedplate.workloads.faulty_disk.tries import counted
+from bedplate.workloads.faulty_disk.validity import NONE_HIT, NOT_SEEN, NOT_WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from bedplate.workloads.faulty_disk.analysis import FaultRow, FaultSquare
 
 _CELLS_SHOWN, _FAULTS_SHOWN = 3, 2
+_OF_CONTROLS = frozenset({NOT_WHOLE.code, NOT_SEEN.code})
+_NO_RESULT = "no fault was hit, or none left a trace"
 _LOST = {
     FaultVerdict.LOST_SILENT: "acknowledged rows are lost silently",
     FaultVerdict.LOST_DETECTED: "lost, and refused by the engine or the file system",
@@ -23,8 +26,9 @@ _LOST = {
 
 
 def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator[AnswerLine]:
-    """A line for each kind of loss, the worst first; of cells whose controls went wrong nothing is said but that."""
-    believed = [row for row in rows if not row.doubts]
+    """A line for each kind of loss, the worst first; of cells whose runs are doubted, as their controls went wrong, nothing is said but that."""
+    believed = [row for row in rows if not row.codes - {NONE_HIT.code}]
+    doubted = [row for row in rows if row not in believed]
     for rank, (verdict, words) in enumerate(_LOST.items()):
         losing = [(row, squares) for row in believed if (squares := _with(row, verdict))]
         if losing:
@@ -37,13 +41,17 @@ def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator
         lead = f"nothing that was acknowledged is lost in {tries} {'try' if tries == 1 else 'tries'} with a fault that was hit"
         listed = ", ".join(dict.fromkeys(_name(row, names) for row in whole[: 2 * _CELLS_SHOWN]))
         yield AnswerLine("Safe", f"{lead}: {listed}{and_more(len(whole), 2 * _CELLS_SHOWN)}.", lead, 1)
-    for kind, words in (
-        ([row for row in rows if row.doubts], "the controls went wrong, so that nothing is said"),
-        ([row for row in believed if not _results(row)], "no fault was hit, or none left a trace"),
-    ):
+    no_result = [row for row in believed if not _results(row)]
+    for words in dict.fromkeys((*map(_why_doubted, doubted), _NO_RESULT)):
+        kind = no_result if words == _NO_RESULT else [row for row in doubted if _why_doubted(row) == words]
         if kind:
             listed = ", ".join(_name(row, names) for row in kind[:_CELLS_SHOWN])
             yield AnswerLine("Open", f"{listed}{and_more(len(kind), _CELLS_SHOWN)}: {words}.", "", 2)
+
+
+def _why_doubted(row: FaultRow) -> str:
+    why = "the controls went wrong" if row.codes & _OF_CONTROLS else row.doubts[0]
+    return f"{why}, so that nothing is said"
 
 
 def _with(row: FaultRow, verdict: FaultVerdict) -> list[FaultSquare]:

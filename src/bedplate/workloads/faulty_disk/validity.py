@@ -85,6 +85,25 @@ def _none_hit(evidence: FaultEvidence) -> str | None:
     return f"none of {len(tried)} faults came to a result"
 
 
+NOT_WHOLE: Rule[FaultEvidence] = Rule(
+    "control without a fault not whole",
+    "the try without a fault was stopped, something acknowledged was missing, nothing was acknowledged, or somebody complained",
+    "what is missing or said without a fault is missing or said with one",
+    _not_whole,
+)
+NOT_SEEN: Rule[FaultEvidence] = Rule(
+    "lost writes not seen",
+    "every write was lost from a moment on, and the oracle found all that was acknowledged, or was not asked",
+    "an oracle that does not see that sees nothing",
+    _not_seen,
+)
+NONE_HIT: Rule[FaultEvidence] = Rule(
+    "no fault hit",
+    "nothing met any of the faults, or nobody missed what they took",
+    "a fault that was never hit, or left no trace, is no result",
+    _none_hit,
+    verdict=Validity.UNKNOWN,
+)
 VALIDITY: RunRules[FaultEvidence] = RunRules(
     "faulty disks",
     (
@@ -95,24 +114,8 @@ VALIDITY: RunRules[FaultEvidence] = RunRules(
             "what did not end well may be what is missing",
             _missing,
         ),
-        Rule(
-            "control without a fault not whole",
-            "the try without a fault was stopped, something acknowledged was missing, nothing was acknowledged, or somebody complained",
-            "what is missing or said without a fault is missing or said with one",
-            _not_whole,
-        ),
-        Rule(
-            "lost writes not seen",
-            "every write was lost from a moment on, and the oracle found all that was acknowledged, or was not asked",
-            "an oracle that does not see that sees nothing",
-            _not_seen,
-        ),
-        Rule(
-            "no fault hit",
-            "nothing met any of the faults, or nobody missed what they took",
-            "a fault that was never hit, or left no trace, is no result",
-            _none_hit,
-            verdict=Validity.UNKNOWN,
-        ),
+        NOT_WHOLE,
+        NOT_SEEN,
+        NONE_HIT,
     ),
 )

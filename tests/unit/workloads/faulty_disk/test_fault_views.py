@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.support.studies.synthetic_faulty_disks import FAULTS, faulty_disk_study, tries_of
+from tests.support.studies.synthetic_faulty_disks import (
+    CONTROL_TRIES,
+    FAULT_DATASET,
+    FAULT_SPEC,
+    FAULTS,
+    faulty_disk_study,
+    tried,
+    tries_of,
+    write_fault_visit,
+)
+from tests.support.studies.synthetic_power_cuts import RawCuts
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.export.tables import export
+from bedplate.figures.run import make_figures
+from bedplate.model.codec import read
 from bedplate.model.power_cut import PointOutcome
+from bedplate.model.visit import VisitRecord
 from bedplate.page.build import build_report
 from bedplate.terminal.tables import show_tables
 from bedplate.workloads.faulty_disk.analysis import FaultSquare, fault_rows
 from bedplate.workloads.faulty_disk.answer import answer_lines
 from bedplate.workloads.faulty_disk.page import _square, fault_matrix
 from bedplate.workloads.faulty_disk.records import FaultVerdict
+from bedplate.workloads.faulty_disk.validity import NOT_WHOLE
 
 
 @pytest.fixture(scope="module")
@@ -124,12 +139,33 @@ def test_the_answer_names_what_was_lost_silently_before_anything_else_is_said_of
 
 def test_cells_whose_controls_went_wrong_are_open_in_the_answer(found: Overview) -> None:
     first, *rest = fault_rows(found)
-    rows = (replace(first, doubts=("no try was made without a fault",)), *rest)
+    doubted = replace(
+        first, doubts=("no try was made without a fault",), codes=frozenset({NOT_WHOLE.code})
+    )
+    rows = (doubted, *rest)
     names = {row.cell.id: f"cell{number}" for number, row in enumerate(rows)}
     lines = list(answer_lines(rows, names))
     assert ["Not", "Safe", "Open"] == [line.head for line in lines]
     assert lines[-1].text.startswith("cell0: the controls went wrong")
     assert "cell0" not in lines[1].text
+
+
+def test_a_cell_of_which_no_fault_was_hit_has_no_controls_that_went_wrong(tmp_path: Path) -> None:
+    """Once both were said to have."""
+    nothing = (*CONTROL_TRIES, *(tried(2 + n, FAULTS[n % 3], FaultVerdict.NOT_HIT) for n in range(6)))
+    cut_short = (*CONTROL_TRIES, tried(2, FAULTS[0], FaultVerdict.STOPPED))
+    study = faulty_disk_study(tmp_path / "study")
+    for begin, tries in (("xfs", nothing), ("btrfs", cut_short)):
+        (visit,) = study.glob(f"visits/{begin}-*/{FAULT_DATASET.id}/*")
+        cell = read(VisitRecord, visit / "visit.json").cell
+        shutil.rmtree(visit)
+        raw = RawCuts(cell, (), recording=None, dataset=FAULT_DATASET, spec=FAULT_SPEC)
+        make_figures(visit, write_fault_visit(visit, raw, tries))
+    told = [line.text for line in headline_lines(headline(overview(study))) if line.head == "Open"]
+    assert [
+        "btrfs nodatacow: 1 of 6 faults were tried, so that nothing is said.",
+        "xfs: no fault was hit, or none left a trace.",
+    ] == told
 
 
 def test_a_loss_that_is_refused_and_one_that_settings_allow_are_told_apart(found: Overview) -> None:
