@@ -79,6 +79,8 @@ class NotTakenFor(StrEnum):
     FAILED = "failed"
     SUSPECT = "suspect"
     NOT_RUN = "not run"
+    # Nothing is against it but that it has too few trusted runs for a verdict, and so is in none.
+    TOO_FEW = "too few"
 
 
 _OF_TROUBLE = {
@@ -136,8 +138,9 @@ class RunAnswer:
     `objective` is the run's first figure. `durability` is the class of all cells here, empty where no cell is of one that may
     be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
     `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
-    study has none or it is taken; `is_default` says whether it is. `seen` are all cells of the class that have a trusted
-    figure, the best first. `confidence` is that of the comparisons. `types` are the type of the taken cell beside each other one,
+    study has none or it is taken; `is_default` says whether it is. `default_kind` is the type that this system is installed on,
+    None where that is not known, and `default_cells` are those of the study that are like it, judged or not. `seen` are all cells of the class that have a trusted
+    figure, the best first; `cells` counts those that are judged. `confidence` is that of the comparisons. `types` are the type of the taken cell beside each other one,
     over all matched pairs of the class, as `compare` pools them, the most pairs first; of the first answer alone.
     """
 
@@ -152,6 +155,8 @@ class RunAnswer:
     following: BesideCell | None = None
     default: BesideCell | None = None
     is_default: bool = False
+    default_kind: str | None = None
+    default_cells: tuple[str, ...] = ()
     confidence: float | None = None
     set_up: SetUp | None = None
     types: tuple[PooledPairs, ...] = ()
@@ -245,13 +250,14 @@ def _answer(
         objective,
         contest.durability,
         Answered.NOTHING,
-        cells=len(due),
+        cells=len(contest.cells),
         seen=_seen(advice, contest, objective),
     )
     plain = replace(plain, not_taken=_not_taken(advice, plain))
     if not plain.seen:
         return plain
     if contest.can_judge:
+        plain = replace(plain, not_taken=(*plain.not_taken, *_not_judged(advice, contest, plain)))
         return _judged(advice, defaults, pairs, contest, plain)
     if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
         return replace(plain, answered=Answered.NO_VERDICT)
@@ -332,6 +338,8 @@ def _taking(
         taken=taken,
         is_default=is_default,
         default=None if is_default else answered.default,
+        default_kind=defaults.kind,
+        default_cells=tuple(cell for cell in defaults.cells if advice.overview.of(cell, answered.run)),
         set_up=set_up(advice.overview, taken.cell),
     )
 
@@ -372,6 +380,16 @@ def _not_taken(advice: Advised, answered: RunAnswer) -> tuple[NotTaken, ...]:
         for each, cells in why.items()
         if cells
     )
+
+
+def _not_judged(advice: Advised, contest: Contest, answered: RunAnswer) -> Iterable[NotTaken]:
+    """The cells of the class that no verdict is about: a better one may be among them."""
+    named = {cell for each in answered.not_taken for cell in each.cells}
+    cells = tuple(cell for cell in contest.left_out if cell not in named)
+    if cells:
+        reasons = tuple(dict.fromkeys(contest.left_out[cell] for cell in cells))
+        seen = _ranked(advice, contest.run, answered.objective, cells)
+        yield NotTaken(NotTakenFor.TOO_FEW, cells, reasons if len(reasons) == 1 else (), seen)
 
 
 def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenFor | None:

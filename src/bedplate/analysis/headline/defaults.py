@@ -35,6 +35,7 @@ _FILESYSTEM, _OPTIONS = "filesystem.", "filesystem.mount_options"
 @dataclass(frozen=True)
 class Defaults:
     """`cells` depart in nothing from what the system makes by itself; `departures` are factors by cell, without its type.
+    `kind` is the type that the system is installed on, None where that is not known.
 
     Of what all cells share, only the file system's own levels and settings that decide durability are departures: a study
     without barriers has no cell that a system makes by itself.
@@ -42,6 +43,7 @@ class Defaults:
 
     cells: tuple[str, ...]
     departures: Mapping[str, tuple[str, ...]]
+    kind: str | None
 
 
 def defaults_of(found: Overview) -> Defaults:
@@ -58,7 +60,9 @@ def defaults_of(found: Overview) -> Defaults:
     }
     type_ = _installed(found.study.machine.distribution)
     return Defaults(
-        tuple(cell for cell, own in departures.items() if not own and every[cell][TYPE] == type_), departures
+        tuple(cell for cell, own in departures.items() if not own and every[cell][TYPE] == type_),
+        departures,
+        type_,
     )
 
 

@@ -93,8 +93,7 @@ def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLin
         yield HeadlineLine("Ahead", words, 1)
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
-        words = f"how far ahead of {_DEFAULT} is not known: no cell is like it."
-        yield HeadlineLine("Ahead", capital(words), DISPENSABLE)
+        yield HeadlineLine("Ahead", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
     for each in answer.not_taken:
         yield HeadlineLine("Not", _not_words(answer, each, names), 1 if each.why is NotTakenFor.UNSAFE else 2)
 
@@ -154,8 +153,18 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         if default is not None:
             words.append(_beside_words(answer, default, f"{names[default.other.cell]}, {_DEFAULT}"))
     if words and default is None and not answer.is_default:
-        words.append(f"how far ahead of {_DEFAULT} is not known: no cell is like it")
+        words.append(_no_default_words(answer, names))
     return ". ".join(map(capital, words)) + "." if words else ""
+
+
+def _no_default_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """Why nothing is said of what this system makes by itself."""
+    why = "no cell is like it"
+    if answer.default_kind is None:
+        why = "what its distribution installs on is not known"
+    elif answer.default_cells:
+        why = f"{names[answer.default_cells[0]]} is not judged here"
+    return f"how far ahead of {_DEFAULT} is not known: {why}"
 
 
 def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -201,6 +210,7 @@ def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> 
         NotTakenFor.FAILED: "failed",
         NotTakenFor.SUSPECT: "not trusted",
         NotTakenFor.NOT_RUN: "not run yet",
+        NotTakenFor.TOO_FEW: "not judged",
     }[found.why]
     why = f": {_brief(found.reasons[0])}" if found.reasons and found.why is not NotTakenFor.NOT_RUN else ""
     return _ended(f"{what}: {listed}{_rest(order)}{why}")

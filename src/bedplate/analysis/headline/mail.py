@@ -92,7 +92,8 @@ def mail_text(told: Headline, *, markdown: bool = False) -> str:
 def _of_run(told: Headline, answer: RunAnswer) -> _Table:
     """The cells of the answer, the best first, then those that are not to be taken."""
     names = cell_names(told.found)
-    seen = [*answer.seen, *(each for group in answer.not_taken for each in group.seen)]
+    others = [each for group in answer.not_taken for each in group.seen]
+    seen = [*(each for each in answer.seen if each not in others), *others]
     metric = answer.metric
     unit = "" if metric.unit in ("1", "1/s") else f", {metric.unit}"
     kind = next((each.summary.centre_kind for each in seen if each.summary.centre_kind), "mean")

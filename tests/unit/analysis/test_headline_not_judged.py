@@ -1,0 +1,68 @@
+"""The answer where some cells have too few trusted runs for a verdict: a better one may be among them, and so may the default."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.support.studies.known_study import Place, known_study
+from tests.support.studies.synthetic_study import Recipe
+
+from bedplate.analysis.headline.answered import Answered, NotTakenFor, headline
+from bedplate.analysis.headline.lines import headline_lines
+from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.headline.placing import fitted
+from bedplate.analysis.overview import Overview, overview
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEED = {"ext4": 1000.0, "xfs": 1100.0, "btrfs": 2000.0}
+KINDS = tuple(SPEED)
+CELLS = tuple(
+    Cell(DeviceLevels(), KernelLevels(), FilesystemLevels(kind), BuildLevels(), ClusterLevels())
+    for kind in KINDS
+)
+
+
+def speed(place: Place) -> float:
+    noise = random.Random(f"{place.cell.id} {place.repetition}").gauss(0, 0.01)
+    return SPEED[place.cell.filesystem.type] * math.exp(noise)
+
+
+def doubted(place: Path, kind: str) -> Overview:
+    """Three of five runs of one cell are suspect."""
+    suspect = tuple((KINDS.index(kind), number) for number in (1, 2, 3))
+    recipe = Recipe(cells=CELLS, runs=("read-write",), repetitions=5, course_s=2, canaries=0, suspect=suspect)
+    return overview(known_study(place / "study", speed, recipe))
+
+
+def words_of(found: Overview) -> str:
+    return " ".join(fitted(headline_lines(headline(found)), columns=500, most=None))
+
+
+def test_the_best_is_said_of_the_cells_that_are_judged_and_the_others_are_named(tmp_path: Path) -> None:
+    """Btrfs is twice as fast in the two runs that are left of it, and no verdict is about them."""
+    found = doubted(tmp_path, "btrfs")
+    own = headline(found).answers[0]
+    assert own.taken is not None
+    assert (Answered.LEADS, CELLS[1].id, 2) == (own.answered, own.taken.cell, own.cells)
+    assert [(NotTakenFor.TOO_FEW, (CELLS[2].id,))] == [(each.why, each.cells) for each in own.not_taken]
+    words = words_of(found)
+    assert "the best of 2 durable cells" in words
+    named = r"not judged: btrfs \((1,9|2,0)\d\d tps\): 2 trusted runs with tps, a verdict needs 3\."
+    assert re.search(named, words)
+    rows = [line.split()[0] for line in mail_text(headline(found)).splitlines() if " durable " in line]
+    assert ["xfs", "ext4", "btrfs"] == rows[-3:]
+
+
+def test_why_nothing_is_said_of_the_default_is_the_reason(tmp_path: Path) -> None:
+    found = doubted(tmp_path, "ext4")
+    assert "default is not known: ext4 is not judged here." in words_of(found)
+    machine = replace(found.study.machine, distribution="Fedora Linux 41")
+    elsewhere = replace(found, study=replace(found.study, machine=machine))
+    assert "default is not known: what its distribution installs on is not known." in words_of(elsewhere)
