@@ -8,9 +8,9 @@ from rich.text import Text
 
 from bedplate.analysis.factors import level_text, short_name
 from bedplate.analysis.search.matters import factors_that_matter
-from bedplate.analysis.search.sentences import chance_words
+from bedplate.analysis.search.sentences import chance_words, progress_words
 from bedplate.analysis.search.words import left_out_words, predicted_words, shown_first
-from bedplate.analysis.wording import figure
+from bedplate.analysis.wording import BASIS_MARKS, figure
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import label_name, mark_lines, plain_table
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.search.searched import Searched
+    from bedplate.statistics.summary import Summary
 
 # The rest have no chance worth a line; the page and the export have all.
 _SHOWN = 20
@@ -39,7 +40,7 @@ def searched_tables(found: Searched) -> list[RenderableType]:
         table.add_row(
             label_name(cell.label),
             str(cell.visits),
-            measured.mean if cell.measured.n else _WITHOUT,
+            f"{measured.mean}{_doubt(cell.measured)}" if cell.measured.n else _WITHOUT,
             "\n".join(predicted_words(cell.predicted)),
             _WITHOUT if proved is None else f"{proved.mean}\n{proved.between('–')}".rstrip(),
             chance_words(cell.best) if cell.predicted is not None else _WITHOUT,
@@ -59,6 +60,12 @@ def searched_tables(found: Searched) -> list[RenderableType]:
         *left_out_words(found),
     ]
     return [Text("\nThe search", style="bold"), table, Text("\n".join(lines))]
+
+
+def _doubt(summary: Summary) -> str:
+    """Behind the mean of runs that are not believed, the mark that they have in every table."""
+    mark = BASIS_MARKS.get(summary.basis or "")
+    return f" {mark}" if mark else ""
 
 
 def searched_document(found: Searched) -> dict[str, Any]:
@@ -91,12 +98,16 @@ def searched_document(found: Searched) -> dict[str, Any]:
 
 def modelled_effects(found: Searched) -> list[RenderableType]:
     """`bedplate effects` of a search: what each factor matters by the model."""
+    title = Text(found.overview.study.facts.title, style="bold")
+    matters = factors_that_matter(found)
+    if not matters:
+        return [title, *mark_lines(found.overview), Text(progress_words(found))]
     table = plain_table()
     for head in ("factor", "best / worst level"):
         table.add_column(head)
     for head in ("ratio", "95 % of draws"):
         table.add_column(head, justify="right")
-    for each in factors_that_matter(found):
+    for each in matters:
         better, worse = (level_text(each.factor, level) for level in (each.better, each.worse))
         table.add_row(
             short_name(each.factor),
@@ -110,7 +121,6 @@ def modelled_effects(found: Searched) -> list[RenderableType]:
         "the search. It holds for the cells that may be named. A factor that was hardly visited has a wide interval, and no share of the variation "
         "is given: the cells were chosen."
     )
-    title = Text(found.overview.study.facts.title, style="bold")
     return [title, *mark_lines(found.overview), table, Text(lines)]
 
 

@@ -179,7 +179,7 @@ def _left_out_lines(found: Searched) -> Iterator[str]:
         yield f"  left out     {count} cell{'s' * (count > 1)}: {sentence}"
     others = reasons.most_common()[_SHOWN_REASONS:]
     if others:
-        yield f"  left out     {sum(count for _, count in others)} more, for {len(others)} other reasons"
+        yield f"  left out     {sum(count for _, count in others)} more, for {format_count(len(others), 'other reason')}"
 
 
 def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
@@ -213,8 +213,9 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     if end.ending is Ending.ONE_OF:
         each = sum(found.entrants.space.seconds[number] for number in end.cells)
         more = int(_HOUR_S * found.record.at_once // each)
+        times = format_count(more, "more repetition")
         return (
-            f"{hour}, {more} more repetitions of these {len(end.cells)}; choose among them by another figure, or",
+            f"{hour}, {times} of these {len(end.cells)}; choose among them by another figure, or",
             factorial,
         )
     return (f"{hour}, and would change little: no rival is left", factorial)

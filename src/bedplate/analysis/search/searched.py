@@ -24,10 +24,10 @@ from bedplate.statistics.search.choice import lead, near_best
 from bedplate.statistics.search.course import Ending, SearchEnd, following, weighed
 from bedplate.statistics.search.proof import SearchQuestion, judged_proof
 from bedplate.statistics.search.space import Tried, in_order
-from bedplate.statistics.summary import Summary, summarise
+from bedplate.statistics.summary import TRUSTED, Summary, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import Measurement, Overview
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from bedplate.statistics.search.proof import SearchProof
 
 _TAILS = (2.5, 97.5)
-_SHUT_BY_FAILURES = because("search-visits-failed", "its visits failed, and it is not tried again")
-_NOT_BELIEVED = because(
-    "search-runs-not-believed", "none of its runs could be believed, and it is not tried again"
-)
+_SHUT_BY_FAILURES = because("search-visits-failed", "visits failed, so that no more are made")
+_NOT_BELIEVED = because("search-runs-not-believed", "no run could be believed, so that no more are made")
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class SearchedCell:
     """A cell of the plan in a search.
 
     `visits` are its attempts, `believed` those with a trusted figure. `measured` has all of them, `proved` those of the last proof;
-    None where it took no part in one. `predicted` is None before the first believed figure, and of a cell that was left out from
+    None where it took no part in one or none of its runs there is believed. `predicted` is None before the first believed figure, and of a cell that was left out from
     the beginning. `near` is the chance to be within the margin of the best, `best` that to be it. `closed` says why it is not visited any
     more, or never was.
     """
@@ -277,12 +275,17 @@ class Searched:
             visits=len(own),
             believed=believed,
             measured=self._summary(runs),
-            proved=self._summary([m for m in runs if m.repetition - 1 in in_proof]) if in_proof else None,
+            proved=self._proved(runs, in_proof),
             predicted=self._predicted(number),
             near=float(self._near[number]),
             best=0.0 if self.lead is None else float(self.lead.best[number]),
             closed=closed or self._why_shut(number, own),
         )
+
+    def _proved(self, runs: Sequence[Measurement], blocks: Collection[int]) -> Summary | None:
+        """What the runs of its proof come to; None without one that is believed, as of the others nothing is proved."""
+        found = self._summary([m for m in runs if m.repetition - 1 in blocks])
+        return found if found.basis == TRUSTED else None
 
     @property
     def is_at_the_last_run(self) -> bool:

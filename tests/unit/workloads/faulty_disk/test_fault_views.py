@@ -139,9 +139,7 @@ def test_the_answer_names_what_was_lost_silently_before_anything_else_is_said_of
 
 def test_cells_whose_controls_went_wrong_are_open_in_the_answer(found: Overview) -> None:
     first, *rest = fault_rows(found)
-    doubted = replace(
-        first, doubts=("no try was made without a fault",), codes=frozenset({NOT_WHOLE.code})
-    )
+    doubted = replace(first, doubts=("no try was made without a fault",), codes=frozenset({NOT_WHOLE.code}))
     rows = (doubted, *rest)
     names = {row.cell.id: f"cell{number}" for number, row in enumerate(rows)}
     lines = list(answer_lines(rows, names))
