@@ -111,6 +111,11 @@ def percent(share: float, *, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def asked_percent(share: float) -> str:
+    """A share that somebody asked for, with the digits that he gave it: 0.025 as `2.5 %`."""
+    return f"{100 * share:g} %"
+
+
 def one_line(text: str) -> str:
     """The text in one line that prints as it is; what does not, as a line feed in a file's name, becomes a question mark."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

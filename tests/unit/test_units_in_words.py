@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.units import GIB, KIB, MIB, TIB, format_milliseconds, format_size
+from bedplate.units import GIB, KIB, MIB, TIB, asked_percent, format_milliseconds, format_size
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,7 @@ def test_milliseconds_have_three_digits_and_seconds_above_a_thousand(millisecond
 )
 def test_no_size_has_an_exponent(size_bytes: float, words: str) -> None:
     assert words == format_size(size_bytes)
+
+
+def test_a_share_that_was_asked_for_keeps_its_digits() -> None:
+    assert ["2.5 %", "7 %", "0.1 %"] == [asked_percent(share) for share in (0.025, 0.07, 0.001)]

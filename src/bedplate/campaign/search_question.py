@@ -142,7 +142,7 @@ def asked_again(asked: SearchAsked, record: SearchRecord) -> SearchRecord:
 def _words(value: object) -> str:
     if isinstance(value, tuple):
         return " and ".join(map(_words, value)) or "none"
-    return f"{value.metric}:{value.share:.0%}" if isinstance(value, NotWorse) else str(value)
+    return f"{value.metric}:{100 * value.share:g}%" if isinstance(value, NotWorse) else str(value)
 
 
 def _lacking(asked: SearchAsked) -> Iterator[str]:

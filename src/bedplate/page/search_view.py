@@ -21,7 +21,7 @@ from bedplate.analysis.search.words import (
 )
 from bedplate.analysis.wording import capital, figure, verdict_word
 from bedplate.statistics.heat_map import common_scale
-from bedplate.units import percent
+from bedplate.units import asked_percent, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -223,7 +223,7 @@ def proof_rows(found: Searched) -> Iterable[ProofRow]:
         )
         yield _proof_row(name(found, number), comparison, note)
     for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
-        yield _proof_row(f"{asked.metric} of the leader", comparison, f"{percent(asked.share)} worse allowed")
+        yield _proof_row(f"{asked.metric} of the leader", comparison, f"{asked_percent(asked.share)} worse allowed")
 
 
 def _proof_row(cell: str, comparison: Comparison, note: str) -> ProofRow:

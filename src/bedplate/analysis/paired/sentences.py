@@ -9,12 +9,11 @@ from bedplate.analysis.comparison.accepted import left_doubts
 from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.comparison.sentences import estimate_words, figure_words, ratio_words
 from bedplate.analysis.paired.looked import is_told
-from bedplate.analysis.wording import capital, durability_class, figure
+from bedplate.analysis.wording import capital, durability_class, figure, verdict_word
 from bedplate.model.template import first_of
 from bedplate.model.visit import Outcome
-from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.paired_sequence import FIRST_LOOK
-from bedplate.units import cut_line, format_count, format_duration, percent
+from bedplate.units import cut_line, format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +60,7 @@ def _answer(found: Looked) -> Iterator[str]:
     yield from _promises(found)
     if rest := found.lines[_LINES:]:
         told = sum(is_told(line) for line in rest)
-        yield f"  and {len(rest)} more lines, {told} of them known: `bedplate show {found.overview.study.directory}`"
+        yield f"  and {format_count(len(rest), 'more line')}, {told} of them known: `bedplate show {found.overview.study.directory}`"
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
     yield f"  {_blocks(found)}, {time} of visits{_left_out(found)}; the intervals hold at every look."
     yield from _why_not(found)
@@ -89,18 +88,16 @@ def _verdict(found: Looked) -> str:
     if found.condition is not None:
         words = {Truth.HOLDS: "holds", Truth.FAILS: "does not hold", Truth.CANNOT_TELL: "is not known"}
         return f"“{record.condition}” {words[found.condition]}"
-    words_of = dict.fromkeys(_word(line, record) for line in found.lines)
+    words_of = dict.fromkeys(map(_word, found.lines))
     if not words_of:
         return "Cannot tell"
     return capital(", ".join(words_of))
 
 
-def _word(line: Compared, record: PairedRecord) -> str:
+def _word(line: Compared) -> str:
     if line.identical:
         return "effectively the same"
-    if line.comparison.verdict is Verdict.SAME:
-        return f"same within {percent(record.margin)}"
-    return str(line.comparison.verdict)
+    return verdict_word(line.comparison)
 
 
 def line_words(found: Looked, line: Compared) -> str:

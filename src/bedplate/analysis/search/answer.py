@@ -26,7 +26,7 @@ from bedplate.analysis.wording import durability_told
 from bedplate.model.search import MEASURED
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.search.course import CHANCE, Ending, SearchEnd
-from bedplate.units import format_count, format_duration, percent
+from bedplate.units import asked_percent, format_count, format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +136,7 @@ def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
     for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
         yield (
             f"  not worse    {asked.metric} beside the plan's first cell: {figure_words(comparison)}; "
-            f"{percent(asked.share)} worse was allowed"
+            f"{asked_percent(asked.share)} worse was allowed"
         )
     if proof.gain is not None and found.question.baseline is not None:
         yield (
