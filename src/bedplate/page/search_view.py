@@ -223,7 +223,9 @@ def proof_rows(found: Searched) -> Iterable[ProofRow]:
         )
         yield _proof_row(name(found, number), comparison, note)
     for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
-        yield _proof_row(f"{asked.metric} of the leader", comparison, f"{asked_percent(asked.share)} worse allowed")
+        yield _proof_row(
+            f"{asked.metric} of the leader", comparison, f"{asked_percent(asked.share)} worse allowed"
+        )
 
 
 def _proof_row(cell: str, comparison: Comparison, note: str) -> ProofRow:
