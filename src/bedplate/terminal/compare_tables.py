@@ -263,7 +263,10 @@ def _bounds_words(rows: Sequence[Compared]) -> str:
     """What stands below the figures of a table: intervals, ranges that are none, or both."""
     what = "ratio" if rows[0].comparison.metric.scale is Scale.RATIO else "difference"
     has_interval = any(_has_interval(each.comparison) for each in rows)
-    has_range = any(not _has_interval(each.comparison) and each.comparison.n > 1 for each in rows)
+    has_range = any(
+        not _has_interval(each.comparison) and each.comparison.n > 1 and each.comparison.smallest is not None
+        for each in rows
+    )
     words = [
         f"Below each {what} its interval." if has_interval else "",
         f"In brackets the smallest and the largest {what} of one repetition, which is no interval."

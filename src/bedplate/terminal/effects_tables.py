@@ -25,6 +25,7 @@ from bedplate.analysis.effects.sentences import (
     strongest_sentence,
 )
 from bedplate.analysis.factors import level_text, short_name
+from bedplate.analysis.wording import ratio_figure
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
 from bedplate.model.template import filled
@@ -180,11 +181,15 @@ def _ratios(part: Effects) -> RenderableType:
     before = None
     for each in shown:
         judged = each.judged
-        bounds = "" if judged.low is None or judged.high is None else f"{judged.low:.3f}–{judged.high:.3f}"
+        bounds = (
+            ""
+            if judged.low is None or judged.high is None
+            else "–".join(map(ratio_figure, (judged.low, judged.high)))
+        )
         table.add_row(
             short_name(each.factor) if each.factor != before else "",
             f"{level_text(each.factor, each.level)} / {level_text(each.factor, each.baseline)}",
-            Text(f"{judged.ratio:.3f}", style="bold" if judged.real else ""),
+            Text(ratio_figure(judged.ratio), style="bold" if judged.real else ""),
             Text(bounds, style="dim"),
             Text(interval_bar(_span(each), scale, columns=_BAR_COLUMNS) if scale else "", style="cyan"),
         )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from bedplate.analysis.wording import number
 from bedplate.statistics.comparison import EstimateKind
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class BarScale:
         """What the ends of a bar are: `1/1.5 to 1.5`."""
         if self.kind is EstimateKind.RATIO:
             return f"1/{math.exp(self.half):.3g} to {math.exp(self.half):.3g}"
-        return f"-{self.half:.3g} to {self.half:.3g}"
+        end = f"{self.half:.3g}" if self.half < 999.5 else number(self.half)
+        return f"-{end} to {end}"
 
 
 def bar_scale(kind: EstimateKind, spans: Iterable[Span]) -> BarScale | None:

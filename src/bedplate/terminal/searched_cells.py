@@ -10,7 +10,7 @@ from bedplate.analysis.factors import level_text, short_name
 from bedplate.analysis.search.matters import factors_that_matter
 from bedplate.analysis.search.sentences import chance_words, progress_words
 from bedplate.analysis.search.words import left_out_words, predicted_words, shown_first
-from bedplate.analysis.wording import BASIS_MARKS, figure
+from bedplate.analysis.wording import BASIS_MARKS, figure, ratio_figure
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import label_name, mark_lines, plain_table
@@ -112,8 +112,8 @@ def modelled_effects(found: Searched) -> list[RenderableType]:
         table.add_row(
             short_name(each.factor),
             f"{better} / {worse}",
-            f"{each.ratio:.3f}",
-            f"{each.low:.3f}–{each.high:.3f}",
+            ratio_figure(each.ratio),
+            f"{ratio_figure(each.low)}–{ratio_figure(each.high)}",
         )
     metric = METRICS[found.record.best]
     lines = (

@@ -31,6 +31,7 @@ from bedplate.analysis.wording import (
     margin_words,
     number,
     promises_differ,
+    ratio_figure,
 )
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
@@ -87,7 +88,7 @@ DRAWN = """vectors => vectors.map(({ maps, scale }) => {
   return { ends: ends && [ends.low, ends.high, ends.logarithmic], average: [...average.values], used: average.used, left_out: average.left_out };
 })"""
 
-SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers, figures }) => {
+SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers, figures, ratios }) => {
   const { words } = bedplate;
   return {
     filled: filled.map(([name, values]) => words.filled(name, values)),
@@ -98,6 +99,7 @@ SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, number
     pairs: pairs.map(([one, other]) => words.promisesDiffer(bedplate.document.cells[one], bedplate.document.cells[other])),
     counts: counts.map(one => words.aboutCounts(...one)),
     numbers: numbers.map(([value, scatter]) => bedplate.number(value, scatter)),
+    ratios: ratios.map((value) => bedplate.ratioFigure(value)),
     figures: figures.map(([kind, estimate, low, high]) =>
       bedplate.pooled.figureWords({ kind, estimate, low, high, verdict: "cannot tell", margin: 0.05, reasons: [] })),
   };
@@ -320,6 +322,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
     filled_in = fillings()
     numbers = list(product(NUMBERS, SCATTERS))
     figures = list(product(EstimateKind, BOUNDS))
+    ratios = [one for one in NUMBERS if one > 0]
     expected: dict[str, list[str]] = {
         "filled": [filled(TEMPLATES[name], **values) for name, values in filled_in],
         "left_out": [left_out_words(*one) for one in runs],
@@ -333,6 +336,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "pairs": [promises_differ(cells[one], cells[other]) for one, other in pairs],
         "counts": [about_counts(n, has_interval=within) for n, within in counts],
         "numbers": [number(*one) for one in numbers],
+        "ratios": [ratio_figure(one) for one in ratios],
         "figures": [figure_words(compared_so(kind, *one)) for kind, one in figures],
     }
     given = {
@@ -344,6 +348,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "pairs": pairs,
         "counts": counts,
         "numbers": numbers,
+        "ratios": ratios,
         "figures": [(kind.value, *one) for kind, one in figures],
     }
     starts = {template.partition("{")[0] for template in (PROMISES_DIFFER, PROMISES_DIFFER_ELSEWHERE)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.planted_reasons import planted
@@ -19,9 +18,6 @@ from bedplate.model.codec import read
 from bedplate.model.figure import RunFigures
 from bedplate.model.visit import Validity
 from bedplate.terminal.searched_cells import modelled_effects, searched_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

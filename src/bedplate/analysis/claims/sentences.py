@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.claims.judged import Finding, bounds_words
-from bedplate.analysis.wording import number
+from bedplate.analysis.wording import ratio_figure
 from bedplate.statistics.false_discovery import RATE
 from bedplate.units import format_count, percent
 
@@ -94,4 +94,4 @@ def claim_figure(one: JudgedClaim, value: float | None) -> str:
         return "–"
     if not one.is_ratio:
         return f"{value:+.3g}"
-    return f"{value:.3f}" if 0.01 <= value < 10 else number(value)
+    return ratio_figure(value)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.factors import TYPE, level_text, short_name
+from bedplate.analysis.wording import ratio_figure
 from bedplate.model.figure import Better
 from bedplate.model.template import first_of
 from bedplate.statistics.comparison import MARGIN
@@ -75,7 +76,7 @@ def _only_sentence(each: FactorEffects, part: Effects, variation: Variation, bet
         judged = largest.judged
         words = (
             f"Only {name} varies {between}{within}. The largest ratio of {figure_words(each)} is {_levels_words(largest)}: "
-            f"{judged.ratio:.3f} ({_bound(judged.low)}–{_bound(judged.high)})."
+            f"{ratio_figure(judged.ratio)} ({_bound(judged.low)}–{_bound(judged.high)})."
         )
     return " ".join((words, *_crossing_clause(each)))
 
@@ -170,8 +171,8 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
     factor, by = short_name(each.factor), short_name(each.by)
     sides = [_does(ratio, metric) for ratio in (each.ratio_at, each.ratio_against)]
     first, second = (
-        f"where {by} is {at} ({each.ratio_at:.2f})",
-        f"where it is {against} ({each.ratio_against:.2f})",
+        f"where {by} is {at} ({_ratio(each.ratio_at)})",
+        f"where it is {against} ({_ratio(each.ratio_against)})",
     )
     if sides[0] != sides[1]:
         does = f"{sides[0]} {first}, {sides[1]} {second}"
@@ -183,13 +184,21 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
         does = f"{sides[0]} more {first} than {second}"
     rest = f" {more} more of these two." if more else ""
     return (
-        f"{factor} {level} beside {baseline} {does}: the first ratio is {judged.ratio:.2f} times the second "
+        f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(judged.ratio)} times the second "
         f"({_bound(judged.low)}–{_bound(judged.high)}).{rest}"
     )
 
 
 def _bound(bound: float | None) -> str:
-    return "…" if bound is None else f"{bound:.2f}"
+    if bound is None:
+        return "…"
+    # A bound that leaves out 1 is not written as 1.
+    words = _ratio(bound)
+    return ratio_figure(bound) if words == "1.00" else words
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if 0.1 <= value < 100 else ratio_figure(value)
 
 
 def _does(ratio: float, metric: Metric) -> str:

@@ -35,9 +35,8 @@ _FILESYSTEM, _OPTIONS = "filesystem.", "filesystem.mount_options"
 @dataclass(frozen=True)
 class Defaults:
     """`cells` depart in nothing from what the system makes by itself; `departures` are factors by cell, without its type.
-    `kind` is the type that the system is installed on, None where that is not known.
 
-    Of what all cells share, only the file system's own levels and settings that decide durability are departures: a study
+    `kind` is the type that the system is installed on, None where that is not known. Of what all cells share, only the file system's own levels and settings that decide durability are departures: a study
     without barriers has no cell that a system makes by itself.
     """
 

@@ -156,6 +156,9 @@ bedplate.number = (value, scatter = null) => {
   return bedplate.fixed(decimals).format(Number(value.toPrecision(digits)));
 };
 
+// A ratio in a table: three digits behind the point where it is near 1.
+bedplate.ratioFigure = (value) => (value >= 0.01 && value < 10 ? value.toFixed(3) : bedplate.number(value));
+
 // Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter.
 bedplate.scatter = (entry) => {
   if (!entry || entry.n < 2) return null;

@@ -125,7 +125,7 @@
     const names = rows.map(([factor, level, baseline]) => charts.plain(short(`${factor}: ${level} / ${baseline}`)));
     const ends = (from, to, real) => {
       if (from === null && to === null) return ", no interval";
-      const [low, high] = [from, to].map((end) => end?.toFixed(3) ?? "…");
+      const [low, high] = [from, to].map((end) => (end === null ? "…" : bedplate.ratioFigure(end)));
       return ` (${low}–${high})${real ? "" : ", cannot be distinguished from 1"}`;
     };
     charts.draw(
@@ -138,7 +138,7 @@
           x: rows.map((row) => row[3]),
           hoverinfo: "text",
           text: rows.map(([factor, level, baseline, ratio, from, to, real]) =>
-            charts.plain(`${factor}: ${level} / ${baseline} · ${ratio.toFixed(3)} times${ends(from, to, real)}`),
+            charts.plain(`${factor}: ${level} / ${baseline} · ${bedplate.ratioFigure(ratio)} times${ends(from, to, real)}`),
           ),
           marker: {
             size: 9,
@@ -200,7 +200,7 @@
           factor,
           level,
           baseline,
-          ...[ratio, low, high].map((value) => (value === null ? "–" : value.toFixed(3))),
+          ...[ratio, low, high].map((value) => (value === null ? "–" : bedplate.ratioFigure(value))),
           real ? "yes" : "no",
         ]),
       ),
