@@ -138,7 +138,9 @@
           x: rows.map((row) => row[3]),
           hoverinfo: "text",
           text: rows.map(([factor, level, baseline, ratio, from, to, real]) =>
-            charts.plain(`${factor}: ${level} / ${baseline} · ${bedplate.ratioFigure(ratio)} times${ends(from, to, real)}`),
+            charts.plain(
+              `${factor}: ${level} / ${baseline} · ${bedplate.ratioFigure(ratio)} times${ends(from, to, real)}`,
+            ),
           ),
           marker: {
             size: 9,
