@@ -46,7 +46,8 @@ def advice_tables(found: Advised) -> list[RenderableType]:
     for contest in found.contests:
         shown.append(_table(found, contest))
         shown.append(_lines(contest_sentences(found, contest)))
-    shown.append(Group(Text("\nThe whole study", style="bold"), _lines(closing_sentences(found))))
+    if closing := closing_sentences(found):
+        shown.append(Group(Text("\nThe whole study", style="bold"), _lines(closing)))
     return shown
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -238,6 +239,10 @@ def test_other_surroundings_are_not_compared(tmp_path: Path) -> None:
     found = ask(study)
     assert 2 * 4 == only(found).incomparable
     assert "8 pairs of cells were measured in other surroundings" in of_kind(found, "limits")
+    # No interval leaves out equality beside words that say that nothing is told.
+    (of_tps,) = (line for line in of_kind(found, "figure").splitlines() if line.startswith("tps: "))
+    assert re.search(r"not compared with 4 \(nearest: [^()]*times \(no interval\);", of_tps)
+    assert "beside xfs" not in of_kind(found, "apart")
     best = standings(found)
     # Btrfs may be behind ext4, which has its kernel; XFS leads beside both, as nothing is held against it.
     assert {"ext4", "xfs"} <= {kind for (kind, _), own in best.items() if own is Standing.LEADING}

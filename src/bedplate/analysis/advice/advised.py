@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.near_names import unknown_run
 from bedplate.statistics.all_pairs import all_pairs
 from bedplate.statistics.comparable import differences
-from bedplate.statistics.comparison import compare, judged_apart
+from bedplate.statistics.comparison import Verdict, compare, judged_apart
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.objectives import Confidence, confidences
 from bedplate.statistics.pareto import front
@@ -57,6 +57,8 @@ _SPACE = Metric(
 _WRITTEN = ("device_written_kib_per_transaction", "device_written_mib")
 # Less than this is no work of the run's own: of a read-only run the ratio of two such figures says nothing.
 _WRITTEN_MIN = 1.0
+# Of a pair that no factor explains.
+ELSEWHERE = "measured in other surroundings"
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ class Contest:
     `cells` take part, in the order of the schedule; of cells that are the same in force one does, `same_as` names
     the others. `left_out` says of a cell of the class why it takes no part. `better` and `same` are the
     verdicts as `statistics.pareto.front` takes them, by objective and pair of `cells`; `confidences` are those of the
-    objectives. `judged` counts comparisons with an interval. `incomparable` are pairs in surroundings that no factor
-    explains.
+    objectives. `judged` counts comparisons with an interval. `elsewhere` are pairs in surroundings that no factor
+    explains, which are not compared.
     """
 
     run: Run
@@ -97,7 +99,7 @@ class Contest:
     left_out: Mapping[str, str]
     better: BoolArray
     same: BoolArray
-    incomparable: int
+    elsewhere: frozenset[frozenset[str]]
     confidences: tuple[Confidence, ...] = ()
     judged: int = 0
 
@@ -110,6 +112,11 @@ class Contest:
     def front(self) -> Front:
         """Who leads, and who stands behind whom."""
         return front(self.better, self.same)
+
+    @property
+    def incomparable(self) -> int:
+        """How many pairs are not compared."""
+        return len(self.elsewhere)
 
     @property
     def can_judge(self) -> bool:
@@ -149,11 +156,16 @@ class Advised:
         return _cache_words(self.overview, self.cache)
 
     def comparison(self, contest: Contest, objective: Objective, baseline: str, contender: str) -> Comparison:
-        """Two cells in one objective, with the confidence of this objective."""
+        """Two cells in one objective, with the confidence of this objective; without an interval where they may not be compared."""
         sides = [_observations(self.overview, cell, contest.run, objective) for cell in (baseline, contender)]
         own = contest.confidences[contest.objectives.index(objective)]
         found = compare(sides[0], sides[1], objective.metric)
-        return judged_apart(found, difference=own.difference, sameness=own.sameness)
+        judged = judged_apart(found, difference=own.difference, sameness=own.sameness)
+        if frozenset((baseline, contender)) not in contest.elsewhere:
+            return judged
+        return replace(
+            judged, low=None, high=None, basis=None, verdict=Verdict.CANNOT_TELL, reasons=(ELSEWHERE,)
+        )
 
     def summary(self, contest: Contest, objective: Objective, cell: str) -> Summary:
         """The repetitions of one cell in one objective, each cell by itself."""
@@ -289,7 +301,11 @@ def _drafted(
         left_out=left_out,
         better=nothing,
         same=nothing,
-        incomparable=int((~may_be_judged).sum()),
+        elsewhere=frozenset(
+            frozenset(pair)
+            for pair, may_be in zip(combinations(taking, 2), may_be_judged, strict=True)
+            if not may_be
+        ),
     )
     pairs = tuple(
         all_pairs(_values(found, taking, run, objective), objective.metric, comparable=may_be_judged)

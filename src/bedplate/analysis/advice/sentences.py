@@ -118,8 +118,11 @@ def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sen
         "shown better than": [cell for cell, column in others.items() if better[column]],
         "the same as": [cell for cell, column in others.items() if same[column]],
         "not distinguished from": [
-            cell for cell, column in others.items() if not better[column] and not same[column]
+            cell
+            for cell, column in others.items()
+            if not better[column] and not same[column] and frozenset((best, cell)) not in contest.elsewhere
         ],
+        "not compared with": [cell for cell in others if frozenset((best, cell)) in contest.elsewhere],
     }
     direction = "highest" if objective.metric.better is Better.HIGHER else "lowest"
     name, figure = _named(found, contest, best), _figure_words(found, contest, objective, best)
@@ -181,6 +184,7 @@ def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
         pair
         for pair in combinations(by_speed(found, contest, leading), 2)
         if not apart[contest.cells.index(pair[0]), contest.cells.index(pair[1])]
+        and frozenset(pair) not in contest.elsewhere
     ]
     if not pairs:
         return

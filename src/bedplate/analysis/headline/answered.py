@@ -24,7 +24,6 @@ from bedplate.analysis.workload_view import view_of
 from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.model.reason import sentences
-from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing
 from bedplate.statistics.summary import TRUSTED
@@ -42,10 +41,6 @@ if TYPE_CHECKING:
     from bedplate.model.figure import Metric
     from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.summary import Summary
-
-
-# Of a pair that no factor explains.
-ELSEWHERE = "measured in other surroundings"
 
 
 class Answered(StrEnum):
@@ -347,13 +342,7 @@ def _taking(
 def _beside(advice: Advised, contest: Contest, taken: SeenCell, other: SeenCell) -> BesideCell:
     """The taken cell as the contender; where the contest did not judge the pair, without an interval."""
     comparison = advice.comparison(contest, contest.objectives[0], other.cell, taken.cell)
-    own, its = contest.cells.index(taken.cell), contest.cells.index(other.cell)
-    better = contest.better[:, own, its]
-    judged = bool(better[0] or contest.better[0, its, own] or contest.same[0, own, its])
-    if not judged and comparison.verdict is not Verdict.CANNOT_TELL:
-        comparison = replace(
-            comparison, low=None, high=None, basis=None, verdict=Verdict.CANNOT_TELL, reasons=(ELSEWHERE,)
-        )
+    better = contest.better[:, contest.cells.index(taken.cell), contest.cells.index(other.cell)]
     ahead_in = tuple(
         each.head for each, ahead in zip(contest.objectives[1:], better[1:], strict=True) if bool(ahead)
     )
