@@ -33,6 +33,7 @@ _BEGIN = """\
 # file.
 """
 _OPTIONS = re.compile(r"_options$")
+_KERNEL = ("machine", "kernel")
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
 _NAME_CHARACTERS = 100
 _TITLE_CHARACTERS = 120
@@ -105,6 +106,10 @@ def varied_key(text: str) -> Change:
         )
     found = _two_values(name, values)
     key = _path_of(name)
+    if key == _KERNEL and not any(isinstance(each, dict) for each in found):
+        # A version is text: the numbers 6.1 and 6.10 are one.
+        one, other = (each.strip(" \"'") for each in values.split(","))
+        return kernels_beside(one, other)
     if _OPTIONS.search(key[-1]):
         found = (_listed(found[0]), _listed(found[1]))
     if found[0] == found[1]:
@@ -118,7 +123,7 @@ def kernels_beside(baseline: str, contender: str) -> Change:
     values = (_kernel(baseline), _kernel(contender))
     if values[0] == values[1]:
         raise PlanError(f"{baseline!r:.200} is named twice; a change has two sides")
-    return Change(("machine", "kernel"), values, (baseline, contender), executor=QEMU)
+    return Change(_KERNEL, values, (baseline, contender), executor=QEMU)
 
 
 def commits_beside(tree: str, baseline: str, contender: str) -> Change:
@@ -216,6 +221,10 @@ def _pairs(both: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCel
     )
     if not pairs:
         causes = dict.fromkeys(str(reason) for pruned in both.expansion.pruned for reason in pruned.reasons)
+        if not causes:
+            raise PlanError(
+                "the change changes no cell of the plan: name one of a workload that is about it (--plan)"
+            )
         raise PlanError("no pair of this change can run here", *causes)
     return pairs
 

@@ -26,6 +26,9 @@ from bedplate.errors import PlanError
             ([], ["noatime", "lazytime"]),
         ),
         ("workload.scale=1,2", ("workload", "scale"), (1, 2)),
+        # As numbers 6.1 and 6.10 were one.
+        ("kernel=6.1,6.10", ("machine", "kernel"), ("6.1", "6.10")),
+        ('machine.kernel="6.1", "6.12"', ("machine", "kernel"), ("6.1", "6.12")),
     ],
 )
 def test_a_key_by_its_name_or_its_path(
@@ -49,6 +52,17 @@ def test_a_key_by_its_name_or_its_path(
 def test_what_is_no_change_is_refused_with_what_would_do(words: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         varied_key(words)
+
+
+def test_kernels_of_a_key_run_in_guests_as_those_of_the_option() -> None:
+    assert kernels_beside("6.1", "6.12") == varied_key("kernel=6.1,6.12")
+
+
+def test_a_change_of_an_engine_that_no_workload_runs_on_says_what_would_do() -> None:
+    with pytest.raises(
+        PlanError, match=r"changes no cell of the plan: .* of a workload that is about it \(--plan\)"
+    ):
+        paired_plan(varied_key("innodb_page_size=4 kB,16 kB"), types=("ext4",), repetitions=4)
 
 
 def test_both_sides_are_cells_of_one_plan_and_differ_in_the_change_alone() -> None:
