@@ -112,7 +112,7 @@ def _scratch_device(plan: Plan) -> str:
     size = format_size(scratch.image_bytes or 0)
     if plan.latencies:
         return f"{size} of memory, answered after the times of {', '.join(plan.latencies)} (emulated)"
-    return f"an image file of {size} (figures include this machine's file system)"
+    return f"an image file of {size} (figures include the file system that it lies on)"
 
 
 def _print_devices(needs: PlanNeeds) -> None:

@@ -305,7 +305,7 @@ def test_plan_as_json_has_cells_and_pruned_and_touches_nothing(plan: Path) -> No
 @pytest.mark.parametrize(
     ("device", "words"),
     [
-        ("", "an image file of 1 GiB (figures include this machine's file system)"),
+        ("", "an image file of 1 GiB (figures include the file system that it lies on)"),
         ('latency = "gp3"', "1 GiB of memory, answered after the times of gp3 (emulated)"),
     ],
 )
