@@ -59,7 +59,7 @@ def is_measured(judged: Sequence[JudgedClaim]) -> bool:
 def unmeasured_sentence(judged: Sequence[JudgedClaim]) -> str:
     """Of claims that no study measured, with the reason that most of them have."""
     reasons = Counter(one.reasons[0] for one in judged if one.reasons).most_common()
-    more = f", and {len(reasons) - 1} reasons more" if len(reasons) > 1 else ""
+    more = f", and {format_count(len(reasons) - 1, 'reason')} more" if len(reasons) > 1 else ""
     why = f": {reasons[0][0]}{more}" if reasons else ""
     return f"none of {len(judged)} claim{'s' * (len(judged) != 1)} was measured here{why}."
 
