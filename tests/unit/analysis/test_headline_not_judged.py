@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.support.studies.known_study import Place, known_study
+from tests.support.studies.known_study import Place, change_records, known_study, with_provenance
 from tests.support.studies.synthetic_study import Recipe
 
 from bedplate.analysis.headline.answered import Answered, NotTakenFor, headline
@@ -34,11 +34,13 @@ def speed(place: Place) -> float:
     return SPEED[place.cell.filesystem.type] * math.exp(noise)
 
 
+RECIPE = Recipe(cells=CELLS, runs=("read-write",), repetitions=5, course_s=2, canaries=0)
+
+
 def doubted(place: Path, kind: str) -> Overview:
     """Three of five runs of one cell are suspect."""
     suspect = tuple((KINDS.index(kind), number) for number in (1, 2, 3))
-    recipe = Recipe(cells=CELLS, runs=("read-write",), repetitions=5, course_s=2, canaries=0, suspect=suspect)
-    return overview(known_study(place / "study", speed, recipe))
+    return overview(known_study(place / "study", speed, replace(RECIPE, suspect=suspect)))
 
 
 def words_of(found: Overview) -> str:
@@ -66,3 +68,13 @@ def test_why_nothing_is_said_of_the_default_is_the_reason(tmp_path: Path) -> Non
     machine = replace(found.study.machine, distribution="Fedora Linux 41")
     elsewhere = replace(found, study=replace(found.study, machine=machine))
     assert "default is not known: what its distribution installs on is not known." in words_of(elsewhere)
+
+
+def test_why_a_cell_that_may_be_taken_is_not_compared_is_said(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed, RECIPE)
+    change_records(
+        study,
+        lambda record: with_provenance(record, {"machine": str(record.cell.filesystem.type == "btrfs")}),
+    )
+    words = words_of(overview(study))
+    assert re.search(r"not compared with \S+ \([\d,]+\): measured in other surroundings", words)

@@ -172,7 +172,7 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     first = answer.tied[0]
     named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in answer.tied[:_SHOWN]]
     if first.comparison.basis is None:
-        told = f"not compared with {named[0]}"
+        told = f"not compared with {named[0]}: {'; '.join(first.comparison.reasons) or 'too few repetitions'}"
     elif first.comparison.verdict is Verdict.SAME:
         told = f"the same within {margin_words(first.comparison)} as {named[0]}, {ratio_words(first.comparison)} of it"
     else:
