@@ -78,3 +78,14 @@ def test_why_a_cell_that_may_be_taken_is_not_compared_is_said(tmp_path: Path) ->
     )
     words = words_of(overview(study))
     assert re.search(r"not compared with \S+ \([\d,]+\): measured in other surroundings", words)
+
+
+def test_where_one_cell_alone_is_trusted_repetitions_are_no_reason(tmp_path: Path) -> None:
+    """There are three, which is enough for a verdict; all of the other's are suspect."""
+    suspect = tuple((1, number) for number in (1, 2, 3))
+    recipe = replace(RECIPE, cells=CELLS[:2], repetitions=3, suspect=suspect)
+    found = overview(known_study(tmp_path / "study", speed, recipe))
+    words = words_of(found)
+    assert "no verdict on read-write, as of one durable cell alone enough runs are trusted." in words
+    assert "2 more repetitions while nothing else uses the machine" in words
+    assert "give verdicts" not in words

@@ -113,6 +113,10 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         if not answer.durability:
             return f"nothing: by {run} no cell is durable or bounded loss."
         return f"nothing yet: of {run}, no {answer.durability} cell has a trusted {answer.objective.head}."
+    if taken is None and answer.cells:
+        # It is not the number of repetitions that keeps it from a verdict.
+        why = f"as of one {answer.durability} cell alone enough runs are trusted"
+        return f"no verdict on {run}, {why}. Seen so far, {_seen_words(answer, names)}."
     if taken is None:
         n = max(each.summary.n for each in answer.seen)
         many = "s" * (n > 1)
@@ -392,9 +396,10 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
             f"no number of repetitions up to {REPETITIONS_MAX} promises to tell these apart; longer runs, or a quieter machine, "
             "might"
         )
-    if told.answers and told.answers[0].answered is Answered.NO_VERDICT:
+    first = told.answers[0] if told.answers else None
+    if first is not None and first.answered is Answered.NO_VERDICT and not first.cells:
         return f"{step.repetitions} repetitions give verdicts{takes}"
-    if told.answers and told.answers[0].answered is Answered.NOTHING:
+    if first is not None and first.answered in (Answered.NO_VERDICT, Answered.NOTHING):
         return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
     other = "" if step.apart is None else f" it from {names[step.apart]}"
     return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {percent(CHANCE)})"
