@@ -89,3 +89,13 @@ def test_where_one_cell_alone_is_trusted_repetitions_are_no_reason(tmp_path: Pat
     assert "no verdict on read-write, as of one durable cell alone enough runs are trusted." in words
     assert "2 more repetitions while nothing else uses the machine" in words
     assert "give verdicts" not in words
+
+
+def test_a_cell_that_is_the_same_in_force_is_no_other_one_and_is_named(tmp_path: Path) -> None:
+    ext4 = CELLS[0]
+    asking = replace(ext4, filesystem=replace(ext4.filesystem, mount_options=("noatime",)))
+    study = known_study(tmp_path / "study", speed, replace(RECIPE, cells=(asking, ext4)))
+    change_records(study, lambda record: replace(record, effective_digest="the same"))
+    found = overview(study)
+    assert Answered.ALONE is headline(found).answers[0].answered
+    assert re.search(r"no other cell is durable but ext4( noatime)?, effectively the same\.", words_of(found))

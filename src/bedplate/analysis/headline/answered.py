@@ -134,7 +134,8 @@ class RunAnswer:
     be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
     `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
     study has none or it is taken; `is_default` says whether it is. `default_kind` is the type that this system is installed on,
-    None where that is not known, and `default_cells` are those of the study that are like it, judged or not. `seen` are all cells of the class that have a trusted
+    None where that is not known, and `default_cells` are those of the study that are like it, judged or not. `same_as` are cells that are the same in
+    force as the taken one. `seen` are all cells of the class that have a trusted
     figure, the best first; `cells` counts those that are judged. `confidence` is that of the comparisons. `types` are the type of the taken cell beside each other one,
     over all matched pairs of the class, as `compare` pools them, the most pairs first; of the first answer alone.
     """
@@ -152,6 +153,7 @@ class RunAnswer:
     is_default: bool = False
     default_kind: str | None = None
     default_cells: tuple[str, ...] = ()
+    same_as: tuple[str, ...] = ()
     confidence: float | None = None
     set_up: SetUp | None = None
     types: tuple[PooledPairs, ...] = ()
@@ -256,7 +258,9 @@ def _answer(
         return _judged(advice, defaults, pairs, contest, plain)
     if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
         return replace(plain, answered=Answered.NO_VERDICT)
-    return _taking(advice, defaults, replace(plain, answered=Answered.ALONE), plain.seen[0])
+    alone = plain.seen[0]
+    same_as = contest.same_as.get(alone.cell, ())
+    return _taking(advice, defaults, replace(plain, answered=Answered.ALONE), alone, same_as=same_as)
 
 
 def _seen(advice: Advised, contest: Contest, objective: Objective) -> tuple[SeenCell, ...]:
@@ -332,6 +336,7 @@ def _taking(
         answered,
         taken=taken,
         is_default=is_default,
+        same_as=tuple(same_as),
         default=None if is_default else answered.default,
         default_kind=defaults.kind,
         default_cells=tuple(cell for cell in defaults.cells if advice.overview.of(cell, answered.run)),

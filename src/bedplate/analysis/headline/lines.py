@@ -127,12 +127,18 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     mean = f"{taken.summary.centre_kind} of{NO_BREAK}{taken.summary.n}"
     own = f"{names[taken.cell]}{default}: {_figure(answer, taken)}, {mean}, {run}"
     if answer.answered is Answered.ALONE:
-        return f"{own}; no other cell is {answer.durability}."
+        return f"{own}; {_alone_words(answer, names)}."
     if answer.answered is Answered.LEADS:
         return f"{own}; the best of {answer.cells} {answer.durability} cells."
     if answer.answered is Answered.BY_LEVELS:
         return f"{own}; its levels are the best over all pairs of {answer.cells} {answer.durability} cells."
     return f"{own}; none is shown better."
+
+
+def _alone_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    others = ", ".join(names[cell] for cell in answer.same_as[:_SHOWN])
+    alike = f" but {others}{_rest(answer.same_as)}, effectively the same" if others else ""
+    return f"no other cell is {answer.durability}{alike}"
 
 
 def _seen_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -258,7 +264,7 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
         others = ", ".join(names[each.other.cell] for each in answer.tied[:_SHOWN])
         return f"{own}, not told apart from {others}{_rest(answer.tied)}."
     if answer.following is None:
-        return f"{own}; no other cell is {answer.durability}."
+        return f"{own}; {_alone_words(answer, names)}."
     return f"{own}, {_beside_words(answer, answer.following, names[answer.following.other.cell])}."
 
 
