@@ -197,7 +197,7 @@ def compare(
     """
     if not 0 < confidence < 1 or (margin is not None and not 0 <= margin < math.inf):
         raise ValueError(f"confidence {confidence} must lie between 0 and 1, margin {margin} at or above 0")
-    sides = [_usable(side, with_doubted=with_doubted) for side in (baseline, contender)]
+    sides = [usable(side, with_doubted=with_doubted) for side in (baseline, contender)]
     known = [o.validity for side in (baseline, contender) for o in side.values() if _has_value(o)]
     suspect, unknown = known.count(Validity.SUSPECT), known.count(Validity.UNKNOWN)
     empty = Comparison(
@@ -288,7 +288,8 @@ def left_out_words(suspect: int, unknown: int) -> str:
     return ", ".join(filled(template, n=count) for count, template in counts if count)
 
 
-def _usable(side: Mapping[int, Observation], *, with_doubted: bool) -> dict[int, Observation]:
+def usable(side: Mapping[int, Observation], *, with_doubted: bool = False) -> dict[int, Observation]:
+    """The repetitions of a side that a comparison is made of."""
     return {
         repetition: observed
         for repetition, observed in side.items()

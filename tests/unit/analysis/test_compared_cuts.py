@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.studies.synthetic_power_cuts import (
+    DATASET,
+    RECIPE,
+    RawCuts,
+    controls,
+    points_of,
+    power_cut_study,
+    recorded_study,
+    write_cut_visit,
+)
+from tests.support.studies.synthetic_study import cells_of
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.comparison.compared import Compared, ComparisonAnswer, ComparisonQuestion, answer
@@ -14,8 +25,10 @@ from bedplate.analysis.comparison.condition import EXIT_HOLDS, exit_status, pars
 from bedplate.analysis.counted_share import BAD_SHARE
 from bedplate.analysis.overview import overview
 from bedplate.errors import EXIT_CANNOT_TELL, PlanError
+from bedplate.figures.run import make_figures
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
+from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.proportions import p_difference, proportion_difference
 from bedplate.terminal.compare_tables import compare_document, compare_tables, condition_sentence
@@ -117,3 +130,22 @@ def test_a_condition_on_a_share_means_points(study: Path, words: str, status: in
 def test_a_share_is_no_speed(study: Path) -> None:
     with pytest.raises(PlanError, match="is no speed, so nothing is slower; write worse, higher or lower"):
         truth(parse_condition("slower 5%", margin=0.05), only(ask(study, "type=ext4 barrier=no")))
+
+
+def test_the_shares_beside_a_difference_are_of_the_recordings_that_are_compared(tmp_path: Path) -> None:
+    """XFS lost commits in the repetition of which ext4 has no believed recording: that is in no difference, and in no share beside one."""
+    ext4, xfs = (
+        cell for cell in cells_of(RECIPE) if cell.filesystem.barrier or cell.filesystem.type == "xfs"
+    )
+    sound = [RawCuts(cell, (*points_of({}), *controls())) for cell in (ext4, xfs)]
+    study = recorded_study(tmp_path / "study", sound, repetitions=2, made=2)
+    for cell, points in (
+        (ext4, [*points_of({}), *controls(PointOutcome.OK)]),
+        (xfs, [*points_of({Profile.LOST: PointOutcome.LOST}), *controls()]),
+    ):
+        visit = study / "visits" / cell.id / DATASET.id / "2.1"
+        shutil.rmtree(visit)
+        make_figures(visit, write_cut_visit(visit, RawCuts(cell, tuple(points)), repetition=2, order=9))
+    one = only(ask(study, "type=xfs"))
+    assert (0.0, 1) == (one.comparison.estimate, one.comparison.n)
+    assert [0.0, 0.0] == [each.centre for each in one.figures]

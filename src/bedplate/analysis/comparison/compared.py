@@ -37,7 +37,7 @@ from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.template import first_of
 from bedplate.near_names import unknown_run
 from bedplate.statistics.blocks import blocks
-from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare
+from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare, usable
 from bedplate.statistics.objectives import judged_together
 from bedplate.statistics.summary import summarise
 
@@ -339,7 +339,8 @@ def _compared(
 
 def _figures(found: Comparison, sides: Sequence[Mapping[int, Observation]]) -> tuple[Summary, Summary]:
     """Each side, whose means have the estimate as their ratio: a pair within a study has the repetitions of both."""
-    common = {number for own in found.differences for number in own} if found.paired else set()
+    is_restricted = found.paired and (found.differences or found.pooled is not None)
+    common = usable(sides[0]).keys() & usable(sides[1]).keys() if is_restricted else set()
     first, second = (
         summarise(
             [seen for number, seen in side.items() if number in common or not common], found.metric.scale

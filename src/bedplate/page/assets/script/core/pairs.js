@@ -216,8 +216,9 @@ bedplate.pairs = (() => {
     const apart = incomparable(pair, run, metric);
     const sides = [baseline, contender].map((cell) => observations(cell, run, metric, part));
     const found = verdicts.compare(...sides, page.metrics[metric], { margin: margin(), sharesRepetitions: together });
-    // Of a pair within a study the repetitions of both, whose ratio is the estimate.
-    const common = together ? found.differences[0] : undefined;
+    // Of a pair within a study the repetitions of both, whose ratio or difference is the estimate.
+    const [first, second] = sides.map(verdicts.usableOf);
+    const common = together && (found.basis?.pooled || found.differences[0]);
     const said = [
       ...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? [])),
       ...wordsAboutCounts(found),
@@ -234,8 +235,12 @@ bedplate.pairs = (() => {
       notes: said,
       figures: [baseline, contender].map((cell, side) => {
         const entry = bedplate.data.summary(cell, run, metric, part);
-        const values = common && [...common.keys()].map((repetition) => sides[side].get(repetition).value);
-        return bedplate.told(entry, values ? bedplate.heatScale.mean(values, page.metrics[metric].scale) : entry?.mean);
+        const both = common ? [...first.keys()].filter((repetition) => second.has(repetition)) : [];
+        const values = both.map((repetition) => sides[side].get(repetition).value);
+        return bedplate.told(
+          entry,
+          values.length ? bedplate.heatScale.mean(values, page.metrics[metric].scale) : entry?.mean,
+        );
       }),
       // Without a basis it is in no family; its estimate stays as a description.
       found:

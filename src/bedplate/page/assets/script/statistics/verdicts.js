@@ -205,6 +205,9 @@ bedplate.verdicts = (() => {
       : atConfidence({ ...described, basis: estimated(first, second, found.paired) }, found.confidence);
   };
 
+  // The repetitions of a side that a comparison is made of.
+  const usableOf = (side) => new Map([...side].filter(([, one]) => hasValue(one) && one.validity === "valid"));
+
   const compare = (
     baseline,
     contender,
@@ -212,7 +215,7 @@ bedplate.verdicts = (() => {
     { margin = MARGIN, confidence = CONFIDENCE, sharesRepetitions = true } = {},
   ) => {
     const all = [baseline, contender];
-    const usable = all.map((side) => new Map([...side].filter(([, one]) => hasValue(one) && one.validity === "valid")));
+    const usable = all.map(usableOf);
     const count = (validity) =>
       sum(all.map((side) => [...side.values()].filter((one) => hasValue(one) && one.validity === validity).length));
     const [suspect, unknown] = ["suspect", "unknown"].map(count);
@@ -357,6 +360,7 @@ bedplate.verdicts = (() => {
     pAlike,
     students,
     takenBack,
+    usableOf,
     MARGIN,
     CANNOT_TELL,
   };
