@@ -11,7 +11,7 @@ from bedplate.model.power_cut_metrics import CUT
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Measurement
 
-BAD_SHARE = "power_cut_bad_share"
+BAD_SHARE, BAD_CUTS = "power_cut_bad_share", "power_cuts_bad"
 # Those that a run of a study is cut with: the plan's, and of a device with a unit the one in place of those that tear.
 _VOLATILE = (*VOLATILE_PROFILES, *UNIT_PROFILES.values())
 # A figure is written with all its digits.
@@ -27,7 +27,7 @@ def counted_share(
     """
     if metric != BAD_SHARE:
         return None
-    share, bad = (measurement.value(name, phase, item) for name in (metric, "power_cuts_bad"))
+    share, bad = (measurement.value(name, phase, item) for name in (metric, BAD_CUTS))
     if share is None or bad is None:
         return None
     parts = [(CUT, profile.value) for profile in _VOLATILE] if phase == WHOLE else [(phase, item)]

@@ -11,6 +11,7 @@ from rich.text import Text
 from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.comparison.condition import Truth, exit_status, truth
 from bedplate.analysis.comparison.sentences import closing_pooled_sentences, pooled_lines
+from bedplate.analysis.counted_share import BAD_CUTS, BAD_SHARE
 from bedplate.analysis.factors import short_name
 from bedplate.analysis.wording import (
     CAN_TELL,
@@ -164,6 +165,8 @@ def _without_interval(found: ComparisonAnswer) -> str:
     most = max((each.comparison.n for each in candidates), default=REPETITIONS_MIN)
     if most >= REPETITIONS_MIN:
         return words
+    if all(each.asked.metric == BAD_CUTS for each in candidates):
+        return f"{words} A share of cuts has an interval from one recording on: `--metric {BAD_SHARE}`."
     study = found.overviews[0].study
     lacking = f"{words} A verdict needs {REPETITIONS_MIN} repetitions and there {'is' if most == 1 else 'are'} {most}"
     if study.facts.is_imported:

@@ -132,6 +132,13 @@ def test_a_share_is_no_speed(study: Path) -> None:
         truth(parse_condition("slower 5%", margin=0.05), only(ask(study, "type=ext4 barrier=no")))
 
 
+def test_where_numbers_of_bad_cuts_tell_nothing_their_share_is_named(study: Path) -> None:
+    """One recording of each has no scatter that a count could be held against."""
+    text = " ".join(printed(ask(study, "type=ext4 barrier=no", "power_cuts_bad")).split())
+    assert "A share of cuts has an interval from one recording on: `--metric power_cut_bad_share`." in text
+    assert "extend" not in text
+
+
 def test_the_shares_beside_a_difference_are_of_the_recordings_that_are_compared(tmp_path: Path) -> None:
     """XFS lost commits in the repetition of which ext4 has no believed recording: that is in no difference, and in no share beside one."""
     ext4, xfs = (
