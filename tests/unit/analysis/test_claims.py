@@ -18,6 +18,7 @@ from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.claims.file import load_claims, parse_claims
 from bedplate.analysis.claims.judged import ClaimsAnswer, Finding, JudgedClaim, judge_claims
+from bedplate.analysis.claims.sentences import claim_sentences
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.terminal.claim_tables import claim_tables, claims_document
@@ -455,3 +456,17 @@ def test_errors_of_all_files_come_at_once(tmp_path: Path) -> None:
     assert {"a.toml", "b.toml", "c.toml"} == {
         Path(reason.partition(":")[0]).name for reason in error.value.reasons
     }
+
+
+def test_a_claim_that_is_measured_in_part_is_no_contradiction_of_the_counts(study: Path) -> None:
+    """It has an interval and was not measured: both counts are right, and what tells them apart is said."""
+    checks = "".join(
+        f'[[claim.check]]\n{HEAD}kind = "ratio"\nat_least = 0.1\nbaseline = "type=ext4"\ncontender = "type={kind}"\n'
+        for kind in ("xfs", "jfs")
+    )
+    file = parse_claims(f'title = "x"\n[[claim]]\nid = "a"\nsentence = "x"\n{checks}')
+    counts, sureness, *_ = claim_sentences(judge_claims([overview(study)], [file]))
+    assert "1 claim: 1 was not measured." == counts
+    assert sureness.startswith(
+        "0 of 1 claim with an interval can be judged. 1 of them is measured in part: that may be refuted, and cannot hold."
+    )

@@ -27,10 +27,18 @@ _ENDS = {
 
 def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
     """How many claims came to which end, and how sure the intervals are."""
-    sentences = [findings_sentence([one for judged in found.judged for one in judged])]
+    every = [one for judged in found.judged for one in judged]
+    sentences = [findings_sentence(every)]
     if found.asked:
+        in_part = sum(one.finding is Finding.NOT_MEASURED and one.confidence is not None for one in every)
+        verb = "is" if in_part == 1 else "are"
+        partly = (
+            f" {in_part} of them {verb} measured in part: that may be refuted, and cannot hold."
+            if in_part
+            else ""
+        )
         sentences.append(
-            f"{found.told} of {found.asked} claims with an interval can be judged. Of findings that are given together, "
+            f"{found.told} of {format_count(found.asked, 'claim')} with an interval can be judged.{partly} Of findings that are given together, "
             f"{percent(RATE)} are wrong on average; for that every interval here has a confidence of "
             f"{100 * found.confidence:.4g} % or more."
         )
