@@ -71,7 +71,7 @@ def write_study(directory: Path, publication: Publication, *, title: str, source
             with store.attempt(scheduled) as attempt:
                 record_visit(visit, attempt)
                 attempt.finish()
-        store.note(f"imported {len(publication.runs)} runs of {source} as {adapter}")
+        store.note(f"imported {format_count(len(publication.runs), 'run')} of {source} as {adapter}")
 
 
 def visits_of(runs: Sequence[PublishedRun]) -> tuple[ImportedVisit, ...]:

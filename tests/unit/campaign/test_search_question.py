@@ -69,7 +69,9 @@ def test_a_plan_of_one_cell_is_no_search(lab: SearchLab) -> None:
 
 def test_a_figure_that_no_run_has_is_told_after_the_first_block(lab: SearchLab) -> None:
     executor = PlantedExecutor(truth)
-    with pytest.raises(StudyError, match=r"6 runs of wal-append so far have no tps; .*operations_per_s"):
+    with pytest.raises(
+        StudyError, match=r"6 runs of wal-append so far, and none has tps; .*operations_per_s"
+    ):
         lab.play(executor, replace(lab.asked, best="tps"))
     assert 6 == len(executor.requests)
 

@@ -40,6 +40,7 @@ from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare, usable
 from bedplate.statistics.objectives import judged_together
 from bedplate.statistics.summary import summarise
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -390,7 +391,9 @@ def _observations(
 
 def _no_pair(baseline: Selection, contender: Selection, found: Matched) -> str:
     named = ", ".join(sorted(baseline.names | contender.names))
-    sides = f"{baseline.text!r} ({len(baseline.cells)} cells) and {contender.text!r} ({len(contender.cells)} cells)"
+    sides = " and ".join(
+        f"{side.text!r} ({format_count(len(side.cells), 'cell')})" for side in (baseline, contender)
+    )
     if found.hindering:
         words = ", ".join(found.hindering)
         return (

@@ -13,6 +13,7 @@ from bedplate.model.search import SearchedBlock, SearchStep
 from bedplate.model.visit import Outcome
 from bedplate.near_names import did_you_mean
 from bedplate.statistics.search.course import SearchEnd, following
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +98,7 @@ def _refuse_a_figure_that_a_run_lacks(found: Searched, name: str) -> None:
         if completed and metric not in having:
             hint = did_you_mean(metric, having, otherwise=f"they have {', '.join(having) or 'no figures'}")
             raise StudyError(
-                f"the {len(completed)} runs of {name} so far have no {metric}; {hint}",
+                f"{format_count(len(completed), 'run')} of {name} so far, and none has {metric}; {hint}",
                 "begin another study with --best of these",
             )
 

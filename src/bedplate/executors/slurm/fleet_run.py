@@ -404,7 +404,9 @@ class FleetRun:
         blocks = self._waiting.pop(node, ())
         if blocks:
             visits = sum(len(block.visits) for block in blocks)
-            self._tell_left(f"{node} is taken out of this start; {visits} more visits of it did not run")
+            self._tell_left(
+                f"{node} is taken out of this start; {format_count(visits, 'more visit')} of it did not run"
+            )
         for other in self._live:
             other.is_to_end |= other.order.node == node
 

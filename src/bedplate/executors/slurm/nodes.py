@@ -32,6 +32,7 @@ from bedplate.executors.slurm.payload import FAILURE, ONLY
 from bedplate.host.devices.journal_device import journal_places
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -61,7 +62,7 @@ def find_node_facts(
     RequirementMissing with all reasons why visits cannot run there, or in what nodes differ.
     """
     assert plan.fleet is not None  # noqa: S101 -- the caller has a plan for a fleet
-    display.note(f"looking at {len(plan.fleet.nodes)} nodes, by a job on each")
+    display.note(f"looking at {format_count(len(plan.fleet.nodes), 'node')}, by a job on each")
     look = _Look(plan, layout, slurm, display, manner=manner, erase_foreign=erase_foreign)
     found, problems = look.run(sleep)
     problems += [problem for facts in found.values() for problem in facts.problems]
