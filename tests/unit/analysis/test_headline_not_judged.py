@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.support.studies.known_study import Place, change_records, known_study, with_provenance
-from tests.support.studies.synthetic_study import Recipe
+from tests.support.studies.planted_reasons import planted
+from tests.support.studies.synthetic_study import Recipe, write_changed_study
 
 from bedplate.analysis.headline.answered import Answered, NotTakenFor, headline
 from bedplate.analysis.headline.lines import headline_lines
@@ -17,9 +18,14 @@ from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.headline.placing import fitted
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.visit import Durability, Validity
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from bedplate.model.figure import RunFigures
+    from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.visit import VisitRecord
 
 SPEED = {"ext4": 1000.0, "xfs": 1100.0, "btrfs": 2000.0}
 KINDS = tuple(SPEED)
@@ -99,3 +105,38 @@ def test_a_cell_that_is_the_same_in_force_is_no_other_one_and_is_named(tmp_path:
     found = overview(study)
     assert Answered.ALONE is headline(found).answers[0].answered
     assert re.search(r"no other cell is durable but ext4( noatime)?, effectively the same\.", words_of(found))
+
+
+def test_what_speaks_against_one_cell_is_not_said_of_another(tmp_path: Path) -> None:
+    """Both failed, each at its own mkfs; of figures in a sentence no two cells have the same."""
+    failed = tuple((number, repetition) for number in (1, 2) for repetition in range(1, 6))
+    found = overview(known_study(tmp_path / "study", speed, replace(RECIPE, failed=failed)))
+    assert "failed: xfs, btrfs; xfs: mkfs.xfs exited with status 1: no space." in words_of(found)
+
+    def slow(run: RunFigures, cell: Cell, _: ScheduledVisit) -> RunFigures:
+        share = 20 if cell.filesystem.type == "xfs" else 30
+        reasons = planted(f"other programs used {share} % of the processors' time")
+        is_alone = cell.filesystem.type == "ext4"
+        return run if is_alone else replace(run, validity=Validity.SUSPECT, validity_reasons=reasons)
+
+    found = overview(write_changed_study(tmp_path / "doubted", RECIPE, slow))
+    assert re.search(
+        r"not trusted: xfs \([^)]*\), btrfs \([^)]*\): other programs used [23]0 % of", words_of(found)
+    )
+
+
+def test_two_cells_are_unsafe_each_for_a_reason_of_its_own(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed, RECIPE)
+    why = {"xfs": "0 flushes in 64 appending fsyncs", "btrfs": "fsync is off"}
+
+    def change(record: VisitRecord) -> VisitRecord:
+        reason = why.get(record.cell.filesystem.type)
+        if reason is None:
+            return record
+        return replace(record, durability=Durability("unsafe", "unsafe", "declared", planted(reason)))
+
+    change_records(study, change)
+    words = words_of(overview(study))
+    first, second = ("xfs", "btrfs") if "; xfs: " in words else ("btrfs", "xfs")
+    assert f"; {first}: {why[first]}." in words
+    assert why[second] not in words

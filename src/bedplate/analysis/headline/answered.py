@@ -6,6 +6,7 @@ are told by their ids; `lines.py` has the same in words.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -78,6 +79,7 @@ class NotTakenFor(StrEnum):
     TOO_FEW = "too few"
 
 
+_FIGURES = re.compile(r"\d[\d.,]*")
 _OF_TROUBLE = {
     Trouble.FAILED: NotTakenFor.FAILED,
     Trouble.SUSPECT: NotTakenFor.SUSPECT,
@@ -116,13 +118,14 @@ class BesideCell:
 class NotTaken:
     """Cells that are not to be taken, all for one reason.
 
-    `reasons` are sentences of the records, each once, those first that most of the cells have. `seen` are the figures of those that
-    have one, the best first: of other durability than what is taken, so never part of its ratio or its rank.
+    `reason` is the sentence of the records that most of them have, empty without any, and `having` are these. `seen` are the figures of
+    those that have one, the best first: of other durability than what is taken, so never part of its ratio or its rank.
     """
 
     why: NotTakenFor
     cells: tuple[str, ...]
-    reasons: tuple[str, ...]
+    reason: str
+    having: tuple[str, ...]
     seen: tuple[SeenCell, ...] = ()
 
 
@@ -368,7 +371,7 @@ def _not_taken(advice: Advised, answered: RunAnswer) -> tuple[NotTaken, ...]:
         NotTaken(
             each,
             tuple(cells),
-            _reasons(advice, run, each, cells),
+            *_reason(advice, run, each, cells),
             _ranked(advice, run, answered.objective, cells),
         )
         for each, cells in why.items()
@@ -381,9 +384,10 @@ def _not_judged(advice: Advised, contest: Contest, answered: RunAnswer) -> Itera
     named = {cell for each in answered.not_taken for cell in each.cells}
     cells = tuple(cell for cell in contest.left_out if cell not in named)
     if cells:
-        reasons = tuple(dict.fromkeys(contest.left_out[cell] for cell in cells))
+        reason = contest.left_out[cells[0]]
+        having = tuple(cell for cell in cells if contest.left_out[cell] == reason)
         seen = _ranked(advice, contest.run, answered.objective, cells)
-        yield NotTaken(NotTakenFor.TOO_FEW, cells, reasons if len(reasons) == 1 else (), seen)
+        yield NotTaken(NotTakenFor.TOO_FEW, cells, reason, having, seen)
 
 
 def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenFor | None:
@@ -399,20 +403,22 @@ def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenF
     return _OF_CLASS.get(own) if own != durability else None
 
 
-def _reasons(advice: Advised, run: Run, why: NotTakenFor, cells: Sequence[str]) -> tuple[str, ...]:
-    found = advice.overview
+def _reason(advice: Advised, run: Run, why: NotTakenFor, cells: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The sentence that most of some cells have, and which of them; of two cells a sentence differs in its figures at most."""
+    told = {cell: dict(_said_of(advice, run, why, cell)) for cell in cells}
+    counts = Counter(alike for own in told.values() for alike in own)
+    if not counts:
+        return "", ()
+    alike, _ = counts.most_common(1)[0]
+    having = tuple(cell for cell, own in told.items() if alike in own)
+    return told[having[0]][alike], having
+
+
+def _said_of(advice: Advised, run: Run, why: NotTakenFor, cell: str) -> Iterable[tuple[str, str]]:
+    """Each sentence about a cell, by the same without its figures; what is measured is counted by cell, and told with the power cuts."""
+    promise = advice.overview.cells[cell].durability
     if why in _OF_CLASS.values():
-        # What is measured is counted by cell, and told with the power cuts.
-        promises = [
-            promise
-            for cell in cells
-            if (promise := found.cells[cell].durability) is not None and promise.basis == "declared"
-        ]
-        return tuple(dict.fromkeys(each for promise in promises for each in sentences(promise.reasons)))
-    doubts = {cell: [reason for m in found.of(cell, run) for reason in m.reasons] for cell in cells}
-    shared = Counter(code for told in doubts.values() for code in {reason.code for reason in told})
-    # One reason is said of all these cells: not what speaks against one of them alone.
-    every = sorted(
-        (reason for told in doubts.values() for reason in told), key=lambda each: -shared[each.code]
-    )
-    return tuple(dict.fromkeys(sentences(every)))
+        reasons = promise.reasons if promise is not None and promise.basis == "declared" else ()
+    else:
+        reasons = tuple(reason for m in advice.overview.of(cell, run) for reason in m.reasons)
+    return ((_FIGURES.sub("0", words), words) for words in reversed(sentences(reasons)))

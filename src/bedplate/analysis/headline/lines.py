@@ -222,7 +222,12 @@ def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> 
         NotTakenFor.NOT_RUN: "not run yet",
         NotTakenFor.TOO_FEW: "not judged",
     }[found.why]
-    why = f": {_brief(found.reasons[0])}" if found.reasons and found.why is not NotTakenFor.NOT_RUN else ""
+    why = ""
+    if found.reason and found.why is not NotTakenFor.NOT_RUN:
+        # What speaks against some of these cells is not said of all.
+        some = ", ".join(names[cell] for cell in found.having[:_SHOWN])
+        whose = "" if len(found.having) == len(found.cells) else f"; {some}{_rest(found.having)}"
+        why = f"{whose}: {_brief(found.reason)}"
     return _ended(f"{what}: {listed}{_rest(order)}{why}")
 
 
