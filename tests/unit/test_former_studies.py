@@ -19,6 +19,8 @@ NAMED: dict[str, str] = {
     ".page.surroundings.kinds[][][].dataset": "the same; former studies loaded theirs",
     ".export.power_cuts[].volatile_discards": "discards that a cut found in the cache, of which former studies say none",
     ".page.rules": "what the script judges by and says comes with the document",
+    ".page.effects[].stopped": "cells of which runs were stopped at a limit, and which are in no effect",
+    ".effects.effects[].stopped": "the same",
     ".page.metrics[].direction": "the words for which way is better come from Python",
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
     ".page.metrics[].definition: 'WAL generated / transactions' before, "

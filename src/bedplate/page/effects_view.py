@@ -63,6 +63,7 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
             "suspect": each.suspect,
             "unknown": each.unknown,
             "unusable": each.unusable,
+            "stopped": each.stopped,
             "designs": [
                 _design(part, one)
                 for one in (each, across.get(each.asked))

@@ -74,6 +74,7 @@ _TEMPLATES: Mapping[str, str] = {
     "no_factor": effects.NO_FACTOR,
     "no_factor_in_a_class": effects.NO_FACTOR_IN_A_CLASS,
     "not_positive_runs": effects.NOT_POSITIVE_RUNS,
+    "stopped_cells": effects.STOPPED_CELLS,
     "descriptions_only": effects.DESCRIPTIONS_ONLY,
     "no_interplay": effects.NO_INTERPLAY,
 }

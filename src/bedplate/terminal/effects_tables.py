@@ -15,6 +15,7 @@ from bedplate.analysis.effects.sentences import (
     NO_INTERPLAY,
     NOT_POSITIVE_RUNS,
     SHARE,
+    STOPPED_CELLS,
     all_else_equal,
     crossing_sentences,
     effect_notes,
@@ -73,6 +74,7 @@ def effects_document(found: StudyEffects) -> dict[str, Any]:
                 "suspect": each.suspect,
                 "unknown": each.unknown,
                 "unusable": each.unusable,
+                "stopped": each.stopped,
                 "incomparable": list(each.incomparable),
                 "strongest": strongest_sentence(each),
                 "classes": dict(each.classes),
@@ -120,7 +122,8 @@ def _crossing(each: FactorEffects) -> list[RenderableType]:
 
 def _left_out(each: FactorEffects) -> list[RenderableType]:
     unusable = filled(NOT_POSITIVE_RUNS, n=each.unusable) if each.unusable else ""
-    words = ", ".join(filter(None, (left_out_words(each.suspect, each.unknown), unusable)))
+    stopped = filled(STOPPED_CELLS, n=each.stopped) if each.stopped else ""
+    words = ", ".join(filter(None, (left_out_words(each.suspect, each.unknown), unusable, stopped)))
     return [Text(f"Left out: {words}.", style="dim")] if words else []
 
 

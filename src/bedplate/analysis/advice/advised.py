@@ -23,6 +23,7 @@ from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, vo
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
+from bedplate.model.visit import Outcome
 from bedplate.near_names import unknown_run
 from bedplate.statistics.all_pairs import all_pairs
 from bedplate.statistics.comparable import differences
@@ -31,6 +32,7 @@ from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.objectives import Confidence, confidences
 from bedplate.statistics.pareto import front
 from bedplate.statistics.summary import TRUSTED, Observation, summarise
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +90,8 @@ class Contest:
     the others. `left_out` says of a cell of the class why it takes no part. `better` and `same` are the
     verdicts as `statistics.pareto.front` takes them, by objective and pair of `cells`; `confidences` are those of the
     objectives. `judged` counts comparisons with an interval. `elsewhere` are pairs in surroundings that no factor
-    explains, which are not compared.
+    explains, which are not compared. `stopped` are cells that are left out as runs were stopped at a limit: the others are
+    the quick ones, and no mean of them stands for the cell.
     """
 
     run: Run
@@ -100,6 +103,7 @@ class Contest:
     better: BoolArray
     same: BoolArray
     elsewhere: frozenset[frozenset[str]]
+    stopped: frozenset[str] = frozenset()
     confidences: tuple[Confidence, ...] = ()
     judged: int = 0
 
@@ -301,6 +305,7 @@ def _drafted(
         left_out=left_out,
         better=nothing,
         same=nothing,
+        stopped=frozenset(cell for cell in left_out if _stopped(found, cell, run, objectives[0])),
         elsewhere=frozenset(
             frozenset(pair)
             for pair, may_be in zip(combinations(taking, 2), may_be_judged, strict=True)
@@ -328,17 +333,25 @@ def _taking_part(
             continue
         group = [cell, *(other for other in found.cells[cell].identical_to if other in counts)]
         seen.update(group)
-        best = max(group, key=lambda each: counts[each])
-        if counts[best] >= REPETITIONS_MIN:
+        best = max(group, key=lambda each: (not _stopped(found, each, run, first), counts[each]))
+        stopped = _stopped(found, best, run, first)
+        if counts[best] >= REPETITIONS_MIN and not stopped:
             taking.append(best)
             same_as[best] = tuple(other for other in group if other != best)
         else:
-            observed = _observations(found, best, run, first).values()
-            stopped = sum(each.status is Status.CENSORED for each in observed)
-            runs = f"{counts[best]} trusted run{'' if counts[best] == 1 else 's'} with {first.metric.name}"
+            runs = f"{format_count(counts[best], 'trusted run')} with {first.metric.name}"
+            needs = f", a verdict needs {REPETITIONS_MIN}" if counts[best] < REPETITIONS_MIN else ""
             limits = f"; {stopped} stopped at a limit, which `bedplate compare` judges" if stopped else ""
-            left_out |= dict.fromkeys(group, f"{runs}, a verdict needs {REPETITIONS_MIN}{limits}")
+            left_out |= dict.fromkeys(group, f"{runs}{needs}{limits}")
     return taking, same_as, left_out
+
+
+def _stopped(found: Overview, cell: str, run: Run, first: Objective) -> int:
+    """How many trusted runs of a cell only know a limit that they were stopped at."""
+    return sum(
+        each.status is Status.CENSORED and each.outcome is Outcome.COMPLETED and each.validity.is_trusted
+        for each in _observations(found, cell, run, first).values()
+    )
 
 
 def comparable(found: Overview, cells: Sequence[str], run: Run) -> BoolArray:

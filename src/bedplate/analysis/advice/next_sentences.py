@@ -199,6 +199,8 @@ def _no_visit(contest: Contest) -> str:
 def _why_alone(contest: Contest) -> str:
     if contest.can_judge:
         return "every other cell is ruled out"
+    if contest.stopped:
+        return "runs of the others were stopped at a limit, which `bedplate compare` judges"
     if len(contest.cells) + len(contest.left_out) > 1 or any(contest.same_as.values()):
         return "all cells are effectively the same"
     return f"no other cell is {contest.durability}"

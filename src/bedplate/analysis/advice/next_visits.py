@@ -50,7 +50,10 @@ class NextVisits:
 
 
 def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
-    """The cells that may still be the best, in the order of the schedule; of cells that are effectively identical the first."""
+    """The cells that may still be the best, in the order of the schedule; of cells that are effectively identical the first.
+
+    Not those of which runs were stopped at a limit: the model would take them for as fast as their quick runs.
+    """
     ruled_out = {
         cell
         for cell, standing in zip(contest.cells, contest.front.standings, strict=True)
@@ -58,7 +61,7 @@ def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
     }
     kept: list[str] = []
     for cell in (*contest.cells, *contest.left_out):
-        if cell not in ruled_out and not set(found.cells[cell].identical_to) & set(kept):
+        if cell not in (ruled_out | contest.stopped) and not set(found.cells[cell].identical_to) & set(kept):
             kept.append(cell)
     return tuple(kept)
 

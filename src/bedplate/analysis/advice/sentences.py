@@ -69,7 +69,7 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
         sentences.append(
             Sentence(
                 "limits",
-                f"{found.verdicts:,} of {found.judged:,} comparisons can tell. "
+                f"{found.verdicts:,} of {format_count(found.judged, 'comparison')} can tell. "
                 + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own)),
             )
         )

@@ -135,13 +135,21 @@ class CheckEvidence:
         return Selection(level_text(factor, level), frozenset({factor}), tuple(cells))
 
     def row(self, cell: Candidate) -> Row:
-        """The figure of a cell in each repetition that counts."""
+        """The figure of a cell in each repetition that counts; none where one was stopped at a limit, as the others are the quick ones."""
         rows: Row = {}
+        is_stopped = False
         for m in self.found.of(cell.cell, self.asked.run):
             value = self._figure(m)
             if value is not None:
                 rows[m.repetition] = value
-        return rows
+            is_stopped |= self._is_stopped(m)
+        return {} if is_stopped else rows
+
+    def _is_stopped(self, m: Measurement) -> bool:
+        names = (self.check.metric,) if self.check.per is None else (self.check.metric, self.check.per)
+        figures = (m.figure(name, self.asked.phase, self.asked.item) for name in names)
+        counts = m.outcome is Outcome.COMPLETED and m.validity.is_trusted
+        return counts and any(each is not None and each.status is Status.CENSORED for each in figures)
 
     def _figure(self, m: Measurement) -> float | None:
         names = (self.check.metric,) if self.check.per is None else (self.check.metric, self.check.per)
@@ -155,7 +163,7 @@ class CheckEvidence:
             what = "suspect runs" if m.validity is Validity.SUSPECT else "runs of unknown validity"
             self.tally.left_out[what] += is_new
             return None
-        if any(each is not None and each.status is Status.CENSORED for each in figures):
+        if self._is_stopped(m):
             self.tally.left_out["runs that were stopped at a limit"] += is_new
             return None
         values = [each.value for each in figures if each is not None and each.value is not None]

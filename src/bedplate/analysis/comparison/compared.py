@@ -33,6 +33,7 @@ from bedplate.analysis.wording import (
     words_on_device,
 )
 from bedplate.errors import PlanError
+from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.template import first_of
 from bedplate.near_names import unknown_run
@@ -340,15 +341,24 @@ def _compared(
 
 def _figures(found: Comparison, sides: Sequence[Mapping[int, Observation]]) -> tuple[Summary, Summary]:
     """Each side, whose means have the estimate as their ratio: a pair within a study has the repetitions of both."""
-    is_restricted = found.paired and (found.differences or found.pooled is not None)
+    is_restricted = found.paired and (found.differences or found.pooled is not None or found.censored)
     common = usable(sides[0]).keys() & usable(sides[1]).keys() if is_restricted else set()
+    limits = (seen.limit for side in sides for seen in usable(side).values() if seen.limit is not None)
+    limit = min(limits, default=math.inf) if found.censored else math.inf
     first, second = (
         summarise(
-            [seen for number, seen in side.items() if number in common or not common], found.metric.scale
+            [_up_to(seen, limit) for number, seen in side.items() if number in common or not common],
+            found.metric.scale,
         )
         for side in sides
     )
     return first, second
+
+
+def _up_to(seen: Observation, limit: float) -> Observation:
+    """A figure as it is compared where runs were stopped: what is beyond the smallest limit counts as the limit."""
+    is_beyond = seen.status is Status.CENSORED or (seen.value is not None and seen.value > limit)
+    return replace(seen, value=limit, status=Status.MEASURED) if is_beyond and limit < math.inf else seen
 
 
 def _words_about_counts(found: Comparison) -> Iterable[str]:

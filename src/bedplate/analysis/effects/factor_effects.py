@@ -10,7 +10,7 @@ from bedplate.analysis.comparison.surroundings import surroundings_between
 from bedplate.analysis.search.marks import NO_EFFECTS_OF_A_SEARCH, is_chosen
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.errors import PlanError
-from bedplate.model.figure import Scale
+from bedplate.model.figure import Scale, Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.design import DesignCell
@@ -32,8 +32,8 @@ class FactorEffects:
 
     `classes` are the durability classes of the cells, the safest first, and how many cells each has. `crossing` are
     ratios whose two levels no class has both of: they are in no part, unless the parts are `across` all classes.
-    `suspect` runs, and those of `unknown` validity, are left out as such, `unusable` ones have no positive figure (absent, zero, or stopped at a
-    limit). `incomparable` says why nothing is judged.
+    `suspect` runs, and those of `unknown` validity, are left out as such, `unusable` ones have no positive figure (absent or zero). `stopped` are cells of
+    which runs were stopped at a limit, and which are in no ratio. `incomparable` says why nothing is judged.
     """
 
     asked: ComparedMetric
@@ -45,6 +45,7 @@ class FactorEffects:
     classes: tuple[tuple[str, int], ...] = ()
     crossing: tuple[Crossing, ...] = ()
     across: bool = False
+    stopped: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ def _effects(
         parts=parts,
         suspect=sum(m.validity is Validity.SUSPECT for m in every),
         unknown=sum(m.validity is Validity.UNKNOWN for m in every),
-        unusable=sum(_positive(m, asked) is None for m in trusted),
+        unusable=sum(_positive(m, asked) is None and not _is_stopped(m, asked) for m in trusted),
+        stopped=len({m.cell for m in trusted if _is_stopped(m, asked)}),
         incomparable=incomparable,
         classes=tuple((name, len(cells)) for name, cells in classes.items()),
         crossing=crossing,
@@ -147,14 +149,16 @@ def _effects(
 
 
 def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMetric) -> DesignCell:
-    values = {
-        m.repetition: value
-        for m in runs
-        if m.outcome is Outcome.COMPLETED
-        and m.validity.is_trusted
-        and (value := _positive(m, asked)) is not None
-    }
-    return DesignCell(cell.levels, values, cell.usual)
+    counting = [m for m in runs if m.outcome is Outcome.COMPLETED and m.validity.is_trusted]
+    values = {m.repetition: value for m in counting if (value := _positive(m, asked)) is not None}
+    # Where some runs were stopped at a limit, the others are the quick ones.
+    is_stopped = any(_is_stopped(m, asked) for m in counting)
+    return DesignCell(cell.levels, {} if is_stopped else values, cell.usual)
+
+
+def _is_stopped(m: Measurement, asked: ComparedMetric) -> bool:
+    found = m.figure(asked.metric, asked.phase, asked.item)
+    return found is not None and found.status is Status.CENSORED
 
 
 def _positive(m: Measurement, asked: ComparedMetric) -> float | None:

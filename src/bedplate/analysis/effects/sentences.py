@@ -32,6 +32,7 @@ NO_EFFECTS = "No effects: the cells are not comparable ({reasons})."
 NO_FACTOR = "No factor varies over cells that have a figure."
 NO_FACTOR_IN_A_CLASS = "No factor varies over cells of one durability class that have a figure."
 NOT_POSITIVE_RUNS = "{n} run{s} without a positive figure"
+STOPPED_CELLS = "{n} cell{s} of which runs were stopped at a limit, as `bedplate compare` judges them"
 DESCRIPTIONS_ONLY = f"Descriptions only: intervals need {REPETITIONS_MIN} repetitions."
 NO_INTERPLAY = "No factor is shown to change what another one does."
 

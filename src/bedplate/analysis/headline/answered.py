@@ -254,10 +254,11 @@ def _answer(
         seen=_seen(advice, contest, objective),
     )
     plain = replace(plain, not_taken=_not_taken(advice, plain))
+    if contest.can_judge or not plain.seen:
+        plain = replace(plain, not_taken=(*plain.not_taken, *_not_judged(advice, contest, plain)))
     if not plain.seen:
         return plain
     if contest.can_judge:
-        plain = replace(plain, not_taken=(*plain.not_taken, *_not_judged(advice, contest, plain)))
         return _judged(advice, defaults, pairs, contest, plain)
     if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
         return replace(plain, answered=Answered.NO_VERDICT)
@@ -279,7 +280,10 @@ def _ranked(
     known = [
         (sign * each.summary.centre, each)
         for each in every
-        if each.summary.centre is not None and basis in (None, each.summary.basis)
+        # Where some runs were stopped at a limit, the mean of the others is that of the quick ones.
+        if each.summary.centre is not None
+        and not each.summary.censored
+        and basis in (None, each.summary.basis)
     ]
     return tuple(each for _, each in sorted(known, key=lambda pair: pair[0]))
 

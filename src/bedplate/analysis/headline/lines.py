@@ -419,7 +419,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     if told.advice.judged:
         confidences = [each.confidence for each in told.answers if each.confidence is not None]
-        words = f"{told.advice.verdicts:,} of {told.advice.judged:,} comparisons can tell; {percent(RATE)} of verdicts are wrong on average"
+        words = f"{told.advice.verdicts:,} of {format_count(told.advice.judged, 'comparison')} can tell; {percent(RATE)} of verdicts are wrong on average"
         intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
         # A family of their own, of all pairs of types.
         of_types = [

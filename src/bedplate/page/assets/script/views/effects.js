@@ -240,6 +240,7 @@
     const left = [
       words.leftOut(entry.suspect, entry.unknown),
       entry.unusable ? words.filled("not_positive_runs", { n: entry.unusable }) : "",
+      entry.stopped ? words.filled("stopped_cells", { n: entry.stopped }) : "",
     ].filter(Boolean);
     byId("effects-note").textContent = [
       `${bedplate.data.runName(entry.run)}${entry.part ? `, ${entry.part}` : ""}: ` +
