@@ -24,6 +24,7 @@ from bedplate.terminal.table_parts import (
     shortened,
     state_text,
 )
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.analysis.part_summaries import RankedSummary
+    from bedplate.statistics.summary import Summary
 
 Run = tuple[str, str]
 # The role `terminal` of a workload: what is shown of its runs where no metric is asked for, and what stands below it.
@@ -81,7 +84,9 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
         table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
     table.add_column("n", no_wrap=True, min_width=5)
     last = runs[-1]
-    largest = max((found.summary(cell, last, metric).centre or 0.0 for cell in found.cells), default=0.0)
+    largest = max(
+        (_ranked(found, cell, last, metric).summary.centre or 0.0 for cell in found.cells), default=0.0
+    )
     for cell in cells or found.cells.values():
         row = _row(found, cell, runs, metric=metric, largest=largest, notes=notes)
         table.add_row(*(row if with_latency else [*row[:-2], row[-1]]))
@@ -110,10 +115,12 @@ def _row(
     figures: list[Text] = []
     for run in runs:
         # A run that was stopped somewhere took longer than its sum: that is no time, and no dash either.
-        shown = ranked(found, SummaryKey(cell.id, *run, metric), found.summary(cell.id, run, metric))
+        shown = _ranked(found, cell.id, run, metric)
         summary = shown.summary
         stopped = summary.centre is None and shown.limit is not None
         text = Text(f"> {number(shown.limit)}" if stopped else figure(summary).mean)
+        if shown.limit is not None:
+            text.append(notes.marks(_stopped_words(summary)), style="dim")
         text.append(f"\n{span(summary)}", style="dim")
         figures.append(text)
     last = runs[-1]
@@ -124,10 +131,21 @@ def _row(
         name,
         survives,
         *figures,
-        Text(bar(found.summary(cell.id, last, metric).centre, largest), style="cyan"),
+        Text(bar(_ranked(found, cell.id, last, metric).summary.centre, largest), style="cyan"),
         Text(figure(latencies).mean),
         state_text(counts, [m for run in runs for m in found.of(cell.id, run)], notes),
     ]
+
+
+def _ranked(found: Overview, cell: str, run: Run, metric: str) -> RankedSummary:
+    return ranked(found, SummaryKey(cell, *run, metric), found.summary(cell, run, metric))
+
+
+def _stopped_words(summary: Summary) -> str:
+    """Of a figure of which some runs only know a limit: no mean stands for them."""
+    of = f"{summary.censored} of {format_count(summary.n + summary.censored, 'run')}"
+    verb = "was" if summary.censored == 1 else "were"
+    return f"{of} {verb} stopped at a limit, {'so that this is the median' if summary.centre is not None else 'and so would the median be'}"
 
 
 def _legend(runs: Sequence[Run], metric: str, *, with_latency: bool) -> Text:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 from tests.support.studies.written import write
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.advice.next_visits import open_cells
@@ -22,6 +23,7 @@ from bedplate.model.codec import read
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import censored
 from bedplate.statistics.comparison import Verdict
+from bedplate.terminal.tables import show_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,3 +109,9 @@ def test_means_that_compare_shows_have_its_ratio(found: Overview) -> None:
     assert second is not None
     assert one.comparison.estimate == pytest.approx(second / first)
     assert (Verdict.CANNOT_TELL, STOPPED) == (one.comparison.verdict, one.comparison.censored)
+
+
+def test_the_table_says_how_many_were_stopped(found: Overview) -> None:
+    """The median of five is one of the quick ones, and no mean of all."""
+    text = " ".join(as_printed(show_tables([found.study.directory], workload=RUN, metric=TOTAL), 120).split())
+    assert "[a] 2 of 5 runs were stopped at a limit, so that this is the median" in text
