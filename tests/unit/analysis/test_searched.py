@@ -19,6 +19,8 @@ from bedplate.analysis.search.sentences import progress_words
 from bedplate.analysis.search.words import accepted_words
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.figure import RunFigures
+from bedplate.model.metrics import censored
 from bedplate.model.search import NotWorse, SearchRecord
 from bedplate.model.visit import Durability, Validity
 from bedplate.page.search_view import proof_rows
@@ -333,3 +335,18 @@ def test_a_cell_that_nobody_visited_is_called_as_one_that_was_made_alike(tmp_pat
     }
     others = [each for each in found.cells if each not in alike]
     assert {"default"} == {each.label.filesystem_block for each in others}
+
+
+def test_a_run_that_was_stopped_at_a_limit_counts_as_the_limit(tmp_path: Path) -> None:
+    """Without it a cell that ends now and then would be as fast as its quick runs."""
+    study = write_search(tmp_path / "study", SearchRecipe(blocks=2))
+    path = min(study.glob("visits/*/*/1.1/runs/01-run/run.json"))
+    run = codec.read(RunFigures, path)
+    assert RUN == run.run
+    figures = tuple(
+        replace(censored("tps", 10.0), phase=each.phase, item=each.item) if each.metric == "tps" else each
+        for each in run.figures
+    )
+    write(path, replace(run, figures=figures))
+    assert 1 == [each.value for each in read(study).tried].count(10.0)
+    assert not any(each.value is None for each in read(study).tried)

@@ -283,9 +283,9 @@ class Searched:
         )
 
     def _proved(self, runs: Sequence[Measurement], blocks: Collection[int]) -> Summary | None:
-        """What the runs of its proof come to; None without one that is believed, as of the others nothing is proved."""
+        """What the runs of its proof come to; None without one that is believed, and where some were stopped at a limit."""
         found = self._summary([m for m in runs if m.repetition - 1 in blocks])
-        return found if found.basis == TRUSTED else None
+        return found if found.basis == TRUSTED and not found.censored else None
 
     @property
     def is_at_the_last_run(self) -> bool:
@@ -455,13 +455,12 @@ def _tried(
 
 
 def _value(m: Measurement, metric: str) -> float | None:
-    """What is believed of a run; None of one that failed, is in doubt or has no such figure."""
+    """What is believed of a run; None of one that failed, is in doubt or has no such figure.
+
+    One that was stopped at its limit counts as the limit, as where cells are compared: without it the cell would be as fast as its quick runs.
+    """
     observed = m.observation(metric)
-    value = observed.value
-    if (
-        m.outcome is not Outcome.COMPLETED
-        or observed.status is not Status.MEASURED
-        or not m.validity.is_trusted
-    ):
+    value = observed.limit if observed.status is Status.CENSORED else observed.value
+    if m.outcome is not Outcome.COMPLETED or observed.status is Status.ABSENT or not m.validity.is_trusted:
         return None
     return value if value is not None and 0 < value < math.inf else None
