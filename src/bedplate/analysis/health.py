@@ -82,9 +82,11 @@ class StudyHealth:
         if found and not any(one.is_canary and one.changed for one in chosen):
             canaries = [one.drift.values for one in chosen if one.is_canary]
             seen = (
-                f"The canary's {canaries[0]} visits do not show it beyond chance"
-                if canaries and canaries[0]
-                else "No canary was there to show it"
+                "No canary was there to show it"
+                if not canaries
+                else f"The canary's {canaries[0]} visits do not show it beyond chance"
+                if canaries[0] > 1
+                else "The canary was visited too rarely to show it"
             )
             found.append(f"{seen}.")
         if found:

@@ -68,6 +68,8 @@ def test_a_canary_that_saw_nothing_is_told_too(tmp_path: Path) -> None:
     slows = lambda place: steady(place) * (0.8 if place.order >= VISITS / 2 and not place.canary else 1)  # noqa: E731
     assert "The canary's 8 visits do not show it beyond chance." in told(tmp_path, slows)
     assert "No canary was there to show it." in told(tmp_path / "without", slows, canaries=0)
+    # One was there, and one value has no course.
+    assert "The canary was visited too rarely to show it." in told(tmp_path / "once", slows, canaries=1)
 
 
 def test_one_wild_value_is_an_outlier_and_stays(tmp_path: Path) -> None:
