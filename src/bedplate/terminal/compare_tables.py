@@ -13,6 +13,7 @@ from bedplate.analysis.comparison.condition import Truth, exit_status, truth
 from bedplate.analysis.comparison.sentences import closing_pooled_sentences, pooled_lines
 from bedplate.analysis.counted_share import BAD_CUTS, BAD_SHARE
 from bedplate.analysis.factors import short_name
+from bedplate.analysis.overview import Trouble
 from bedplate.analysis.wording import (
     CAN_TELL,
     IDENTICAL,
@@ -171,6 +172,10 @@ def _without_interval(found: ComparisonAnswer) -> str:
     lacking = f"{words} A verdict needs {REPETITIONS_MIN} repetitions and there {'is' if most == 1 else 'are'} {most}"
     if study.facts.is_imported:
         return f"{lacking}: {NO_MORE_THAN_ITS_SOURCE}"
+    is_due = any(m.trouble is Trouble.NOT_RUN for m in found.overviews[0].measurements)
+    if study.schedule.repetitions >= REPETITIONS_MIN and not is_due:
+        # More of them would lack what these lack: the notes say what.
+        return f"{lacking} in which both sides have a trusted value."
     sudo = "sudo " if study.facts.executor == "local" else ""
     return f"{lacking}: `{sudo}{COMMAND} extend {study.directory} --repetitions 5` adds them."
 

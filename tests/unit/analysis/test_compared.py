@@ -378,3 +378,12 @@ def test_a_condition_holds_fails_and_cannot_be_told(study: Path) -> None:
         "faster 40%": Truth.FAILS,
         "slower 1%": Truth.FAILS,
     } == told
+
+
+def test_where_values_are_missing_no_repetitions_are_offered(tmp_path: Path) -> None:
+    """There are five, and of the same kind more would lack the same."""
+    no_value = lambda place: None if place.cell.filesystem.type == "xfs" else speed(place)  # noqa: E731
+    study = known_study(tmp_path / "study", no_value)
+    text = " ".join(printed(ask(study, contender="type=xfs")).split())
+    assert "A verdict needs 3 repetitions and there are 0 in which both sides have a trusted value." in text
+    assert "extend" not in text
