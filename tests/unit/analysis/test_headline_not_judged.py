@@ -140,3 +140,11 @@ def test_two_cells_are_unsafe_each_for_a_reason_of_its_own(tmp_path: Path) -> No
     first, second = ("xfs", "btrfs") if "; xfs: " in words else ("btrfs", "xfs")
     assert f"; {first}: {why[first]}." in words
     assert why[second] not in words
+
+
+def test_of_cells_with_one_and_two_trusted_runs_what_both_lack_is_said(tmp_path: Path) -> None:
+    asking = replace(CELLS[2], filesystem=replace(CELLS[2].filesystem, mount_options=("noatime",)))
+    suspect = (*((2, number) for number in (1, 2, 3)), *((3, number) for number in (1, 2, 3, 4)))
+    recipe = replace(RECIPE, cells=(*CELLS, asking), suspect=suspect)
+    words = words_of(overview(known_study(tmp_path / "study", speed, recipe)))
+    assert re.search(r"not judged: btrfs[^:]*, btrfs[^:;]*: fewer than 3 trusted runs\.", words)

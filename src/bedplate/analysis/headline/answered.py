@@ -388,8 +388,11 @@ def _not_judged(advice: Advised, contest: Contest, answered: RunAnswer) -> Itera
     named = {cell for each in answered.not_taken for cell in each.cells}
     cells = tuple(cell for cell in contest.left_out if cell not in named)
     if cells:
-        reason = contest.left_out[cells[0]]
+        stopped = [cell for cell in cells if cell in contest.stopped]
+        reason = contest.left_out[(*stopped, *cells)[0]]
         having = tuple(cell for cell in cells if contest.left_out[cell] == reason)
+        if not stopped and len(having) < len(cells):
+            reason, having = f"fewer than {REPETITIONS_MIN} trusted runs", cells
         seen = _ranked(advice, contest.run, answered.objective, cells)
         yield NotTaken(NotTakenFor.TOO_FEW, cells, reason, having, seen)
 
