@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study, with_provenance
+from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import HOSTILE, cells_of
 from tests.support.tools.as_printed import as_printed
 
@@ -380,3 +381,18 @@ def test_a_cell_that_is_alone_in_its_class_is_said_to_be(tmp_path: Path) -> None
     study = known_study(tmp_path / "alike", speed, replace(KNOWN, cells=(one, other)))
     change_records(study, lambda record: replace(record, effective_digest="the same"))
     assert "Of 2 cells that are durable, 1 can be compared (xfs" in of_kind(ask(study), "limits")
+
+
+def test_what_makes_one_cell_unsafe_is_not_said_of_another(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed, replace(KNOWN, database_blocks=(8192,)))
+    why = {"xfs": "0 flushes in 64 appending fsyncs", "btrfs": "fsync is off"}
+
+    def change(record: VisitRecord) -> VisitRecord:
+        reason = why.get(record.cell.filesystem.type)
+        unsafe = Durability("unsafe", "unsafe", "declared", planted(reason or ""))
+        return record if reason is None else replace(record, durability=unsafe)
+
+    change_records(study, change)
+    words = of_kind(ask(study), "unsafe")
+    assert "xfs fs 4k db 8k (0 flushes in 64 appending fsyncs)" in words
+    assert "btrfs nodatacow fs 4k db 8k (fsync is off)" in words

@@ -241,19 +241,24 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
         cells = tuple(cell for cell, own in found.classes.items() if own == name)
         if not cells:
             continue
-        reasons = dict.fromkeys(
-            reason.sentence
+        own = {
+            cell: tuple(dict.fromkeys(reason.sentence for reason in promise.reasons))
             for cell in cells
             if (promise := found.overview.cells[cell].durability) is not None and promise.basis != "measured"
-            for reason in promise.reasons
+        }
+        # What makes one of them so is not said of all.
+        is_shared = len(set(own.values())) == 1
+        reasons = next(iter(own.values())) if is_shared else ()
+        names = "; ".join(
+            f"{_with_its_cuts(found, cell)}{f' ({own[cell][0]})' if not is_shared and own.get(cell) else ''}"
+            for cell in cells[:SHOWN]
         )
-        names = "; ".join(_with_its_cuts(found, cell) for cell in cells[:SHOWN])
         what = (
             f"Unsafe with a {found.cache_words}"
             if name == UNSAFE
             else f"What a power cut leaves with a {found.cache_words} is unknown"
         )
-        why = f" ({'; '.join(list(reasons)[:2])})" if reasons else ""
+        why = f" ({'; '.join(reasons[:2])})" if reasons else ""
         yield Sentence(name, f"{what}: {names}{rest_words(cells)}{why}.", cells)
 
 
