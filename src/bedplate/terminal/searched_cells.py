@@ -27,7 +27,7 @@ _WITHOUT = "-"
 
 
 def searched_tables(found: Searched) -> list[RenderableType]:
-    """The cells with the best chances first, and a line on those that are left out."""
+    """The cells of the last proof, then those with the best chances, and a line on those that are left out."""
     ordered = shown_first(found)
     metric = found.metric
     table = plain_table()

@@ -16,7 +16,7 @@ from bedplate.analysis.overview import overview, overview_of
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.searched import searched
 from bedplate.analysis.search.sentences import progress_words
-from bedplate.analysis.search.words import accepted_words
+from bedplate.analysis.search.words import accepted_words, shown_first
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures
@@ -85,6 +85,16 @@ def test_every_cell_of_the_plan_has_its_figures_apart(tmp_path: Path) -> None:
     unsafe = [each for each in found.cells if each.closed]
     assert 6 == len(unsafe)
     assert all(each.predicted is None and not each.visits for each in unsafe)
+
+
+def test_what_is_proved_comes_first_even_where_cells_that_nobody_visited_have_more_chance(tmp_path: Path) -> None:
+    found = read(write_search(tmp_path / "study"))
+    likely = tuple(replace(cell, best=0.0 if cell.visits else 0.2) for cell in found.cells)
+    # A cached property: what it holds is shown.
+    found.__dict__["cells"] = likely
+    proved = [cell.proved is not None for cell in shown_first(found)]
+    assert sum(proved) > 1
+    assert proved == sorted(proved, reverse=True)
 
 
 def test_its_course_has_a_moment_for_each_block_and_ends_with_the_leader(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 
 def shown_first(found: Searched) -> tuple[SearchedCell, ...]:
-    """The cells that may win or were visited, the best chance first; those that were never visited and may not win are left out."""
+    """The cells that may win or were visited: those of the last proof, then the best chance first.
+
+    A cell that was never visited is known so little that its chance can exceed that of the proved ones.
+    """
     shown = [cell for cell in found.cells if cell.closed is None or cell.visits]
-    return tuple(sorted(shown, key=lambda cell: (-cell.best, -cell.near, -cell.visits)))
+    return tuple(sorted(shown, key=lambda cell: (cell.proved is None, -cell.best, -cell.near, -cell.visits)))
 
 
 def predicted_words(predicted: Predicted | None) -> tuple[str, str]:
