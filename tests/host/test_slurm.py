@@ -207,7 +207,7 @@ def test_a_node_that_is_lost_in_a_visit_fails_that_visit_alone_and_its_repetitio
     # Slurm 22.05 says 0:0, 24.11 says 0:1.
     assert re.search(r"\(exit code 0:[01]\)", lost.reasons[0].sentence)
     assert "n2" == lost.provenance["node"]
-    assert ["1 visits of it did not run"] == [words.rpartition("; ")[2] for words in tally["left_behind"]]
+    assert ["1 visit of it did not run"] == [words.rpartition("; ")[2] for words in tally["left_behind"]]
     # The same command does the visit that never began, on the same node, and not the failed one.
     _, tally = fleet.end(fleet.start())
     assert (1, 0) == (tally["completed"], tally["failed"])
