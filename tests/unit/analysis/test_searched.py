@@ -87,7 +87,9 @@ def test_every_cell_of_the_plan_has_its_figures_apart(tmp_path: Path) -> None:
     assert all(each.predicted is None and not each.visits for each in unsafe)
 
 
-def test_what_is_proved_comes_first_even_where_cells_that_nobody_visited_have_more_chance(tmp_path: Path) -> None:
+def test_what_is_proved_comes_first_even_where_cells_that_nobody_visited_have_more_chance(
+    tmp_path: Path,
+) -> None:
     found = read(write_search(tmp_path / "study"))
     likely = tuple(replace(cell, best=0.0 if cell.visits else 0.2) for cell in found.cells)
     # A cached property: what it holds is shown.
