@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.server import cluster_of
@@ -54,6 +54,10 @@ def run_throughput(recording: TpchRecording) -> None:
     check_answers(recording, streams.asked)
 
 
+# How long an interruption waits for a stream whose session was abandoned.
+_END_S = 10.0
+
+
 class _Streams:
     """One thread for each stream; they wait for one another before the first query."""
 
@@ -81,18 +85,40 @@ class _Streams:
 
     def run(self) -> None:
         """Until all have ended. One that fails lets the others end with the query they are at."""
-        with ThreadPoolExecutor(len(self._sessions), thread_name_prefix="stream") as pool:
-            try:
-                streams = [pool.submit(self._run_stream, place) for place in range(len(self._sessions))]
-                wait(streams)
-            except BaseException:
-                # An interruption: what the threads wait for must end before they can.
-                self._stopped.set()
-                for session in self._sessions:
-                    session.abandon()
-                raise
-        for stream in streams:
-            stream.result()
+        # Not futures: a signal that comes while their locks are taken leaves these taken, and the streams wait for them for ever.
+        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        threads = [
+            threading.Thread(
+                target=self._end_stream, args=(place, ended), name=f"stream-{place}", daemon=True
+            )
+            for place in range(len(self._sessions))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            failures = [ended.get() for _ in threads]
+        except BaseException:
+            # An interruption: what the threads wait for must end before they can.
+            self._stopped.set()
+            self._start.abort()
+            for session in self._sessions:
+                session.abandon()
+            for thread in threads:
+                if thread.is_alive():
+                    thread.join(_END_S)
+            raise
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def _end_stream(self, place: int, ended: SimpleQueue[BaseException | None]) -> None:
+        """A stream, and what it failed of."""
+        try:
+            self._run_stream(place)
+        except BaseException as failure:  # noqa: BLE001 - it is raised where the streams are waited for
+            ended.put(failure)
+        else:
+            ended.put(None)
 
     def _run_stream(self, place: int) -> None:
         self._start.wait()
