@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 
 import pytest
@@ -128,13 +129,14 @@ def test_an_interruption_ends_streams_that_wait_for_the_server(
             raise SessionFailed("the server closed the connection: no message")
         return usual_answer(statement)
 
-    def interrupted(*_: object, **__: object) -> None:
-        for _stream in range(2):
-            assert waiting.acquire(timeout=60)
-        raise Interrupted
+    class Ended(queue.SimpleQueue[BaseException | None]):
+        def get(self, block: bool = True, timeout: float | None = None) -> BaseException | None:
+            for _stream in range(2):
+                assert waiting.acquire(timeout=60)
+            raise Interrupted
 
     play.server.answer = hang
-    monkeypatch.setattr("bedplate.workloads.tpch.run.throughput.wait", interrupted)
+    monkeypatch.setattr(throughput, "SimpleQueue", Ended)
     with pytest.raises(Interrupted):
         play.run("throughput", streams=2, parameters="validation")
     assert all(session.closed for session in play.server.sessions)
