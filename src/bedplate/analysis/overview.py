@@ -127,6 +127,11 @@ class Measurement:
         found = self.figure(metric, phase, item)
         return found.value if found and found.status is Status.MEASURED else None
 
+    def is_stopped(self, metric: str, phase: str = WHOLE, item: str = "") -> bool:
+        """Whether nothing is known of this figure but a limit at which the run was stopped."""
+        found = self.figure(metric, phase, item)
+        return found is not None and found.status is Status.CENSORED
+
     def observation(self, metric: str, phase: str = WHOLE, item: str = "") -> Observation:
         """The same as the statistics take it."""
         found = self.figure(metric, phase, item)

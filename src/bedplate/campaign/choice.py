@@ -135,7 +135,7 @@ def recorded_choice(
 
 def _executor(plan: Plan, machine: Machine) -> tuple[str, str]:
     if plan.executor != AUTO:
-        # A plan may leave it out, and --executor take its place: neither is told from the plan's own word here.
+        # A plan may leave it out, and --executor may replace it. All three look alike here.
         asked = (
             "nothing else is asked for" if plan.executor == LOCAL else "the plan or --executor asks for it"
         )

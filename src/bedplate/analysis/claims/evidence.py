@@ -22,7 +22,6 @@ from bedplate.analysis.factors import TYPE, level_text, short_name, typed
 from bedplate.analysis.parts import VISIT_FIGURES
 from bedplate.analysis.wording import words_on_device
 from bedplate.errors import PlanError
-from bedplate.model.figure import Status
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.design import complete_part
 
@@ -147,9 +146,8 @@ class CheckEvidence:
 
     def _is_stopped(self, m: Measurement) -> bool:
         names = (self.check.metric,) if self.check.per is None else (self.check.metric, self.check.per)
-        figures = (m.figure(name, self.asked.phase, self.asked.item) for name in names)
         counts = m.outcome is Outcome.COMPLETED and m.validity.is_trusted
-        return counts and any(each is not None and each.status is Status.CENSORED for each in figures)
+        return counts and any(m.is_stopped(name, self.asked.phase, self.asked.item) for name in names)
 
     def _figure(self, m: Measurement) -> float | None:
         names = (self.check.metric,) if self.check.per is None else (self.check.metric, self.check.per)

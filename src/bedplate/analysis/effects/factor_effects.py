@@ -10,7 +10,7 @@ from bedplate.analysis.comparison.surroundings import surroundings_between
 from bedplate.analysis.search.marks import NO_EFFECTS_OF_A_SEARCH, is_chosen
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.errors import PlanError
-from bedplate.model.figure import Scale, Status
+from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.design import DesignCell
@@ -140,8 +140,11 @@ def _effects(
         parts=parts,
         suspect=sum(m.validity is Validity.SUSPECT for m in every),
         unknown=sum(m.validity is Validity.UNKNOWN for m in every),
-        unusable=sum(_positive(m, asked) is None and not _is_stopped(m, asked) for m in trusted),
-        stopped=len({m.cell for m in trusted if _is_stopped(m, asked)}),
+        unusable=sum(
+            _positive(m, asked) is None and not m.is_stopped(asked.metric, asked.phase, asked.item)
+            for m in trusted
+        ),
+        stopped=len({m.cell for m in trusted if m.is_stopped(asked.metric, asked.phase, asked.item)}),
         incomparable=incomparable,
         classes=tuple((name, len(cells)) for name, cells in classes.items()),
         crossing=crossing,
@@ -152,13 +155,8 @@ def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMe
     counting = [m for m in runs if m.outcome is Outcome.COMPLETED and m.validity.is_trusted]
     values = {m.repetition: value for m in counting if (value := _positive(m, asked)) is not None}
     # Where some runs were stopped at a limit, the others are the quick ones.
-    is_stopped = any(_is_stopped(m, asked) for m in counting)
+    is_stopped = any(m.is_stopped(asked.metric, asked.phase, asked.item) for m in counting)
     return DesignCell(cell.levels, {} if is_stopped else values, cell.usual)
-
-
-def _is_stopped(m: Measurement, asked: ComparedMetric) -> bool:
-    found = m.figure(asked.metric, asked.phase, asked.item)
-    return found is not None and found.status is Status.CENSORED
 
 
 def _positive(m: Measurement, asked: ComparedMetric) -> float | None:
