@@ -147,10 +147,10 @@ def test_an_aged_image_is_made_once_and_restored_whole(disk: Disk, kind: str) ->
     assert pieces.extents > 100
     filesystem.unmount(site)
     # What is kept is metadata alone.
-    (image,) = (disk.base / "cache/aged").glob("*.img")
+    (image,) = (disk.base / "cache/aged").glob("*/image")
     assert image.stat().st_blocks * 512 < SIZE / 4
     assert first.identity != first.key
-    assert not list((disk.base / "cache/aged").glob("bedplate-probe-*"))
+    assert not list((disk.base / "cache/aged").rglob("bedplate-probe-*"))
 
 
 def test_another_profile_size_or_option_is_another_image(disk: Disk) -> None:
@@ -160,7 +160,7 @@ def test_another_profile_size_or_option_is_another_image(disk: Disk) -> None:
 
 def test_an_image_that_was_taken_from_the_cache_is_made_anew(disk: Disk) -> None:
     first = disk.restored("ext4", "mixed")
-    (image,) = (disk.base / "cache/aged").glob("*.img")
+    (image,) = (disk.base / "cache/aged").glob("*/image")
     image.unlink()
     again = disk.restored("ext4", "mixed")
     assert (first.key, True) == (again.key, first.identity != again.identity)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from bedplate.model.visit import EngineBuild
 
 
+# What is kept for the next start goes unused when nobody has asked for it for so many days.
+UNUSED_DAYS = 30.0
+
+
 @dataclass(frozen=True)
 class Unused:
     """A folder of the cache that nothing uses any more, and why.
@@ -67,8 +71,8 @@ class DatasetInputs(Protocol):
         """Why it cannot be made here for this dataset, or handed to the nodes of a fleet; None where it can. Changes nothing."""
         return None
 
-    def unused(self, cache_directory: Path) -> Iterator[Unused]:  # noqa: ARG002 -- of those that keep folders of their own
-        """What the cache holds of it that nothing uses any more. Changes nothing."""
+    def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:  # noqa: ARG002 -- of those that keep folders of their own
+        """What the cache holds of it that nothing uses any more, or that nobody has asked for in more than so many days. Changes nothing."""
         return iter(())
 
 

@@ -82,7 +82,7 @@ class OwnPrograms(Protocol):
         """Where visits find them, by the name that they know; copied now where the cache lacks them."""
         ...
 
-    def unused(self, cache: Path) -> Iterator[Unused]:
+    def unused(self, cache: Path, days: float) -> Iterator[Unused]:
         """Programs in the cache that nothing uses any more. Changes nothing."""
         ...
 

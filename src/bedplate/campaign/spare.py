@@ -2,7 +2,8 @@
 
 An environment is used while a checkout that ever started with it still has the requirements that it was
 made from (the launcher notes them in its file `used-by`), a build while this bedplate would answer with
-it, data while their workload says so, an image of a loaded dataset for a month after its last visit. Whatever a process stands on is left alone.
+it, data while their workload says so, an image of a loaded dataset or of an aged file system
+for some days after its last visit. Whatever a process stands on is left alone.
 """
 
 from __future__ import annotations
@@ -18,16 +19,15 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.campaign.dataset_inputs import inputs_by_workload
+from bedplate.campaign.dataset_inputs import UNUSED_DAYS, inputs_by_workload
 from bedplate.campaign.engine_preparation import preparations
-from bedplate.filesystem.kept_dataset import RECORD as DATASET_RECORD
-from bedplate.filesystem.kept_dataset import datasets_directory, is_whole
+from bedplate.filesystem import aged_image, kept_dataset
 from bedplate.host.file_lock import file_lock_if_free
 from bedplate.host.mount import holders
 from bedplate.host.whole_folder import is_work_folder, lock_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.campaign.engine_preparation import OwnPrograms
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _ENVIRONMENT = re.compile(r"(runtime|development)-.+")
 _COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
 _BLOCK_BYTES = 512
-_UNUSED_DAYS, _DAY_S = 30, 86_400.0
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,31 @@ class Spare:
     held: tuple[str, ...] = ()
 
 
-def find_spare(cache: Path, *, checkout: Path, commands: Commands) -> tuple[Spare, ...]:
+def find_spare(
+    cache: Path, *, checkout: Path, commands: Commands, days: float = UNUSED_DAYS
+) -> tuple[Spare, ...]:
     """Every folder of `cache` that nothing uses. Changes nothing.
 
-    `checkout` is this bedplate's own, whose requirements count even where no launcher noted them.
+    `checkout` is this bedplate's own, whose requirements count even where no launcher noted them. What is
+    kept for the next start is unused when nothing asked for it in more than `days`.
     """
     return (
         *_spare_environments(cache / "environments", checkout),
-        *_spare_of_others(cache, commands),
-        *_spare_datasets(datasets_directory(cache)),
+        *_spare_of_others(cache, commands, days),
+        *_spare_images(
+            kept_dataset.datasets_directory(cache),
+            kept_dataset.RECORD,
+            kept_dataset.is_whole,
+            "a loaded dataset",
+            days,
+        ),
+        *_spare_images(
+            aged_image.aged_directory(cache),
+            aged_image.RECORD,
+            aged_image.is_whole,
+            "an aged file system",
+            days,
+        ),
     )
 
 
@@ -106,28 +122,31 @@ def _is_wanted(environment: Path, own: list[Path]) -> bool:
     return bool(made_from) and any(_read(user) == made_from for user in users)
 
 
-def _spare_of_others(cache: Path, commands: Commands) -> Iterator[Spare]:
+def _spare_of_others(cache: Path, commands: Commands, days: float) -> Iterator[Spare]:
     """Builds of engines, programs of own ones, then data of workloads: each knows its own."""
     own: Mapping[str, OwnPrograms] = registry.engine_parts("own_programs")
     of_engines = (made.unused(cache, commands) for made in preparations().values())
-    of_programs = (programs.unused(cache) for programs in own.values())
-    of_workloads = (made.unused(cache) for made in inputs_by_workload().values())
+    of_programs = (programs.unused(cache, days) for programs in own.values())
+    of_workloads = (made.unused(cache, days) for made in inputs_by_workload().values())
     for unused in chain(*of_engines, *of_programs, *of_workloads):
         yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
 
 
-def _spare_datasets(directory: Path) -> Iterator[Spare]:
+def _spare_images(
+    directory: Path, record: str, whole: Callable[[Path], bool], what: str, at_most_days: float
+) -> Iterator[Spare]:
+    """Of folders that hold an image and the record that is touched by whoever uses it."""
     for path in _folders(directory):
         if is_work_folder(path):
             reason = "half made by a start that was ended"
-        elif not is_whole(path):
-            reason = "not a whole image of a loaded dataset"
+        elif not whole(path):
+            reason = f"not a whole image of {what}"
         else:
-            days = (time.time() - (path / DATASET_RECORD).stat().st_mtime) / _DAY_S
-            if days <= _UNUSED_DAYS:
+            days = (time.time() - (path / record).stat().st_mtime) / _DAY_S
+            if days <= at_most_days:
                 continue
             reason = f"no visit has asked for it for {days:.0f} days"
-        yield _spare(path, reason, lock_of(path), DATASET_RECORD)
+        yield _spare(path, reason, lock_of(path), record)
 
 
 def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:

@@ -291,17 +291,25 @@ program.add_command(power_cut)
 @click.option(
     "--cache",
     is_flag=True,
-    help="instead: list old Python environments and builds that nothing uses, and remove them after a yes",
+    help="instead: list what the cache holds that nothing uses (environments, builds, data, images), and remove it after a yes",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="with --cache: what is kept for later starts goes when none asked for it in N days; 30 unless given, 0 is all of it",
 )
 @click.option("--yes", is_flag=True, help="with --cache: remove them without asking")
-def release(*, cache: bool, yes: bool) -> int:
+def release(*, cache: bool, days: float | None, yes: bool) -> int:
     """Free mounts, loop devices, servers and control groups that a killed start left behind."""
     from bedplate.cli.release import release as give_back  # noqa: PLC0415
     from bedplate.cli.release import release_cache  # noqa: PLC0415
 
     if yes and not cache:
         raise click.UsageError("--yes goes with --cache; nothing else of this command asks")
-    return release_cache(yes=yes) if cache else give_back()
+    if days is not None and not cache:
+        raise click.UsageError("--days goes with --cache; nothing else of this command looks at when")
+    return release_cache(yes=yes, days=days) if cache else give_back()
 
 
 program.add_command(completion)

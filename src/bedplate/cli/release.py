@@ -31,14 +31,18 @@ def release() -> int:
     return EXIT_SOME_RUNS_FAILED if report.problems else EXIT_DONE
 
 
-def release_cache(*, yes: bool) -> int:
-    """Say what the cache holds that nothing uses, and how much; remove it after a yes."""
+def release_cache(*, yes: bool, days: float | None = None) -> int:
+    """Say what the cache holds that nothing uses, and how much; remove it after a yes.
+
+    What is kept for the next start counts when nothing asked for it in more than `days`; a month unless given.
+    """
+    from bedplate.campaign.dataset_inputs import UNUSED_DAYS  # noqa: PLC0415
     from bedplate.campaign.spare import find_spare, remove  # noqa: PLC0415
     from bedplate.host.cache import cache_directory  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
 
     cache = cache_directory()
-    found = find_spare(cache, checkout=top(), commands=Commands())
+    found = find_spare(cache, checkout=top(), commands=Commands(), days=UNUSED_DAYS if days is None else days)
     for spare in found:
         print(f"{format_size(spare.size_bytes):>9}  {spare.path.relative_to(cache)}: {spare.reason}")
         if spare.held:

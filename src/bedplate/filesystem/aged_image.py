@@ -1,5 +1,9 @@
 """Aged file systems: each is made once, kept in the cache by everything that made it, and copied onto the device of each visit.
 
+    <cache>/aged/KEY/
+        image         the aged file system, unmounted; holes where it is zeros
+        aged.json     what made it: a folder without it is none
+
 Made on a sparse image in the cache. It holds no data, as files are allocated and not written, so what is kept and copied are tens of MiB
 of metadata; a device that is all zeros behind them is then the same device, byte for byte.
 """
@@ -7,6 +11,7 @@ of metadata; a device that is all zeros behind them is then the same device, byt
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Mapping  # noqa: TC003 -- the codec reads it
@@ -21,6 +26,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import cache_directory
 from bedplate.host.devices.image_file import create_blank, fill_from
 from bedplate.host.file_lock import file_lock
+from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.filesystem import AGE_PROFILES, AGEING_VERSION, age_of, without_age
@@ -37,8 +43,9 @@ if TYPE_CHECKING:
     from bedplate.model.visit import ReadBack
 
 AGED_STEP = "aged image"
-# In the cache.
+RECORD = "aged.json"
 _FOLDER = "aged"
+_IMAGE = "image"
 # One layout for each profile: every repetition stands on the same one.
 _SEED = 1
 # Kept is less than a tenth of the size; a Btrfs of small files came to the most.
@@ -65,8 +72,18 @@ class AgedImage:
         """For the record of a visit; the identity, as a UUID, makes no other configuration."""
         for name in ("key", "identity", "profile", "settled"):
             yield fact(
-                f"filesystem.aged.{name}", getattr(self, name), f"the cache's {_FOLDER}/{self.key}.json"
+                f"filesystem.aged.{name}", getattr(self, name), f"the cache's {_FOLDER}/{self.key}/{RECORD}"
             )
+
+
+def aged_directory(cache: Path) -> Path:
+    """Where they lie in a cache."""
+    return cache / _FOLDER
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a folder counts: its record is written last."""
+    return (folder / RECORD).exists() and (folder / _IMAGE).exists()
 
 
 def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
@@ -74,21 +91,23 @@ def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
 
     RequirementMissing where the cache has no room for it, VisitFailed where the file system does not age.
     """
-    folder = cache_directory() / _FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     versions = filesystem_for(site.levels.type).versions(commands=site.commands)
     key = _key(site.levels, site.device.size_bytes, versions)
-    image, record = folder / f"{key}.img", folder / f"{key}.json"
-    with file_lock(folder / f"{key}.lock"):
-        if not (record.exists() and image.exists()):
-            _make(site, key, image, record, versions=versions, ledger=ledger)
+    folder = aged_directory(cache_directory()) / key
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(lock_of(folder)):
+        if not is_whole(folder):
+            sweep_work_folders(folder.parent, but=work_folder(folder))
+            _make(site, folder, versions=versions, ledger=ledger)
         device = os.open(site.device.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            fill_from(image, device)
+            fill_from(folder / _IMAGE, device)
             os.fsync(device)
         finally:
             os.close(device)
-        return codec.read(AgedImage, record)
+        # When it was used last, for whoever looks for what nobody uses.
+        os.utime(folder / RECORD)
+        return codec.read(AgedImage, folder / RECORD)
 
 
 def _key(levels: FilesystemLevels, size_bytes: int, versions: Mapping[str, str]) -> str:
@@ -104,11 +123,22 @@ def _key(levels: FilesystemLevels, size_bytes: int, versions: Mapping[str, str])
     )
 
 
-def _make(
-    site: Site, key: str, image: Path, record: Path, *, versions: Mapping[str, str], ledger: Ledger
-) -> None:
+def _make(site: Site, folder: Path, *, versions: Mapping[str, str], ledger: Ledger) -> None:
+    _require_room(folder.parent, site.device.size_bytes)
+    fresh = work_folder(folder)
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    try:
+        made = _aged(site, folder.name, fresh / _IMAGE, versions=versions, ledger=ledger)
+        codec.write(fresh / RECORD, made)
+        put_in_place(fresh, folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _aged(site: Site, key: str, image: Path, *, versions: Mapping[str, str], ledger: Ledger) -> AgedImage:
+    """Make one and keep it as `image`, whose folder also holds what it is made on."""
     profile, size_bytes = age_of(site.levels) or "", site.device.size_bytes
-    _require_room(image.parent, size_bytes)
     filesystem = filesystem_for(site.levels.type)
     # The device's switch is the visit's own affair.
     levels = replace(site.levels, features=without_age(site.levels.features), barrier=None)
@@ -130,35 +160,28 @@ def _make(
         if made.device.image is None:
             raise ValueError(f"{made.device.path} has no image")
         _keep(made.device.image, image, size_bytes)
-    # Last: an image counts when its record is there.
-    kernel = os.uname().release
-    codec.write(
-        record,
-        AgedImage(
-            key=key,
-            identity=str(uuid.uuid4()),
-            profile=profile,
-            size_bytes=size_bytes,
-            seed=_SEED,
-            rounds=state.rounds,
-            settled=state.settled,
-            files=state.files,
-            seconds=time.monotonic() - started,
-            kernel=kernel,
-            versions=dict(versions),
-        ),
+    return AgedImage(
+        key=key,
+        identity=str(uuid.uuid4()),
+        profile=profile,
+        size_bytes=size_bytes,
+        seed=_SEED,
+        rounds=state.rounds,
+        settled=state.settled,
+        files=state.files,
+        seconds=time.monotonic() - started,
+        kernel=os.uname().release,
+        versions=dict(versions),
     )
 
 
 def _keep(source: Path, image: Path, size_bytes: int) -> None:
-    part = image.with_suffix(".part")
-    target = create_blank(part, size_bytes)
+    target = create_blank(image, size_bytes)
     try:
         fill_from(source, target)
         os.fsync(target)
     finally:
         os.close(target)
-    part.replace(image)
 
 
 def _require_room(folder: Path, size_bytes: int) -> None:

@@ -193,6 +193,6 @@ def _require_room(folder: Path) -> None:
     free_bytes = room.f_bavail * room.f_frsize
     if free_bytes < _ROOM_BYTES:
         raise RequirementMissing(
-            f"{folder} has {format_size(free_bytes)} free, too little for the image of a loaded dataset: free some room, set "
+            f"{folder} has {format_size(free_bytes)} free, too little for the image of a loaded dataset: free some room (`bedplate release --cache --days 0` removes those that are kept), set "
             'BEDPLATE_CACHE, or use dataset = "loaded"'
         )

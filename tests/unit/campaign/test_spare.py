@@ -88,14 +88,14 @@ class Cache:
         os.utime(path / "data.json", (used, used))
         return path
 
-    def restored(self, key: str, *, unused_days: float = 0, whole: bool = True) -> Path:
-        folder = self.path / "datasets" / key
+    def image(self, kind: str, record: str, key: str, *, unused_days: float = 0, whole: bool = True) -> Path:
+        folder = self.path / kind / key
         folder.mkdir(parents=True)
         (folder / "image").write_bytes(b"blocks")
         if whole:
-            (folder / "kept.json").write_text("{}")
+            (folder / record).write_text("{}")
             used = time.time() - unused_days * DAY_S
-            os.utime(folder / "kept.json", (used, used))
+            os.utime(folder / record, (used, used))
         return folder
 
     def programs(self, name: str, digit: str, *, unused_days: float = 0, whole: bool = True) -> Path:
@@ -108,10 +108,10 @@ class Cache:
         os.utime(path, (used, used))
         return path
 
-    def spare(self) -> dict[Path, Spare]:
+    def spare(self, days: float = 30) -> dict[Path, Spare]:
         return {
             found.path: found
-            for found in find_spare(self.path, checkout=self.checkout, commands=self.commands)
+            for found in find_spare(self.path, checkout=self.checkout, commands=self.commands, days=days)
         }
 
 
@@ -144,7 +144,7 @@ def test_programs_stay_while_they_are_those_of_their_engine_that_were_used_last(
     halves = {cache.programs("toy", "d", whole=False), cache.programs(".work-toy", "e")}
     found = cache.spare()
     assert {changed, forgotten, *halves} == set(found)
-    assert ("the programs of toy were changed since", "not used for 30 days") == (
+    assert ("the programs of toy were changed since", "not used for 31 days") == (
         found[changed].reason,
         found[forgotten].reason,
     )
@@ -284,11 +284,29 @@ def test_a_file_with_several_names_is_counted_once(cache: Cache) -> None:
     assert before == cache.spare()[old].size_bytes
 
 
-def test_an_image_of_a_dataset_is_spare_a_month_after_its_last_visit_or_unfinished(cache: Cache) -> None:
-    cache.restored("a", unused_days=29)
-    forgotten = cache.restored("b", unused_days=31)
-    without_record = cache.restored("c", whole=False)
-    half = cache.restored(".work-d", whole=False)
+@pytest.mark.parametrize(("kind", "record"), [("datasets", "kept.json"), ("aged", "aged.json")])
+def test_a_kept_image_is_spare_some_days_after_its_last_visit_or_unfinished(
+    cache: Cache, kind: str, record: str
+) -> None:
+    young = cache.image(kind, record, "a", unused_days=29)
+    forgotten = cache.image(kind, record, "b", unused_days=31)
+    without_record = cache.image(kind, record, "c", whole=False)
+    half = cache.image(kind, record, ".work-d", whole=False)
     found = cache.spare()
     assert {forgotten, without_record, half} == set(found)
     assert "31 days" in found[forgotten].reason
+    assert {young, *found} == set(cache.spare(days=28))
+
+
+def test_with_no_days_all_goes_that_is_kept_for_the_next_start(cache: Cache) -> None:
+    kept = {
+        cache.image("datasets", "kept.json", "a"),
+        cache.image("aged", "aged.json", "b"),
+        cache.data("1"),
+        cache.programs("bricks", "1"),
+    }
+    assert {} == cache.spare()
+    assert kept == set(cache.spare(days=0))
+    for spare in cache.spare(days=0).values():
+        assert remove(spare) is None
+    assert not any(path.exists() for path in kept)

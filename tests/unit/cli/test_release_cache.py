@@ -48,11 +48,25 @@ def test_yes_removes_and_says_so(old: Path) -> None:
     assert "has nothing to remove" in call(old.parents[1], "--cache").stdout
 
 
-def test_yes_alone_is_a_wrong_call(old: Path) -> None:
-    done = call(old.parents[1], "--yes")
+@pytest.mark.parametrize("words", [("--yes",), ("--days", "3")])
+def test_what_goes_with_the_cache_is_a_wrong_call_alone(old: Path, words: tuple[str, ...]) -> None:
+    done = call(old.parents[1], *words)
     assert 2 == done.returncode
-    assert "--yes goes with --cache" in done.stderr
+    assert f"{words[0]} goes with --cache" in done.stderr
     assert old.is_dir()
+
+
+def test_days_name_what_was_kept_for_the_next_start(old: Path) -> None:
+    image = old.parents[1] / "datasets" / "key"
+    image.mkdir(parents=True)
+    for name in ("image", "kept.json"):
+        (image / name).write_text("")
+    cache = old.parents[1]
+    assert "datasets" not in call(cache, "--cache").stdout
+    assert (
+        "datasets/key: no visit has asked for it for 0 days" in call(cache, "--cache", "--days", "0").stdout
+    )
+    assert 2 == call(cache, "--cache", "--days", "-1").returncode
 
 
 @pytest.mark.parametrize(("answer", "stays"), [("n", True), ("", True), ("nyes", True), ("y", False)])

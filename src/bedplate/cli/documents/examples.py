@@ -96,7 +96,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",
         "sudo bedplate power-cut replay cuts ext4 --profile untorn-16k --points 90",
     ),
-    "release": ("sudo bedplate release", "bedplate release --cache"),
+    "release": ("sudo bedplate release", "bedplate release --cache", "bedplate release --cache --days 0"),
     "completion": (
         "bedplate completion bash > ~/.local/share/bash-completion/completions/bedplate",
         "bedplate completion fish > ~/.config/fish/completions/bedplate.fish",

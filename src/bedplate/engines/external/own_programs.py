@@ -40,7 +40,6 @@ _ENV = "env"
 _FOLDER = "engines"
 # The copy of an engine and the digest of its programs, as `keep` calls it.
 _COPY = re.compile(r"(.+)-[0-9a-f]{16}")
-_UNUSED_DAYS = 30
 
 
 class ExternalPrograms:
@@ -80,8 +79,8 @@ class ExternalPrograms:
         os.utime(kept)
         return {PROGRAMS_KEY: str(kept)}
 
-    def unused(self, cache: Path) -> Iterator[Unused]:
-        """Copies of programs that were changed since, or that nobody started for a month, and those half made.
+    def unused(self, cache: Path, days: float) -> Iterator[Unused]:
+        """Copies of programs that were changed since, or that nobody started in more than so many days, and those half made.
 
         A study that stands on one asks for its folder when it goes on.
         """
@@ -94,13 +93,18 @@ class ExternalPrograms:
                 yield Unused(path, "half made, or half removed", lock_of(path), FILE)
             else:
                 copies[named[1]].append(path)
-        old_s = time.time() - _UNUSED_DAYS * 86400
+        old_s = time.time() - days * 86400
         for name, found in copies.items():
             *older, newest = sorted(found, key=_used_s)
             for path in older:
                 yield Unused(path, f"the programs of {name} were changed since", lock_of(path), FILE)
             if _used_s(newest) < old_s:
-                yield Unused(newest, f"not used for {_UNUSED_DAYS} days", lock_of(newest), FILE)
+                yield Unused(
+                    newest,
+                    f"not used for {(time.time() - _used_s(newest)) / 86400:.0f} days",
+                    lock_of(newest),
+                    FILE,
+                )
 
 
 def _values(name: str, words: Sequence[str], known: Mapping[str, Setting]) -> list[str]:

@@ -62,7 +62,7 @@ def image_reasons(path: Path, size_bytes: int, *, margin_bytes: int = _MARGIN_BY
     if free_bytes < size_bytes + margin_bytes:
         reasons.append(
             f"{path.parent} has {format_size(free_bytes)} free; the image needs {format_size(size_bytes)} "
-            f"and {format_size(margin_bytes)} should stay free: use a smaller image or another directory"
+            f"and {format_size(margin_bytes)} should stay free: use a smaller image or another directory, or free what the cache keeps (`bedplate release --cache`)"
         )
     return tuple(reasons)
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Dataset
     from bedplate.model.levels import Levels
 
-_UNUSED_DAYS = 30
 _DAY_S = 86_400.0
 
 
@@ -86,13 +85,13 @@ class OwnDatabaseInputs:
             found[layout.key] = str(path)
         return found
 
-    def unused(self, cache_directory: Path) -> Iterator[Unused]:
+    def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:
         """What is not whole, or that nobody has asked for."""
         directory = databases_directory(cache_directory)
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
             if not path.is_dir() or path.is_symlink():
                 continue
-            reason = _why_unused(path)
+            reason = _why_unused(path, days)
             if reason is not None:
                 yield Unused(path, reason, lock_of(path), RECORD)
 
@@ -110,13 +109,13 @@ def _unchanged(place: str | None, levels: Levels) -> str:
     return place
 
 
-def _why_unused(path: Path) -> str | None:
+def _why_unused(path: Path, at_most_days: float) -> str | None:
     if is_work_folder(path):
         return "half made by a start that was ended"
     if not is_whole_database(path):
         return "not a whole database"
     days = (time.time() - (path / RECORD).stat().st_mtime) / _DAY_S
-    return f"nobody has asked for it for {days:.0f} days" if days > _UNUSED_DAYS else None
+    return f"nobody has asked for it for {days:.0f} days" if days > at_most_days else None
 
 
 INPUTS: DatasetInputs = OwnDatabaseInputs()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.model.cell import Dataset
 
-_UNUSED_DAYS = 30
 _DAY_S = 86_400.0
 
 
@@ -45,18 +44,18 @@ class TpchInputs(DatasetInputs):
         )
         return {WORKLOAD: str(found.directory)}
 
-    def unused(self, cache_directory: Path) -> Iterator[Unused]:
+    def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:
         """Data that are not whole, that another generator made, or that nobody has asked for."""
         directory = data.data_directory(cache_directory)
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
             # A link is somebody's own business.
             if path.is_dir() and not path.is_symlink():
-                reason = _why_unused(path)
+                reason = _why_unused(path, days)
                 if reason is not None:
                     yield Unused(path, reason, lock_of(path), data.RECORD)
 
 
-def _why_unused(path: Path) -> str | None:
+def _why_unused(path: Path, at_most_days: float) -> str | None:
     generator = data.packaged_generator()
     if is_work_folder(path):
         return "half made by a start that was ended"
@@ -68,7 +67,7 @@ def _why_unused(path: Path) -> str | None:
     if generator is not None and found.generator != generator.name:
         return f"{generator.name} would be used now; they are by {found.generator}"
     days = (time.time() - data.last_use(found)) / _DAY_S
-    return f"nobody has asked for them for {days:.0f} days" if days > _UNUSED_DAYS else None
+    return f"nobody has asked for them for {days:.0f} days" if days > at_most_days else None
 
 
 INPUTS: DatasetInputs = TpchInputs()
