@@ -85,7 +85,9 @@ def format_size(size_bytes: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """`45 s`, `4 min 05 s`, `2 h 10 min`."""
+    """`0.4 s`, `45 s`, `4 min 05 s`, `2 h 10 min`."""
+    if 0 < seconds < 0.95:
+        return f"{seconds:.1g} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

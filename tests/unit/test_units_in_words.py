@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.units import GIB, KIB, MIB, TIB, asked_percent, format_milliseconds, format_size
+from bedplate.units import (
+    GIB,
+    KIB,
+    MIB,
+    TIB,
+    asked_percent,
+    format_duration,
+    format_milliseconds,
+    format_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +50,22 @@ def test_no_size_has_an_exponent(size_bytes: float, words: str) -> None:
 
 def test_a_share_that_was_asked_for_keeps_its_digits() -> None:
     assert ["2.5 %", "7 %", "0.1 %"] == [asked_percent(share) for share in (0.025, 0.07, 0.001)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0 s"),
+        (0.04, "0.04 s"),
+        (0.42, "0.4 s"),
+        (0.949, "0.9 s"),
+        (0.96, "1 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (245, "4 min 05 s"),
+        (3599.6, "1 h 00 min"),
+        (7800, "2 h 10 min"),
+    ],
+)
+def test_a_duration_has_the_units_of_the_person_who_reads(seconds: float, shown: str) -> None:
+    assert shown == format_duration(seconds)

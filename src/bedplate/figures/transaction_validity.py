@@ -152,7 +152,7 @@ def _client_saturated(evidence: TransactionEvidence) -> Spoken | None:
     if share <= CLIENT_CPU_SHARE_MAX:
         return None
     return spoken(
-        f"the client used {percent(share)} of its {threads} thread{'s' * (threads > 1)} (limit "
+        f"the client used {percent(share, digits=1)} of its {threads} thread{'s' * (threads > 1)} (limit "
         f"{percent(CLIENT_CPU_SHARE_MAX)}): the client was measured, not the database; more jobs may help",
         share=share,
         limit=CLIENT_CPU_SHARE_MAX,
@@ -196,7 +196,7 @@ def _processors_idle(evidence: TransactionEvidence) -> Spoken | None:
     if clients <= evidence.client_threads or clients < evidence.cpu_count:
         return None
     return spoken(
-        f"{percent(idle)} of the processors' time was idle (limit {percent(IDLE_SHARE_MAX)}) though {clients} clients waited for nothing "
+        f"{percent(idle, digits=1)} of the processors' time was idle (limit {percent(IDLE_SHARE_MAX)}) though {clients} clients waited for nothing "
         f"but processors: the scheduler kept {evidence.client_threads} threads and their sessions together; a thread for "
         "each client (jobs) spreads them",
         share=idle,

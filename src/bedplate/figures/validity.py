@@ -80,7 +80,7 @@ def _others_at_work(evidence: RunEvidence) -> Spoken | None:
     if share is None or share <= OTHERS_SHARE_MAX:
         return None
     return spoken(
-        f"other programs used {percent(share)} of the processors' time or more (limit {percent(OTHERS_SHARE_MAX)}): "
+        f"other programs used {percent(share, digits=1)} of the processors' time or more (limit {percent(OTHERS_SHARE_MAX)}): "
         "the run did not have the machine to itself",
         share=share,
         limit=OTHERS_SHARE_MAX,

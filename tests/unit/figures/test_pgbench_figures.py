@@ -259,7 +259,7 @@ def test_bulk_is_kept_while_tables_are_not_complete(tmp_path: Path, monkeypatch:
 
 SUSPECT: dict[str, tuple[Raw, str]] = {
     "no complete checkpoint": (Raw(checkpoints=(("time", 40.0, None),)), "no timed checkpoint lies wholly"),
-    "client saturated": (Raw(facts={"measure_client_cpu_s": 100.0}), "used 83 % of its 2 threads"),
+    "client saturated": (Raw(facts={"measure_client_cpu_s": 100.0}), "used 83.3 % of its 2 threads"),
     "fits in the cache": (
         Raw(facts={"scale_asked": "4x memory"}, device=DeviceLevels(memory_bytes=2**31)),
         "fits into the memory of 2 GiB",

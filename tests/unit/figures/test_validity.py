@@ -66,10 +66,10 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         replace(READ_ONLY, windows=(Window("timed", -9.0, 0.1),)),
         "1 checkpoint ran during a read-only run",
     ),
-    "client saturated": (replace(SOUND, client_cpu_s=961.0), "used 80 % of its 2 threads (limit 80 %)"),
+    "client saturated": (replace(SOUND, client_cpu_s=961.0), "used 80.1 % of its 2 threads (limit 80 %)"),
     "more threads than processors": (
         replace(SOUND, client_threads=64, client_cpu_s=2000.0),
-        "used 83 % of its 4 threads",
+        "used 83.3 % of its 4 threads",
     ),
     "still climbing": (replace(SOUND, tps_trend=0.11), "climbed over the window, by 11 % of its mean"),
     "two speeds": (
@@ -86,7 +86,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
             client_cpu_s=10.0,
             device_reads_per_s=0.0,
         ),
-        "31 % of the processors' time was idle",
+        "31.0 % of the processors' time was idle",
     ),
     "fits": (replace(SOUND, database_bytes=2 * 2**30), "4 times the memory"),
     "kernel": (replace(SOUND, kernel_messages=("a", "b", "c", "d")), "4 warnings during the visit: a; b; c"),
@@ -102,7 +102,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
     "steal": (replace(SOUND, steal_share=0.0501), "a hypervisor took 5.0 %"),
     "others": (
         replace(SOUND, others_cpu_share=0.34),
-        "other programs used 34 % of the processors' time or more",
+        "other programs used 34.0 % of the processors' time or more",
     ),
     "caches": (replace(SOUND, cache_drops=2), "dropped the machine's caches 2 times"),
     "short": (replace(SOUND, client_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were requested"),
