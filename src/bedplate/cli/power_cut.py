@@ -255,11 +255,12 @@ def runs_of(study: Path) -> list[Path]:
 
 
 def find_run(study: Path, run: str) -> Path:
-    """The one run of power cuts whose folder `run` names, by any part of its path below the study's visits."""
+    """The one run of power cuts whose folder `run` names: its path, or any part of that below the study's visits."""
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
     visits, found = StudyLayout(study).visits, runs_of(study)
-    named = [path for path in found if run in str(path.relative_to(visits))]
+    itself = Path(run).resolve()
+    named = [path for path in found if path.resolve() == itself or run in str(path.relative_to(visits))]
     if len(named) == 1:
         return named[0]
     if not found:

@@ -14,6 +14,7 @@ from tests.unit.model.test_fault_of_a_cut import LOST
 from bedplate.cli.power_cut import find_run
 from bedplate.cli.power_cuts.blame import bad_points
 from bedplate.cli.power_cuts.commands import blame
+from bedplate.errors import StudyError
 from bedplate.export.tables import export
 from bedplate.figures.power_cut_points import read_cuts
 from bedplate.model.power_cut import CutPoint
@@ -31,6 +32,18 @@ def told(tmp_path: Path) -> tuple[Path, int]:
     story = story_of(replace(LOST, point=bad.number, first_problem="<script>alert(1)</script>"), None)
     keep_stories(study, run, [story])
     return study, bad.number
+
+
+def test_a_run_is_named_by_a_part_of_its_path_or_by_all_of_it(
+    told: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, _ = told
+    run = find_run(study, "btrfs")
+    monkeypatch.chdir(study)
+    for words in (str(run), str(run.relative_to(study)), f"{run}/"):
+        assert run == find_run(study, words)
+    with pytest.raises(StudyError, match="no run of power cuts fits"):
+        find_run(study, str(run.parent))
 
 
 def test_the_page_has_the_five_lines_and_obeys_none(told: tuple[Path, int], tmp_path: Path) -> None:
