@@ -137,8 +137,7 @@ def declared(filesystem: FilesystemPromise, settings: Mapping[str, str] | None =
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if settings.get("full_page_writes") == "off":
         reasons.append(_TORN)
-        volatile = worst(volatile, UNSAFE)
-        protected = worst(protected, UNKNOWN)
+        volatile, protected = UNSAFE, worst(protected, UNKNOWN)
     if settings.get("synchronous_commit") == "off":
         reasons.append(_ASYNCHRONOUS)
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
@@ -151,11 +150,16 @@ def declared(filesystem: FilesystemPromise, settings: Mapping[str, str] | None =
 
 def lowered_to(found: Durability, volatile: str, protected: str, reason: Reason) -> Durability:
     """The class that an engine's settings leave of a file system's: no better than both of these, and why."""
+    return replace(_lowered(found, volatile, protected), reasons=(*found.reasons, reason))
+
+
+def _lowered(found: Durability, volatile: str, protected: str) -> Durability:
+    with_512 = found.volatile_cache_512
     return replace(
         found,
         volatile_cache=_no_better(found.volatile_cache, volatile),
         protected_cache=_no_better(found.protected_cache, protected),
-        reasons=(*found.reasons, reason),
+        volatile_cache_512=None if with_512 is None else _no_better(with_512, volatile),
     )
 
 
@@ -208,7 +212,7 @@ def lowered_by(
         found.append((UNKNOWN, UNKNOWN, _longer(numbers, words)))
     reasons = tuple(reason.about(f"run {commits.run}") for _, _, reason in found)
     for volatile, protected, _ in found:
-        declared = worst_of(declared, Durability(volatile, protected, declared.basis))
+        declared = _lowered(declared, volatile, protected)
     return replace(declared, reasons=(*declared.reasons, *reasons), by_runs=(*declared.by_runs, *reasons))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwritin
         (SILENT, {"synchronous_commit": "off"}, "unsafe", "bounded loss"),
         (FLUSHING, {"full_page_writes": "off"}, "unsafe", "unknown"),
         ((), {}, "unknown", "unknown"),
+        # What a setting allows needs no count of flushes, as with InnoDB's double writing.
+        ((), {"full_page_writes": "off"}, "unsafe", "unknown"),
     ],
 )
 def test_the_class_follows_from_flushes_and_settings(
@@ -200,6 +203,20 @@ def test_a_run_lowers_the_class_where_it_did_not_wait_or_was_told_not_to(run: Co
     assert all(
         reason in found.reasons and reason.sentence.startswith("run own: ") for reason in found.by_runs
     )
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_run_whose_settings_allow_damage_is_unsafe_where_no_flush_was_counted(setting: str) -> None:
+    unknown = declared(FilesystemPromise(()), SERVER)
+    found = lowered_by(unknown, commits(settings={**SERVER, setting: "off"}), (), SERVER)
+    assert "unsafe" == found.volatile_cache
+    assert "unknown" == lowered_by(unknown, commits(), (), SERVER).volatile_cache
+
+
+def test_a_run_lowers_the_class_of_small_sectors_as_well() -> None:
+    measured = replace(DURABLE, volatile_cache_512="durable")
+    run = commits(settings={**SERVER, "synchronous_commit": "off"})
+    assert "bounded loss" == lowered_by(measured, run, LOGGED, SERVER).volatile_cache_512
 
 
 def test_the_refusal_has_the_numbers() -> None:
