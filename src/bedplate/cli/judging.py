@@ -119,6 +119,7 @@ def compare(
 @STUDY_DIRECTORY
 @OF_WORKLOAD
 @METRICS
+@ACCEPT
 @ACROSS_DURABILITY
 @CELLS
 @AS_JSON
@@ -127,6 +128,7 @@ def effects(
     *,
     workload: str | None,
     metrics: tuple[str, ...],
+    accepted: tuple[str, ...],
     across_durability: bool,
     cells: tuple[str, ...],
     as_json: bool,
@@ -138,8 +140,9 @@ def effects(
     chosen: by how much the best level of each factor is better than the worst.
     """
     (study,) = require_studies([study])
+    from bedplate.analysis.comparison.accepted import accepting  # noqa: PLC0415
     from bedplate.analysis.effects.factor_effects import study_effects  # noqa: PLC0415
-    from bedplate.analysis.search.marks import is_chosen  # noqa: PLC0415
+    from bedplate.analysis.search.marks import DOUBTS_OF_A_SEARCH, is_chosen  # noqa: PLC0415
     from bedplate.analysis.search.searched import search_of  # noqa: PLC0415
     from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
@@ -147,6 +150,8 @@ def effects(
     from bedplate.terminal.searched_cells import modelled_effects, modelled_effects_document  # noqa: PLC0415
 
     (narrowed,) = selected_overviews([study], cells)
+    if accepted and is_chosen(narrowed.study):
+        raise StudyError(DOUBTS_OF_A_SEARCH)
     search = search_of(narrowed) if is_chosen(narrowed.study) and not (workload or metrics) else None
     if search is not None:
         if as_json:
@@ -154,7 +159,8 @@ def effects(
         else:
             print_tables(modelled_effects(search))
         return
-    found = study_effects(narrowed, workload=workload, metrics=metrics, across_durability=across_durability)
+    (counted,) = accepting([narrowed], accepted)
+    found = study_effects(counted, workload=workload, metrics=metrics, across_durability=across_durability)
     if as_json:
         print_json(effects_document(found))
     else:
@@ -182,6 +188,7 @@ def effects(
     default="volatile",
     help="the device's cache: volatile (with its own sectors, or those named), or one that survives a power cut",
 )
+@ACCEPT
 @CELLS
 @AS_JSON
 def advise(
@@ -190,6 +197,7 @@ def advise(
     workloads: tuple[str, ...],
     durability: str | None,
     cache: str,
+    accepted: tuple[str, ...],
     cells: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -201,8 +209,9 @@ def advise(
     """
     (study,) = require_studies([study])
     from bedplate.analysis.advice.advised import advised  # noqa: PLC0415
+    from bedplate.analysis.comparison.accepted import accepting  # noqa: PLC0415
     from bedplate.analysis.search.answer import answer_document, answer_lines  # noqa: PLC0415
-    from bedplate.analysis.search.marks import NO_ADVICE_OF_A_SEARCH, is_chosen  # noqa: PLC0415
+    from bedplate.analysis.search.marks import DOUBTS_OF_A_SEARCH, NO_ADVICE_OF_A_SEARCH, is_chosen  # noqa: PLC0415
     from bedplate.analysis.search.searched import search_of  # noqa: PLC0415
     from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables, say  # noqa: PLC0415
@@ -210,6 +219,8 @@ def advise(
 
     (narrowed,) = selected_overviews([study], cells)
     if is_chosen(narrowed.study):
+        if accepted:
+            raise StudyError(DOUBTS_OF_A_SEARCH)
         # The best of chosen means is too good to be taken for the best.
         search = search_of(narrowed) if not (workloads or durability) else None
         if search is None:
@@ -220,7 +231,8 @@ def advise(
             for line in answer_lines(search):
                 say(line)
         return
-    found = advised(narrowed, workloads=workloads, durability=durability, cache=cache)
+    (counted,) = accepting([narrowed], accepted)
+    found = advised(counted, workloads=workloads, durability=durability, cache=cache)
     if as_json:
         print_json(advice_document(found))
     else:
@@ -230,8 +242,11 @@ def advise(
 @click.command()
 @STUDY_DIRECTORIES
 @CLAIMS
+@ACCEPT
 @AS_JSON
-def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool) -> None:
+def claims(
+    studies: tuple[Path, ...], *, files: tuple[Path, ...], accepted: tuple[str, ...], as_json: bool
+) -> None:
     """What the original studies concluded, or you do: holds, does not hold, cannot tell, or not measured.
 
     Each claim is judged in every study that measured it; all findings together keep the false discovery rate.
@@ -243,11 +258,12 @@ def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool)
     loaded = load_claims(claim_files(files))
 
     from bedplate.analysis.claims.judged import judge_claims  # noqa: PLC0415
+    from bedplate.analysis.comparison.accepted import accepting  # noqa: PLC0415
     from bedplate.analysis.overview import overview  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.terminal.claim_tables import claim_tables, claims_document  # noqa: PLC0415
 
-    found = judge_claims([overview(path) for path in studies], loaded)
+    found = judge_claims(accepting([overview(path) for path in studies], accepted), loaded)
     if as_json:
         print_json(claims_document(found))
     else:

@@ -32,6 +32,8 @@ NO_ADVICE_OF_A_SEARCH = (
     "leave --cells, --workload and --durability out; `bedplate extend` makes a factorial of the study, of which there is advice",
 )
 
+DOUBTS_OF_A_SEARCH = "a search counts the runs whose doubts were accepted when it ran; `bedplate search` with one more --accept goes on and counts them"
+
 
 def is_chosen(study: Study) -> bool:
     """Whether a search chose the cells, and nothing has made a factorial of it since."""
