@@ -12,6 +12,7 @@ from tests.support.studies.synthetic_search import SearchRecipe, write_search
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.searched import searched
+from bedplate.analysis.search.sentences import name
 from bedplate.campaign import searching
 from bedplate.campaign.searching import SearchOutcome
 from bedplate.cli.app import call
@@ -19,6 +20,7 @@ from bedplate.cli.search import tell
 from bedplate.errors import PlanError, StudyError
 from bedplate.executors.protocol import StartOutcome
 from bedplate.model.search import NotWorse
+from bedplate.statistics.search.course import Ending
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +117,41 @@ def test_an_end_without_time_says_the_best_guess_its_chance_and_the_budget_that_
         "Not known: the budget ended, and there was no time for a proof. The best guess is xfs"
     )
     assert "--budget " in said
+
+
+def test_the_proof_of_a_cell_that_is_not_the_best_guess_names_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = searched(overview(write_search(tmp_path / "study")))
+    assert found is not None
+    end = found.end
+    assert end is not None
+    assert end.proof is not None
+    visited = {each.cell for each in found.tried}
+    never, other = (
+        next(
+            at
+            for at in range(len(found.entrants.cells))
+            if (at in visited) is seen and at != end.proof.leader
+        )
+        for seen in (False, True)
+    )
+    for guess, words in ((never, ", which was never visited, within 5 %"), (other, ", within 5 %")):
+        unknown = replace(found)
+        # As where the budget ends while the model trusts a cell outside of the proof most.
+        unknown.__dict__["after"] = replace(end, ending=Ending.NOT_KNOWN, cells=(guess,), chance=0.2)
+        with monkeypatch.context() as patch:
+            patch.setattr("bedplate.analysis.search.answer.stages", lambda _, only=unknown: (only,))
+            lines = answer_lines(unknown)
+        assert f"The best guess is {name(found, guess)}{words}" in lines[0]
+        whose = [line for line in lines if line.startswith("  proof        of ")]
+        assert [
+            f"  proof        of {name(found, end.proof.leader)}, which led when the last proof began"
+        ] == whose
+        assert any(
+            line.startswith("  gain         of that cell over the plan's first cell") for line in lines
+        )
+    assert not any("which led when" in line for line in answer_lines(found))
 
 
 def test_status_says_who_leads_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

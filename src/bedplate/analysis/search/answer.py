@@ -129,18 +129,21 @@ def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
         yield f"  refuted      a proof refuted {name(found, refuted)}, which the search had named"
     if proof is None:
         return
+    of_another = proof.leader not in end.cells[:1]
+    if of_another:
+        yield f"  proof        of {name(found, proof.leader)}, which led when the last proof began"
     for number, comparison in proof.rivals.items():
         if proof.gain is not None and number == found.question.baseline:
             continue
         yield f"  proof        {name(found, number)} beside it: {figure_words(comparison)}"
     for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
         yield (
-            f"  not worse    {asked.metric} beside the plan's first cell: {figure_words(comparison)}; "
+            f"  not worse    {'its ' * of_another}{asked.metric} beside the plan's first cell: {figure_words(comparison)}; "
             f"{asked_percent(asked.share)} worse was allowed"
         )
     if proof.gain is not None and found.question.baseline is not None:
         yield (
-            f"  gain         over the plan's first cell, {name(found, found.question.baseline)}: {figure_words(proof.gain)}, "
+            f"  gain         {'of that cell ' * of_another}over the plan's first cell, {name(found, found.question.baseline)}: {figure_words(proof.gain)}, "
             f"{format_count(proof.gain.n, 'repetition')} that took no part in the choice"
         )
     elif found.question.baseline is None:

@@ -110,13 +110,14 @@ def end_words(found: Searched, end: SearchEnd) -> str:
             f"One of these {len(end.cells)}, which cannot be told apart within {margin}. Of {len(doubtful)} of them the proof leaves open whether "
             f"they are worse in {bounded_words(found)} than was allowed."
         )
-    if end.proof is not None and end.proof.unsure:
+    if end.proof is not None and end.proof.unsure and end.proof.leader == end.cells[0]:
         worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
         return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was allowed."
     proof = (
         "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
     )
+    unseen = "" if any(each.cell == end.cells[0] for each in found.tried) else ", which was never visited,"
     return (
-        f"Not known: the budget ended, and {proof}. The best guess is {first}, within {margin} of the best with a chance of "
+        f"Not known: the budget ended, and {proof}. The best guess is {first}{unseen or ','} within {margin} of the best with a chance of "
         f"{chance_words(end.chance)} by the model."
     )
