@@ -62,8 +62,10 @@ def run_type(found: Overview, run: tuple[str, str]) -> str | None:
 
 
 def is_meant(found: Overview, run: tuple[str, str], workload: str | None) -> bool:
-    """Whether a reader who names a run or a type, or neither, means this one."""
-    return workload in (None, run[1]) or registry.type_today(workload or "") == run_type(found, run)
+    """Whether a reader who names a run or a type, or neither, means this one: a type where no run is called so."""
+    if workload is None or workload in {name for _, name in found.runs}:
+        return workload in (None, run[1])
+    return registry.type_today(workload) == run_type(found, run)
 
 
 def run_kind(found: Overview, run: tuple[str, str]) -> str | None:

@@ -174,7 +174,7 @@ def effects(
     "workloads",
     metavar="NAME",
     multiple=True,
-    help=f"only this run, or the runs of this type: {', '.join(WORKLOADS)}; may be given again",
+    help=f"only this run, or where none is called so the runs of this type: {', '.join(WORKLOADS)}; may be given again",
 )
 @click.option(
     "--durability",

@@ -45,7 +45,7 @@ EXECUTOR = click.option(
 OF_WORKLOAD = click.option(
     "--workload",
     metavar="NAME",
-    help=f"only this run, or the runs of this type: {', '.join(WORKLOADS)}",
+    help=f"only this run, or where none is called so the runs of this type: {', '.join(WORKLOADS)}",
 )
 METRICS = click.option(
     "--metric",

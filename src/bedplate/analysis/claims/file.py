@@ -58,7 +58,7 @@ class Check(PlanTable):
 
     kind: str
     run: Line = Field(
-        description="the name of a run, of its script, or of a workload; several runs must all hold"
+        description="the name of a run, or where none is called so of its script or of a workload; several runs must all hold"
     )
     metric: MetricName = Field(description="a metric of docs/method/metrics.md")
     per: MetricName | None = Field(default=None, description="a metric that it is divided by")
