@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from bedplate.statistics.heat_map import common_scale
 from bedplate.units import asked_percent, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import Overview
@@ -185,6 +186,7 @@ def _section(found: Searched, number: int, study: str) -> SearchSection:
         proof=() if proof is None else tuple(proof_rows(found)),
         left_out=(
             *left_out_words(found),
+            *_without_map(found),
             *(f"{capital(words)}." for words in filter(None, (accepted_words(found),))),
             *(f"Doubted: {words}." for words in doubted_words(found)),
         ),
@@ -233,12 +235,32 @@ def _proof_row(cell: str, comparison: Comparison, note: str) -> ProofRow:
     return ProofRow(cell, ratio_words(comparison), verdict, comparison.n, note)
 
 
+def _panels(found: Searched) -> Mapping[str, list[SearchedCell]]:
+    """The cells of each variant."""
+    panels: defaultdict[str, list[SearchedCell]] = defaultdict(list)
+    for cell in found.cells:
+        panels[cell.label.panel].append(cell)
+    return panels
+
+
+def _is_left_out(cells: Iterable[SearchedCell]) -> bool:
+    """Whether all of a variant were left out from the beginning, so that nothing is known of any."""
+    return all(cell.closed is not None and not cell.visits and cell.predicted is None for cell in cells)
+
+
+def _without_map(found: Searched) -> Iterator[str]:
+    names = [panel for panel, own in _panels(found).items() if _is_left_out(own)]
+    if names:
+        yield f"No map of what is left out whole: {'; '.join(names)}."
+
+
 def _maps(found: Searched) -> Iterable[SearchMap]:
     predicted = [cell.predicted.value for cell in found.cells if cell.predicted is not None]
     scale = common_scale(predicted, found.metric.scale)
     named = set() if found.end is None else {found.id_of(number) for number in found.end.cells}
-    for panel in dict.fromkeys(cell.label.panel for cell in found.cells):
-        own = [cell for cell in found.cells if cell.label.panel == panel]
+    for panel, own in _panels(found).items():
+        if _is_left_out(own):
+            continue
         rows = _sides(own, lambda label: (label.filesystem_block, label.filesystem_block_bytes))
         columns = _sides(own, lambda label: (label.database_block, label.database_block_bytes))
         at = {(cell.label.filesystem_block, cell.label.database_block): cell for cell in own}
