@@ -13,6 +13,7 @@ import pytest
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
@@ -44,19 +45,6 @@ if TYPE_CHECKING:
 
 FSCK = "fsck found errors after a clean unmount: bad magic number in the log"
 LOG = "the server's log could not be read: its checkpoints are not known"
-CLAIM = """
-title = "Test"
-[[claim]]
-id = "one"
-sentence = "XFS is faster."
-[[claim.check]]
-run = "read-write"
-metric = "tps"
-kind = "ratio"
-baseline = "type=ext4 barrier=yes"
-contender = "type=xfs"
-at_least = 1.1
-"""
 
 
 def speed(place: Place) -> float:
@@ -124,7 +112,7 @@ def ask_everyone(study: Path) -> dict[str, object]:
     found = overview(study)
     compared = compare_document(answer([found], ComparisonQuestion("type=ext4 barrier=yes", "type=xfs")))
     effects = study_effects(found)
-    claims = judge_claims([found], [parse_claims(CLAIM)])
+    claims = judge_claims([found], [parse_claims(xfs_claim("at_least = 1.1"))])
     ((claim,),) = claims.judged
     first = study_answer(found, page_effects(found), claims, 0)
     advice = advice_document(advised(found, cache="protected"))

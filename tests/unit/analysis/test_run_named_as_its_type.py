@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, known_study
+from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
@@ -21,20 +22,6 @@ from bedplate.terminal.tables import show_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CLAIM = """
-title = "Test"
-[[claim]]
-id = "one"
-sentence = "XFS is faster."
-[[claim.check]]
-run = "{run}"
-metric = "tps"
-kind = "ratio"
-baseline = "type=ext4 barrier=yes"
-contender = "type=xfs"
-at_least = 1.1
-"""
 
 
 def opposite(place: Place) -> float:
@@ -53,7 +40,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Overview:
 
 @pytest.mark.parametrize(("run", "finding"), [("pgbench", Finding.HOLDS), ("read-write", Finding.FAILS)])
 def test_a_claim_of_a_run_rests_on_that_run(found: Overview, run: str, finding: Finding) -> None:
-    judged = judge_claims([found], [parse_claims(CLAIM.format(run=run))])
+    judged = judge_claims([found], [parse_claims(xfs_claim("at_least = 1.1", run=run))])
     assert [[finding]] == [[claim.finding for claim in file] for file in judged.judged]
 
 
@@ -71,5 +58,5 @@ def test_every_command_takes_the_run_alone(found: Overview, tmp_path: Path) -> N
         known_study(tmp_path / "plain", opposite, replace(KNOWN, runs=("read-only", "read-write")))
     )
     assert {"read-only", "read-write"} == {each.asked.run[1] for each in answer([plain], question).compared}
-    ((claim,),) = judge_claims([plain], [parse_claims(CLAIM.format(run="pgbench"))]).judged
+    ((claim,),) = judge_claims([plain], [parse_claims(xfs_claim("at_least = 1.1", run="pgbench"))]).judged
     assert Finding.FAILS is claim.finding

@@ -12,6 +12,7 @@ import pytest
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.studies.synthetic_search import write_search
 from tests.support.studies.synthetic_study import cells_of
+from tests.support.studies.xfs_claim import xfs_claim
 
 from bedplate.analysis.overview import overview
 from bedplate.cli.app import call
@@ -19,20 +20,6 @@ from bedplate.errors import StudyError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CLAIM = """
-title = "Mine"
-[[claim]]
-id = "xfs-faster"
-sentence = "XFS is faster."
-[[claim.check]]
-kind = "ratio"
-run = "read-write"
-metric = "tps"
-baseline = "type=ext4 barrier=yes"
-contender = "type=xfs"
-at_least = 1.5
-"""
 
 
 def speed(place: Place) -> float:
@@ -61,7 +48,7 @@ def asked(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
 def test_effects_advice_and_claims_tell_what_was_planted(
     study: Path, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.toml").write_text(CLAIM)
+    (tmp_path / "mine.toml").write_text(xfs_claim("at_least = 1.5"))
     claim = ("claims", study, "--claims", tmp_path / "mine.toml")
     accept = ("--accept", code)
 

@@ -9,24 +9,13 @@ from pathlib import Path
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.studies.read_once import studies_read_once  # noqa: F401 -- for every test here
+from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.command_line import call_here
 
 from bedplate.analysis.claims.file import parse_claims
 
 ROOT = Path(__file__).parents[3]
-CLAIM = """
-title = "Mine"
-[[claim]]
-id = "xfs-slower"
-sentence = "XFS is slower."
-[[claim.check]]
-kind = "ratio"
-run = "read-write"
-metric = "tps"
-baseline = "type=ext4 barrier=yes"
-contender = "type=xfs"
-at_most = 1.0
-"""
+CLAIM = xfs_claim("at_most = 1.0")
 
 
 def tps(place: Place) -> float:
