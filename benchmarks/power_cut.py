@@ -208,7 +208,7 @@ def live(asked: VisitRequest, base: Path) -> Replayed:
 def memory_bytes(pid: int) -> int:
     """What the files of a visit take of the tmpfs."""
     found = 0
-    for path in (MEMORY_DIRECTORY / f"bedplate-{pid}").glob("**/*"):
+    for path in MEMORY_DIRECTORY.glob(f"bedplate-{pid}-*/**/*"):
         # Workers make and unlink images meanwhile.
         with suppress(OSError):
             found += path.lstat().st_blocks * KERNEL_SECTOR_BYTES
