@@ -18,6 +18,8 @@ from bedplate.analysis.claims.judged import Finding, judge_claims
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.overview import Overview, overview
+from bedplate.model.codec import read, write
+from bedplate.model.figure import RunFigures
 from bedplate.terminal.tables import show_tables
 
 if TYPE_CHECKING:
@@ -42,6 +44,20 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Overview:
 def test_a_claim_of_a_run_rests_on_that_run(found: Overview, run: str, finding: Finding) -> None:
     judged = judge_claims([found], [parse_claims(xfs_claim("at_least = 1.1", run=run))])
     assert [[finding]] == [[claim.finding for claim in file] for file in judged.judged]
+
+
+def test_a_run_without_the_figure_is_not_replaced_by_another_of_its_type(tmp_path: Path) -> None:
+    known = known_study(tmp_path / "study", opposite, replace(KNOWN, runs=("pgbench", "read-write")))
+    for path in known.glob("visits/*/*/*/runs/*/run.json"):
+        figures = read(RunFigures, path)
+        if figures.run == "pgbench":
+            write(
+                path,
+                replace(figures, figures=tuple(each for each in figures.figures if each.metric != "tps")),
+            )
+    found = overview(known)
+    ((claim,),) = judge_claims([found], [parse_claims(xfs_claim("at_least = 1.1", run="pgbench"))]).judged
+    assert Finding.NOT_MEASURED is claim.finding
 
 
 def test_every_command_takes_the_run_alone(found: Overview, tmp_path: Path) -> None:

@@ -227,9 +227,7 @@ def evidences(
         every = asked_of([found], None, (check.metric,))
     except PlanError:
         raise NothingMeasuredError(f"no run has a value of {check.metric}") from None
-    # A run may be called as the workload that others are of too: who names it means that one.
-    of_run = [asked for asked in every if asked.run[1] == check.run]
-    of_run = of_run or [asked for asked in every if _is_of_kind(found, asked, check.run)]
+    of_run = [asked for asked in every if _is_meant(found, asked, check.run)]
     if not of_run:
         runs = ", ".join(dict.fromkeys(run[1] for run in found.runs))
         raise NothingMeasuredError(f"no run {check.run!r} has a {check.metric}; the study's runs are {runs}")
@@ -250,7 +248,10 @@ def evidences(
     return tuple(one.among(one.select(check.where).cells) for one in made)
 
 
-def _is_of_kind(found: Overview, asked: ComparedMetric, word: str) -> bool:
+def _is_meant(found: Overview, asked: ComparedMetric, word: str) -> bool:
+    """Who names a run means that one, though it may be called as the workload that others are of too."""
+    if word in {name for _, name in found.runs}:
+        return word == asked.run[1]
     spec = found.spec(asked.run)
     return spec is not None and word in (spec.workload, spec.levels.text("script"))
 
