@@ -100,7 +100,9 @@ def test_what_is_acknowledged_in_the_window_is_counted_and_the_writer_ended(
     assert all(log.complete for log in logs)
     assert transaction_count(logs[1]) == found.transactions
     (measured,) = (phase for phase in record.phases if phase.name == "measure")
-    assert 1.0 <= found.duration_s <= measured.end_monotonic_s - measured.start_monotonic_s
+    # The reader's clock runs from when it hears that it begins: on a loaded machine that is late, and what it counts is less.
+    assert 0 < found.duration_s <= measured.end_monotonic_s - measured.start_monotonic_s
+    assert 1.0 <= measured.end_monotonic_s - measured.start_monotonic_s
     assert {"clients": 1, "duration_s_asked": 1.0}.items() <= record.facts.items()
     # It was told of a longer time than it had, and what it left is gone.
     assert "--duration=6" in " ".join(record.commands[0])
