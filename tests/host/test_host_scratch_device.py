@@ -358,3 +358,33 @@ def test_two_starts_at_once_get_two_loop_devices(tmp_path: Path) -> None:
     said = [start.communicate()[1].decode() for start in starts]
     assert ["", "", ""] == said
     assert () == sum((attached_to(tmp_path / name) for name in "abc"), ())
+
+
+def test_the_image_of_the_same_name_in_a_container_beside_is_left_alone(tmp_path: Path) -> None:
+    """Both have their study at the same place, each in a file system of its own."""
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    image = folder / IMAGE_NAME
+    script = (
+        'mount -t tmpfs tmpfs "$1" && truncate --size 1M "$1/$2" && losetup --find --show "$1/$2" && cat'
+        ' && losetup --detach "$(losetup --noheadings --output NAME --associated "$1/$2")"'
+    )
+    beside = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "_", str(folder), IMAGE_NAME],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert beside.stdout is not None
+    try:
+        theirs = beside.stdout.readline().strip().removeprefix("/dev/")
+        assert backing_file(theirs) == str(image)
+        write_image(image, 1 * MIB)
+        with Ledger.open(tmp_path / "state", "own") as ledger:
+            device = attach_loop(image, ledger=ledger, commands=Commands())
+            assert (device.name,) == attached_to(image)
+            detach_loop(device, ledger=ledger, commands=Commands())
+        assert backing_file(theirs) == str(image)
+    finally:
+        beside.communicate()
+    assert 0 == beside.returncode

@@ -53,7 +53,7 @@ def image_reasons(path: Path, size_bytes: int, *, margin_bytes: int = _MARGIN_BY
         reasons.append(f"{path} is there and is not a plain file; move it away")
     elif path.exists() and (strange := undo.strangers(path, path.lstat())):
         reasons.append(strange)
-    elif devices := attached_to(path):
+    elif path.exists() and (devices := attached_to(path)):
         reasons.append(f"{path} is attached to /dev/{devices[0]}; `bedplate release` frees what was left")
     if not os.access(path.parent, os.W_OK):
         reasons.append(f"{path.parent} cannot be written to")

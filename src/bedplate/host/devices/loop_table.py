@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+
+from bedplate.host.files import text_of
 
 SYS_BLOCK = Path("/sys/block")
 _DEV = Path("/dev")
@@ -51,6 +54,11 @@ def backing_file(name: str, sys_block: Path | None = None) -> str | None:
     return text.removesuffix("\n").removesuffix(_DELETED)
 
 
+def is_deleted(name: str) -> bool:
+    """Whether the file behind `loop3` has been deleted since."""
+    return text_of(SYS_BLOCK / name / "loop/backing_file").endswith(_DELETED)
+
+
 def loop_file(name: str) -> LoopFile | None:
     """What `loop3` stands on; None if nothing is attached, or if the device may not be read."""
     if backing_file(name) is None:
@@ -77,9 +85,16 @@ def all_loops(sys_block: Path | None = None) -> tuple[tuple[str, str], ...]:
 
 
 def attached_to(image: Path) -> tuple[str, ...]:
-    """The names of all loop devices over this file, by number."""
+    """The names of all loop devices over this file, by number.
+
+    Where both can be asked, by the numbers of the file: a container beside this one may have a file of the same name.
+    """
     wanted = os.path.realpath(image)
-    return tuple(name for name, file in all_loops() if file == wanted or _was(wanted, name, file))
+    try:
+        status = image.stat()
+    except OSError:
+        status = None
+    return tuple(name for name, file in all_loops() if _is_over(name, file, wanted, status))
 
 
 def files_below(folder: Path) -> tuple[str, ...]:
@@ -101,9 +116,17 @@ def _was_below(folder: Path, name: str) -> bool:
     return found is not None and len(start) < _NAME_BYTES and found.given.startswith(start)
 
 
-def _was(wanted: str, name: str, file: str) -> bool:
-    """Whether a name from the top of a mount that is gone was this one, when it was attached."""
+def _is_over(name: str, file: str, wanted: str, status: os.stat_result | None) -> bool:
+    """Whether the loop device `name`, which the kernel shows over `file`, is over `wanted`; `status` where that is there.
+
+    A name from the top of a mount that is gone counts if it was this one when it was attached.
+    """
     if not wanted.endswith(file):
         return False
     found = loop_file(name)
-    return found is not None and found.given == os.fsencode(wanted)[:_NAME_BYTES]
+    if found is None:
+        return file == wanted
+    if status is not None and not is_deleted(name):
+        block_device = status.st_rdev if stat.S_ISBLK(status.st_mode) else 0
+        return found.is_same(LoopFile(status.st_dev, status.st_ino, block_device, b""))
+    return file == wanted or found.given == os.fsencode(wanted)[:_NAME_BYTES]

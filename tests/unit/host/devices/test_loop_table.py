@@ -42,6 +42,29 @@ def test_by_its_whole_name_or_by_what_is_left_of_it(
     assert expected == (("loop7",) == attached_to(Path(image)))
 
 
+@pytest.mark.parametrize(
+    ("inode", "deleted", "expected"),
+    [
+        (0, False, True),
+        # A container beside this one has a file of the same name.
+        (1, False, False),
+        # The file was deleted with its device attached, and written again.
+        (1, True, True),
+    ],
+)
+def test_a_file_that_is_there_is_known_by_its_number(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inode: int, deleted: bool, expected: bool
+) -> None:
+    image = tmp_path / "x.img"
+    image.touch()
+    status = image.stat()
+    found = LoopFile(status.st_dev, status.st_ino + inode, 0, os.fsencode(image)[:63])
+    monkeypatch.setattr(loop_table, "all_loops", lambda: (("loop7", str(image)),))
+    monkeypatch.setattr(loop_table, "loop_file", lambda _name: found)
+    monkeypatch.setattr(loop_table, "is_deleted", lambda _name: deleted)
+    assert expected == (("loop7",) == attached_to(image))
+
+
 def test_the_same_bytes_are_the_same_by_number() -> None:
     file, again = LoopFile(8, 77, 0, b"/a"), LoopFile(8, 77, 0, b"/b")
     device, node = LoopFile(6, 5, 2048, b"/dev/sda"), LoopFile(9, 4, 2048, b"/x/sda")
