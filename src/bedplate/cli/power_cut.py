@@ -121,7 +121,7 @@ def _try_command(
     "run",
     metavar="[RUN]",
     required=False,
-    help="the run's folder, as for `replay`; without it all are counted",
+    help="the run's folder, as for `replay`; without it all are counted, and what their stories say",
 )
 @click.option("--all", "every", is_flag=True, help="the cuts that were not bad too, and the controls")
 def _points_command(study: Path, run: str | None, *, every: bool) -> int:

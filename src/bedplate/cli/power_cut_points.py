@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ from bedplate.figures.power_cut_points import finding_of, read_cuts
 from bedplate.figures.power_cut_verdict import recoveries_not_whole
 from bedplate.model.power_cut import LOG_FILE, Placement
 from bedplate.model.power_cut_verdict import GOOD
+from bedplate.model.power_cut_blame import Repeatability
 from bedplate.study.layout import StudyLayout
-from bedplate.units import format_milliseconds
+from bedplate.study.power_cut_stories import read_stories
+from bedplate.units import format_count, format_milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +22,13 @@ if TYPE_CHECKING:
 
     from bedplate.figures.power_cut_points import Cuts
     from bedplate.model.power_cut import PointRecord
-    from bedplate.model.power_cut_blame import Story
+    from bedplate.model.power_cut_blame import BlameEvidence, Story
 
 _INDENT = "  "
 
 
 def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
-    """A line for each run: how many of its cuts were bad, whether they can be cut again, and its folder."""
+    """For each run how many of its cuts were bad, whether they can be cut again, and its folder; below it what its stories say together."""
     if not folders:
         raise StudyError(f"{study} has no run of power cuts")
     for folder in folders:
@@ -40,6 +43,37 @@ def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
         remounted = sum(record.failed_once is not None for record in (*cuts.points, *cuts.recuts))
         words += f"{remounted} good at the second look only  " if remounted else ""
         yield f"{bad:>4} of {len(points):<4} bad  {words}{log:8}  {folder.relative_to(StudyLayout(study).visits)}"
+        bad_numbers = {record.point.number for record in (*points, *again) if _is_bad(record)}
+        explained = [story for number, story in read_stories(study, folder).items() if number in bad_numbers]
+        yield from (f"{_INDENT * 4}{line}" for line in _story_lines(explained, bad_cuts=len(bad_numbers)))
+
+
+def _story_lines(stories: Sequence[Story], *, bad_cuts: int) -> Iterator[str]:
+    """How few writes were enough, where these lay, and whose faults they are, each with the number of cuts."""
+    if not stories:
+        return
+    enough = Counter(_smallest_words(story.evidence) for story in stories)
+    found = [story.evidence for story in stories]
+    places = Counter(place for one in found for place in {write.place.value for write in one.smallest})
+    yield f"{len(stories)} of {bad_cuts} explained, by the loss of {_counted(enough)}"
+    if places:
+        yield f"what is lost: {_counted(places)}"
+    yield f"fault: {_counted(Counter(f'{story.party.value}, {story.reason.code}' for story in stories))}"
+    if unsure := sum(not one.is_smallest or one.steadiness is not Repeatability.STEADY for one in found):
+        yield f"of these {unsure} may shrink further, or answered differently when asked again"
+
+
+def _smallest_words(evidence: BlameEvidence) -> str:
+    if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
+        return evidence.steadiness.value
+    return format_count(len(evidence.smallest), "write") if evidence.smallest else "nothing"
+
+
+def _counted(counts: Counter[str]) -> str:
+    """The most frequent first, and words in their order."""
+    return "; ".join(
+        f"{words} ({count})" for words, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    )
 
 
 def point_lines(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.unit.model.test_fault_of_a_cut import LOST
 
 from bedplate.cli.app import program
 from bedplate.cli.power_cut import find_run, runs_of
 from bedplate.cli.power_cut_points import point_lines, run_lines
 from bedplate.errors import StudyError
+from bedplate.figures.power_cut_points import read_cuts
 from bedplate.model import codec
 from bedplate.model.power_cut import LOG_FILE, POINTS_FILE, PointRecord
+from bedplate.model.power_cut_blame import story_of
+from bedplate.study.power_cut_stories import keep_stories
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +41,27 @@ def test_every_run_stands_with_its_bad_cuts_and_a_name_that_replay_takes(study: 
     (folder / LOG_FILE).touch()
     assert "log kept" in next(line for line in said(str(study)) if "btrfs" in line)
     (folder / LOG_FILE).unlink()
+
+
+def test_what_the_stories_of_a_run_say_together_stands_below_it(tmp_path: Path) -> None:
+    study = power_cut_study(tmp_path / "study")
+    run = find_run(study, "btrfs")
+    bad = [
+        each.point.number for each in read_cuts(run).points if each.outcome.is_bad and not each.point.control
+    ]
+    good = next(each.point.number for each in read_cuts(run).points if not each.outcome.is_bad)
+    without = {"smallest": (), "bad_without_loss": True, "is_smallest": False}
+    found = [replace(LOST, point=number) for number in bad[:2]] + [replace(LOST, point=bad[2], **without)]
+    keep_stories(study, run, [story_of(one, None) for one in (*found, replace(LOST, point=good))])
+    lines = said(str(study))
+    (start,) = [number for number, line in enumerate(lines) if "btrfs" in line]
+    assert [
+        "3 of 10 explained, by the loss of 1 write (2); nothing (1)",
+        "what is lost: engine (2)",
+        "fault: engine, promised-before-flushed (2); engine, promised-before-written (1)",
+        "of these 1 may shrink further, or answered differently when asked again",
+    ] == [line.strip() for line in lines[start + 1 : start + 5]]
+    assert len(lines) == 8
 
 
 def test_bad_cuts_are_listed_by_number_and_controls_only_if_asked(study: Path) -> None:
