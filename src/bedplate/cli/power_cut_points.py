@@ -10,8 +10,8 @@ from bedplate.errors import StudyError
 from bedplate.figures.power_cut_points import finding_of, read_cuts
 from bedplate.figures.power_cut_verdict import recoveries_not_whole
 from bedplate.model.power_cut import LOG_FILE, Placement
-from bedplate.model.power_cut_verdict import GOOD
 from bedplate.model.power_cut_blame import Repeatability
+from bedplate.model.power_cut_verdict import GOOD
 from bedplate.study.layout import StudyLayout
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import format_count, format_milliseconds
