@@ -65,7 +65,7 @@ def _story_lines(stories: Sequence[Story], *, bad_cuts: int) -> Iterator[str]:
 
 def _smallest_words(evidence: BlameEvidence) -> str:
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
-        return evidence.steadiness.value
+        return str(evidence.steadiness.value)
     return format_count(len(evidence.smallest), "write") if evidence.smallest else "nothing"
 
 

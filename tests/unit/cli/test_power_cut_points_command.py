@@ -50,8 +50,8 @@ def test_what_the_stories_of_a_run_say_together_stands_below_it(tmp_path: Path) 
         each.point.number for each in read_cuts(run).points if each.outcome.is_bad and not each.point.control
     ]
     good = next(each.point.number for each in read_cuts(run).points if not each.outcome.is_bad)
-    without = {"smallest": (), "bad_without_loss": True, "is_smallest": False}
-    found = [replace(LOST, point=number) for number in bad[:2]] + [replace(LOST, point=bad[2], **without)]
+    without = replace(LOST, point=bad[2], smallest=(), bad_without_loss=True, is_smallest=False)
+    found = [*(replace(LOST, point=number) for number in bad[:2]), without]
     keep_stories(study, run, [story_of(one, None) for one in (*found, replace(LOST, point=good))])
     lines = said(str(study))
     (start,) = [number for number, line in enumerate(lines) if "btrfs" in line]
