@@ -102,6 +102,14 @@ def test_a_page_of_a_search_answers_with_it_and_shows_no_effects_of_means(
     assert 3 == text.count('<ul class="marks"><li>A search chose which cells to visit')
 
 
+def test_commands_that_stand_between_back_quotes_are_code(found: Overview, tmp_path: Path) -> None:
+    build_report([found.study.directory], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    headline = page[page.index('<dl class="headline">') : page.index("</dl>")]
+    assert "<code>bedplate " in headline
+    assert "`" not in headline
+
+
 def test_a_search_that_has_not_ended_says_where_it_is(tmp_path: Path) -> None:
     under_way = overview(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
     (section,) = search_sections([under_way], ["study"])
