@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load
@@ -9,9 +11,18 @@ from bedplate.model.workload import model_of
 from bedplate.plan.workload_estimate import estimate_of
 
 
-def seconds_of(load: Load, settings: Levels | None = None) -> float:
-    """Of all its runs; `settings` are those of the cell's engine."""
+def seconds_of(
+    load: Load,
+    settings: Levels | None = None,
+    *,
+    device: DeviceLevels | None = None,
+    page_bytes: int | None = None,
+) -> float:
+    """Of all its runs; `settings` are those of the cell's engine, `page_bytes` its block size."""
     cell = _cell(settings, load)
+    cell = replace(cell, device=device or cell.device)
+    if page_bytes is not None:
+        cell = replace(cell, build=replace(cell.build, block_size_bytes=page_bytes))
     return sum(estimate_of(run.workload).run_seconds(cell, load, run, emulated=False) for run in load.runs)
 
 
