@@ -31,7 +31,7 @@ _BUDGET_DEFAULT = "30min"
     "--fail-if",
     metavar="CONDITION",
     required=True,
-    help="what makes a commit bad: 'slower 10%' than the good one, 'flushes per appending fsync < 1', a metric with a bound, 'unsafe'",
+    help="what makes a commit bad: 'slower 10%' than the good one, 'flushes per appending fsync < 1', a metric with a bound, 'unsafe', or 'bad' power cuts",
 )
 @of_a_change(_BUDGET_DEFAULT)
 def bisect(
