@@ -448,7 +448,7 @@ CONTROLS_PASS: Rule[CutEvidence] = Rule(
 )
 ORDER_FAILS: Rule[CutEvidence] = Rule(
     "cuts in order fail",
-    "no cut in order; a bad one where a protected cache was declared durable, or one that is not whole where it was bounded loss. "
+    "where a protected cache was declared durable or bounded loss: no cut in order, a bad one, or one that is not whole. "
     "Those whose journal the repair could not replay do not count. With an engine of your own the oracle reads the whole log, which nothing cut, "
     "before any cut",
     "what was written in order is what a machine that was killed leaves",
@@ -457,7 +457,7 @@ ORDER_FAILS: Rule[CutEvidence] = Rule(
 FLUSHES_DIFFER: Rule[CutEvidence] = Rule(
     "flushes differ",
     f"more than {STRAY_FLUSHES_MAX} flushes, and than {percent(STRAY_FLUSHES_SHARE_MAX)} of the commits, where the visit counted "
-    f"none; fewer than {FLUSHES_SHARE_MIN:g} per commit and session where it counted one per sync. Where it counted less than one "
+    f"none; where commits wait, fewer than {FLUSHES_SHARE_MIN:g} × commits / sessions where it counted one per sync. Where it counted less than one "
     f"per sync, fewer than that share of it, or more than {FLUSHES_SHARE_MAX:g} times as many per commit, stray ones (as above) aside",
     "a queue's write-cache switch outlives its loop device; the limits are conventions of bedplate",
     _flushes_differ,
