@@ -448,7 +448,7 @@ CONTROLS_PASS: Rule[CutEvidence] = Rule(
 )
 ORDER_FAILS: Rule[CutEvidence] = Rule(
     "cuts in order fail",
-    "where a protected cache was declared durable or bounded loss: no cut in order, a bad one, or one that is not whole. "
+    "no cut in order, or a bad one, where a protected cache was declared durable; none, or one that is not whole, where it was bounded loss. "
     "Those whose journal the repair could not replay do not count. With an engine of your own the oracle reads the whole log, which nothing cut, "
     "before any cut",
     "what was written in order is what a machine that was killed leaves",
