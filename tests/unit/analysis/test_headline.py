@@ -136,6 +136,26 @@ def test_of_cells_that_are_not_told_apart_the_default_is_taken(tmp_path: Path) -
     assert "this system's default" in lines_of(found)[0]
 
 
+def test_the_default_is_not_taken_for_an_interval_that_leaves_everything_open(tmp_path: Path) -> None:
+    """Its runs have two speeds, as a query of two plans has: nothing is told apart from it, and by its mean it takes twice as long."""
+    steady = speeds({EXT4: 1000, XFS: 1003, BTRFS: 900})
+
+    def tps(place: Place) -> float:
+        slowed = place.cell == EXT4 and not place.canary and place.repetition == 2
+        return steady(place) * (0.12 if slowed else 1)
+
+    made = Recipe(cells=(EXT4, XFS, BTRFS), runs=(RUN,), repetitions=3, course_s=2, canaries=0)
+    found = overview(known_study(tmp_path / "study", tps, made))
+    told = first_of(found)
+    assert Answered.TIED is told.answered
+    assert told.taken is not None
+    assert (XFS.id, False) == (told.taken.cell, told.is_default)
+    beside = {each.other.cell: each.comparison for each in told.tied}
+    assert Verdict.CANNOT_TELL is beside[EXT4.id].verdict
+    assert told.default is not None
+    assert EXT4.id == told.default.other.cell
+
+
 def test_what_pairs_do_not_tell_all_pairs_of_two_levels_do(tmp_path: Path) -> None:
     """Six block sizes: no pair of XFS and ext4 is told apart, all six together are, and the default is not taken."""
     sizes = (1024, 2048, 4096, 8192, 16384, 32768)

@@ -6,6 +6,7 @@ are told by their ids; `lines.py` has the same in words.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from bedplate.analysis.overview import Trouble
 from bedplate.analysis.run_heads import has_speed, writes
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE
-from bedplate.model.figure import Better
+from bedplate.model.figure import Better, Scale
 from bedplate.model.reason import sentences
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing
@@ -79,6 +80,9 @@ class NotTakenFor(StrEnum):
     TOO_FEW = "too few"
 
 
+# A cell nearer to the default takes the place of the best one where its mean is no more than so many times worse: a
+# convention of bedplate. Beyond it the better mean is the better guess, whatever the intervals leave open.
+_AS_GOOD_MAX = 1.25
 _FIGURES = re.compile(r"\d[\d.,]*")
 _OF_TROUBLE = {
     Trouble.FAILED: NotTakenFor.FAILED,
@@ -293,6 +297,7 @@ def _judged(
 ) -> RunAnswer:
     """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default.
 
+    It is near by its mean as well: an interval so wide that it leaves everything open makes no cell as good as the best.
     What pairs of cells do not tell, all pairs of two levels together may: at a level that is shown worse none is taken.
     """
     ranked = [each for each in plain.seen if each.cell in contest.cells]
@@ -304,7 +309,7 @@ def _judged(
     kept = pairs.not_beaten(plain, [each.cell for each in unbeaten])
     among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(
-        among,
+        (each for each in among if _is_near(plain.metric, each, among[0])),
         key=lambda each: (
             each.cell not in defaults.cells,
             len(defaults.departures[each.cell]),
@@ -332,6 +337,13 @@ def _judged(
         confidence=contest.confidences[0].difference,
     )
     return _taking(advice, defaults, answered, taken, same_as=contest.same_as[taken.cell])
+
+
+def _is_near(metric: Metric, own: SeenCell, best: SeenCell) -> bool:
+    if metric.scale is not Scale.RATIO or own is best:
+        return True
+    ratio = (own.summary.centre or 0.0) / (best.summary.centre or math.inf)
+    return ratio <= _AS_GOOD_MAX if metric.better is Better.LOWER else ratio >= 1 / _AS_GOOD_MAX
 
 
 def _taking(
