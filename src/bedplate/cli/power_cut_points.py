@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bedplate.figures.power_cut_points import Cuts
     from bedplate.model.power_cut import PointRecord
-    from bedplate.model.power_cut_blame import BlameEvidence, Story
+    from bedplate.model.power_cut_blame import Story
 
 _INDENT = "  "
 
@@ -44,7 +44,11 @@ def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
         words += f"{remounted} good at the second look only  " if remounted else ""
         yield f"{bad:>4} of {len(points):<4} bad  {words}{log:8}  {folder.relative_to(StudyLayout(study).visits)}"
         bad_numbers = {record.point.number for record in (*points, *again) if _is_bad(record)}
-        explained = [story for number, story in read_stories(study, folder).items() if number in bad_numbers]
+        explained = [
+            story
+            for number, story in read_stories(study, folder).items()
+            if number in bad_numbers and story.evidence.steadiness is not Repeatability.NOT_BAD_AGAIN
+        ]
         yield from (f"{_INDENT * 4}{line}" for line in _story_lines(explained, bad_cuts=len(bad_numbers)))
 
 
@@ -52,8 +56,8 @@ def _story_lines(stories: Sequence[Story], *, bad_cuts: int) -> Iterator[str]:
     """How few writes were enough, where these lay, and whose faults they are, each with the number of cuts."""
     if not stories:
         return
-    enough = Counter(_smallest_words(story.evidence) for story in stories)
     found = [story.evidence for story in stories]
+    enough = Counter(format_count(len(one.smallest), "write") if one.smallest else "nothing" for one in found)
     places = Counter(place for one in found for place in {write.place.value for write in one.smallest})
     yield f"{len(stories)} of {bad_cuts} explained, by the loss of {_counted(enough)}"
     if places:
@@ -61,12 +65,6 @@ def _story_lines(stories: Sequence[Story], *, bad_cuts: int) -> Iterator[str]:
     yield f"fault: {_counted(Counter(f'{story.party.value}, {story.reason.code}' for story in stories))}"
     if unsure := sum(not one.is_smallest or one.steadiness is not Repeatability.STEADY for one in found):
         yield f"of these {unsure} may shrink further, or answered differently when asked again"
-
-
-def _smallest_words(evidence: BlameEvidence) -> str:
-    if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
-        return str(evidence.steadiness.value)
-    return format_count(len(evidence.smallest), "write") if evidence.smallest else "nothing"
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -42,7 +42,7 @@ def a_warehouse(scale_factor: float, *passes: str) -> Load:
 
 @pytest.mark.parametrize(
     ("scale_factor", "page_kib", "seen_s"),
-    # Load and cold pass on ext3 and XFS, 26 November 2026; of the last one the first thirteen queries.
+    # Load and cold pass on ext3 and XFS, 26 November 2026; of the last one the first eight queries.
     [(0.05, 32, 15.3), (0.05, 8, 60), (0.1, 32, 33), (0.3, 16, 331)],
 )
 def test_a_warehouse_on_a_slow_disk_takes_about_what_was_seen(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _LOAD_S_PER_SCALE_FACTOR = 80.0
 _QUERIES_S_PER_SCALE_FACTOR = 95.0
 # Seen on an emulated disk of 7200 rpm (18.6, scale factors 0.05 to 0.3): a load waits for a write of every 128 KiB of
-# the database, a cold pass for a read of every fifth page. A pass over more than the memory holds, warm or cold, waits
-# five times as long, as pages are read again.
+# the database, a cold pass for a read of every fifth page. One cold pass over twice what the memory holds waited some five
+# times as long, as pages are read again; a warm one is taken for the same, and was not seen.
 _LOAD_REQUEST_BYTES = 128 * KIB
 _READS_PER_PAGE = 0.2
 _READ_AGAIN = 5.0
