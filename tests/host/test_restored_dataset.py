@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.filesystem.kept_dataset import RECORD, RESTORE_STEP
-from bedplate.model.cell import DeviceLevels, FilesystemLevels
+from bedplate.model.cell import DeviceLevels, FilesystemLevels, Throttle
 from bedplate.model.levels import Levels
 from bedplate.model.visit import RESTORED, Outcome
 from bedplate.visit.server import READ_STEP
@@ -78,6 +78,15 @@ def test_a_dataset_is_loaded_once_and_restored_under_other_mounts_and_settings(
     assert kind == told["levels"]["filesystem.type"]
     assert "filesystem.mount_options" not in told["levels"]
     assert 0 < told["kept_bytes"] < told["size_bytes"]
+
+
+def test_what_is_copied_is_copied_before_the_limits_of_the_cell(bench: Bench, cache: Path) -> None:
+    """Under control groups of version 1 a throttle holds for everybody: copying 400 MB through that of a disk took longer than loading."""
+    slow = DeviceLevels(throttle=Throttle("slow", write_iops=2000))
+    for _ in range(2):
+        steps = [timing.step for timing in lived(bench, FilesystemLevels("ext4"), device=slow).timings]
+        assert steps.index(RESTORE_STEP) < steps.index("control group")
+    assert 1 == len(kept(cache))
 
 
 def test_what_decides_the_files_gets_an_image_of_its_own(bench: Bench, cache: Path) -> None:

@@ -115,9 +115,13 @@ class VisitSetup:
             with self._steps.step("journal device", of_machine=True):
                 self._take_journal()
         site = Site(self._levels, device, self._mount_point, self._commands, self._journal)
+        # Before the group: a throttle of version 1 holds for everybody on the machine, and copying an image is no part of what is measured.
+        is_made = self._copy_image(site)
         with self._steps.step("control group"):
             group = self._make_group(device)
-        self._make_filesystem(site, group)
+        if not is_made:
+            with self._steps.step("mkfs"):
+                self._mkfs(site)
         with self._steps.step("mount"):
             # Before it: a signal ends mount(8), which may have mounted by then.
             self._undo.callback(self._unmount, site)
@@ -250,7 +254,8 @@ class VisitSetup:
         self._findings.device_facts = Levels({**self._findings.device_facts, **own})
         self._journal = device
 
-    def _make_filesystem(self, site: Site, group: Group) -> None:
+    def _copy_image(self, site: Site) -> bool:
+        """Put a kept image onto the device where the visit asks for one: of a loaded dataset, or of an aged file system."""
         if self._kept is not None:
             with self._steps.step(RESTORE_STEP, of_machine=True):
                 versions = self._filesystem.versions(commands=self._commands)
@@ -259,25 +264,26 @@ class VisitSetup:
                     self._request,
                     versions=versions,
                     protocol=workload_for(self._request.dataset.workload).protocol,
-                    load=lambda made, cell: self._load_for_image(made, cell, group),
+                    load=self._load_for_image,
                 )
             self._findings.comparisons += restored.facts()
             self._findings.versions.update(versions)
-            return
-        if self._age.is_aged:
+        elif self._age.is_aged:
             with self._steps.step(AGED_STEP, of_machine=True):
                 self._findings.comparisons += restore_aged(site, ledger=self._ledger).facts()
             self._findings.versions.update(self._filesystem.versions(commands=self._commands))
-            return
-        with self._steps.step("mkfs"):
-            self._mkfs(site)
+        else:
+            return False
+        return True
 
-    def _load_for_image(self, site: Site, cell: Cell, group: Group) -> None:
-        """Load as for every visit that shares the image: in their common cell, and outside of the group's limits."""
+    def _load_for_image(self, site: Site, cell: Cell) -> None:
+        """Load as for every visit that shares the image: in their common cell, without limits."""
         request = replace(self._request, cell=cell)
         made = replace(site, levels=cell.filesystem)
         steps, findings = Steps(self._emit), Findings()
         with contextlib.ExitStack() as undo:
+            group = Group.create(f"{self._own_name}-load", ledger=self._ledger)
+            undo.callback(group.release)
             with steps.step("mkfs"):
                 self._filesystem.mkfs(made)
             with steps.step("mount"):
