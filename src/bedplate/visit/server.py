@@ -150,22 +150,31 @@ def lacking_room(mount_point: Path, full: Reason) -> tuple[Reason, ...]:
     return (full,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()
 
 
+def reading_what_was_written_last(directory: Path, most_bytes: int) -> tuple[tuple[str, ...], ...]:
+    """The commands that read it, the oldest first; of the file for which there is no room the end, as a table is written from front to back."""
+    files = sorted(
+        (found.st_mtime_ns, str(path), found.st_size)
+        for path in directory.rglob("*")
+        if path.is_file() and not path.is_symlink() and (found := path.stat()).st_size
+    )
+    whole: list[str] = []
+    room = most_bytes
+    while files and files[-1][2] <= room:
+        _, path, size = files.pop()
+        whole.insert(0, path)
+        room -= size
+    return (
+        *((("tail", f"--bytes={room}", files[-1][1]),) if files and room else ()),
+        *((("cat", *whole),) if whole else ()),
+    )
+
+
 def read_in(context: VisitContext, directory: Path, *, most_bytes: int) -> None:
     """Read the database's files as the server's group, so that the page cache holds what a load leaves there.
 
     That is what was written last, up to `most_bytes`. BedplateError where they cannot be read.
     """
-    files = sorted(
-        (found.st_mtime_ns, str(path), found.st_size)
-        for path in context.data_directory.rglob("*")
-        if path.is_file() and not path.is_symlink() and (found := path.stat()).st_size
-    )
-    total = sum(size for _, _, size in files)
-    while files and total > most_bytes:
-        total -= files.pop(0)[2]
-    paths = [path for _, path, _ in files]
-    if paths:
-        argv = ("cat", *paths)
+    for argv in reading_what_was_written_last(context.data_directory, most_bytes):
         output = directory / "logs" / "read-in"
         with ToolProcess(
             argv, context, output=output, directory=context.place, marks=Path(os.devnull)
