@@ -67,7 +67,7 @@ _CONFIDENCE = 0.95
 _BYTES_PER_S = 125_000_000
 _RUNS: dict[str, dict[str, Scalar]] = {
     "read-only": {"script": "read-only", "warmup_s": 45.0, "duration_s": 30.0},
-    "read-write": {"script": "read-write", "warmup_s": 0.0, "duration_s": 48.0},
+    "read-write": {"script": "read-write", "warmup_s": 0.0, "duration_s": 60.0},
 }
 
 

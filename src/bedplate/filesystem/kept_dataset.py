@@ -4,7 +4,7 @@
         image         the device with the database on it, its server shut down, unmounted; holes where it is zeros
         kept.json     what made it: a folder without it is none
 
-The load runs on the scratch device of the first visit that needs it, outside of the visit's limits. A device that was all zeros is then
+The load runs on the scratch device of the first visit that needs it, with the memory of its cell and without a throttle. A device that was all zeros is then
 the same device, byte for byte, in every visit.
 """
 
@@ -23,6 +23,7 @@ from bedplate.filesystem.comparison import fact
 from bedplate.host.cache import cache_directory
 from bedplate.host.devices.image_file import create_blank, fill_from, is_zeros, write_all
 from bedplate.host.file_lock import file_lock
+from bedplate.host.page_cache import CachedFile  # noqa: TC001 -- the codec reads it
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 from bedplate.model import codec
 from bedplate.model.cell import Cell, Dataset, digest
@@ -42,7 +43,7 @@ RECORD = "kept.json"
 _FOLDER = "datasets"
 _IMAGE = "image"
 # Raised when the way changes in which one is made.
-_VERSION = 1
+_VERSION = 2
 _CHUNK_BYTES = 256 * KIB
 _ROOM_BYTES = 256 * MIB
 
@@ -51,7 +52,7 @@ _ROOM_BYTES = 256 * MIB
 class KeptDataset:
     """A loaded dataset in the cache. `key` is of everything that made it, `identity` is drawn each time one is made.
 
-    `levels` are those of the cell that it was loaded in.
+    `levels` are those of the cell that it was loaded in, `cached` is what the page cache held of the data directory at the load's end.
     """
 
     key: str
@@ -63,6 +64,7 @@ class KeptDataset:
     seconds: float
     kernel: str
     versions: Mapping[str, str]
+    cached: tuple[CachedFile, ...]
 
     def facts(self) -> Iterator[ReadBack]:
         """For the record of a visit; as UUIDs they make no other configuration."""
@@ -87,12 +89,12 @@ def restore_dataset(
     *,
     versions: Mapping[str, str],
     protocol: str,
-    load: Callable[[Site, Cell], None],
+    load: Callable[[Site, Cell], tuple[CachedFile, ...]],
 ) -> KeptDataset:
     """Put the dataset onto the site's device, which must be all zeros and not mounted.
 
-    `versions` are the tools' that make the file system, `protocol` the workload's. Where the cache lacks it, `load` makes the file system there, loads the dataset in the given cell, and unmounts; what it left is
-    kept. RequirementMissing where the cache has no room for it.
+    `versions` are the tools' that make the file system, `protocol` the workload's. Where the cache lacks it, `load` makes the file system there, loads the dataset in the given cell, and unmounts. What it left is
+    kept, and what it says was cached then. RequirementMissing where the cache has no room for it.
     """
     cell = deciding(request.cell)
     key = _key(request, cell, site.device.size_bytes, {**versions, "protocol": protocol})
@@ -105,7 +107,7 @@ def restore_dataset(
             os.utime(folder / RECORD)
             return codec.read(KeptDataset, folder / RECORD)
         started = time.monotonic()
-        load(site, cell)
+        cached = load(site, cell)
         sweep_work_folders(folder.parent, but=work_folder(folder))
         fresh = work_folder(folder)
         shutil.rmtree(fresh, ignore_errors=True)
@@ -122,6 +124,7 @@ def restore_dataset(
                 seconds=time.monotonic() - started,
                 kernel=os.uname().release,
                 versions=dict(versions),
+                cached=cached,
             )
             codec.write(fresh / RECORD, made)
             put_in_place(fresh, folder)

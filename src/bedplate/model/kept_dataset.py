@@ -73,7 +73,8 @@ def deciding(cell: Cell) -> Cell:
         raise ValueError(f"{cell.build.engine} has no role {_ROLE}")
     return replace(
         cell,
-        device=DeviceLevels(),
+        # What a load leaves in the page cache is restored too, and that is as much as the memory holds.
+        device=DeviceLevels(memory_bytes=cell.device.memory_bytes),
         filesystem=_filesystem(cell.filesystem),
         cluster=kept.deciding(cell.cluster),
     )

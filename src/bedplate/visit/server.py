@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import VisitFailed
 from bedplate.host.cgroups.group import drop_page_cache
 from bedplate.model.reason import (
     FILE_SYSTEM_SILENT,
@@ -20,11 +19,11 @@ from bedplate.model.reason import (
 )
 from bedplate.units import MIB
 from bedplate.visit.engine_server import InForce, ServerFailed, server_of
-from bedplate.visit.tool_process import ToolProcess
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Sequence
+    from pathlib import Path
 
     from bedplate.model.reason import Reason
     from bedplate.model.visit import ReadBack, VisitRequest
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from bedplate.visit.untorn_writes import UntornWrites
     from bedplate.visit.workload import VisitContext
 
-READ_STEP = "read in"
-_READING_LIMIT_S = 3600.0
 # File systems refuse to give out their last few megabytes.
 _FULL_BELOW_BYTES = 16 * MIB
 _FULL = because(
@@ -148,37 +145,3 @@ def lacking_room(mount_point: Path, full: Reason) -> tuple[Reason, ...]:
         words = f"the file system at {mount_point} does not answer: {error.strerror}"
         return (because(FILE_SYSTEM_SILENT, words),)
     return (full,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()
-
-
-def reading_what_was_written_last(directory: Path, most_bytes: int) -> tuple[tuple[str, ...], ...]:
-    """The commands that read it, the oldest first; of the file for which there is no room the end, as a table is written from front to back."""
-    files = sorted(
-        (found.st_mtime_ns, str(path), found.st_size)
-        for path in directory.rglob("*")
-        if path.is_file() and not path.is_symlink() and (found := path.stat()).st_size
-    )
-    whole: list[str] = []
-    room = most_bytes
-    while files and files[-1][2] <= room:
-        _, path, size = files.pop()
-        whole.insert(0, path)
-        room -= size
-    return (
-        *((("tail", f"--bytes={room}", files[-1][1]),) if files and room else ()),
-        *((("cat", *whole),) if whole else ()),
-    )
-
-
-def read_in(context: VisitContext, directory: Path, *, most_bytes: int) -> None:
-    """Read the database's files as the server's group, so that the page cache holds what a load leaves there.
-
-    That is what was written last, up to `most_bytes`. BedplateError where they cannot be read.
-    """
-    for argv in reading_what_was_written_last(context.data_directory, most_bytes):
-        output = directory / "logs" / "read-in"
-        with ToolProcess(
-            argv, context, output=output, directory=context.place, marks=Path(os.devnull)
-        ) as tool:
-            ended = tool.wait(limit_s=_READING_LIMIT_S)
-        if ended.problem is not None:
-            raise BedplateError(ended.problem)

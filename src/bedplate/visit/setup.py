@@ -29,6 +29,7 @@ from bedplate.host.devices.journal_device import (
 from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.ledger import MARK, Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
+from bedplate.host.page_cache import cached_files, read_into_cache
 from bedplate.host.process import marked_with
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
@@ -47,7 +48,7 @@ from bedplate.visit.events import image_progress
 from bedplate.visit.findings import Findings, Steps
 from bedplate.visit.footing import check_filesystem, device_troubles, filesystem_troubles
 from bedplate.visit.preflight import memory_limit
-from bedplate.visit.server import READ_STEP, end_server, read_in, start_server
+from bedplate.visit.server import end_server, start_server
 from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.visit.workload import VisitContext, workload_for
 
@@ -58,12 +59,14 @@ if TYPE_CHECKING:
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.devices.latency_device import LatencyDevice
     from bedplate.host.mount import MountEntry
+    from bedplate.host.page_cache import CachedFile
     from bedplate.model.cell import Cell, RunSpec
     from bedplate.model.devices.latency import Latency
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
     from bedplate.visit.engine_server import Server
 
+READ_STEP = "read in"
 _SERVER_HAD_DIED = because("server-had-died", "the server had died before this run")
 
 
@@ -105,6 +108,7 @@ class VisitSetup:
         self._mounted: MountEntry | None = None
         self._devices: list[AttachedDevice] = []
         self._emulated: LatencyDevice | None = None
+        self._cached: tuple[CachedFile, ...] = ()
 
     def measure(self) -> None:
         """Every step from the scratch device to the closing check."""
@@ -136,7 +140,9 @@ class VisitSetup:
                 workload_for(self._request.dataset.workload).load(self._request.dataset, context)
         else:
             with self._steps.step(READ_STEP):
-                read_in(context, self._directory, most_bytes=context.memory_bytes)
+                if not read_into_cache(self._data_directory, self._cached, group.enter):
+                    words = "what a load leaves in the page cache could not be read"
+                    raise VisitFailed(READ_STEP, because("not-read-in", words))
         self._age.after_load(site, self._steps, self._findings)
         self._run_all(context)
         with self._steps.step("stop"):
@@ -266,6 +272,7 @@ class VisitSetup:
                     protocol=workload_for(self._request.dataset.workload).protocol,
                     load=self._load_for_image,
                 )
+            self._cached = restored.cached
             self._findings.comparisons += restored.facts()
             self._findings.versions.update(versions)
         elif self._age.is_aged:
@@ -276,13 +283,15 @@ class VisitSetup:
             return False
         return True
 
-    def _load_for_image(self, site: Site, cell: Cell) -> None:
-        """Load as for every visit that shares the image: in their common cell, without limits."""
+    def _load_for_image(self, site: Site, cell: Cell) -> tuple[CachedFile, ...]:
+        """Load as for every visit that shares the image, in their common cell: with its memory, and without a throttle. What is cached then."""
         request = replace(self._request, cell=cell)
         made = replace(site, levels=cell.filesystem)
         steps, findings = Steps(self._emit), Findings()
         with contextlib.ExitStack() as undo:
-            group = Group.create(f"{self._own_name}-load", ledger=self._ledger)
+            group = Group.create(
+                f"{self._own_name}-load", memory_bytes=memory_limit(request, findings), ledger=self._ledger
+            )
             undo.callback(group.release)
             with steps.step("mkfs"):
                 self._filesystem.mkfs(made)
@@ -294,7 +303,7 @@ class VisitSetup:
                 self._server_site(),
                 socket_directory=self._place / "loading",
                 log=self._directory / "logs" / "loading.log",
-                enter_group=None,
+                enter_group=group.enter,
             )
             server = start_server(request, where, undo=undo, steps=steps, findings=findings).server
             with steps.step("load"):
@@ -302,14 +311,15 @@ class VisitSetup:
                     self._context(made, server, group),
                     request=request,
                     engine_settings=cell.cluster.settings,
-                    enter_group=lambda: None,
                 )
                 workload_for(request.dataset.workload).load(request.dataset, context)
+            cached = cached_files(self._data_directory)
             with steps.step("stop"):
                 if server is None or self._kept is None:
                     raise ValueError(f"{cell.build.engine} has no server to be kept")
                 server.stop()
                 self._kept.take_configuration_out(server)
+        return cached
 
     def _mkfs(self, site: Site) -> None:
         warned = self._filesystem.mkfs(site)
