@@ -66,7 +66,7 @@ _CONFIDENCE = 0.95
 # What data sheets give for a disk at 7,200 rpm.
 _BYTES_PER_S = 125_000_000
 _RUNS: dict[str, dict[str, Scalar]] = {
-    "read-only": {"script": "read-only", "warmup_s": 45.0, "duration_s": 30.0},
+    "read-only": {"script": "read-only", "warmup_s": 40.0, "duration_s": 20.0},
     "read-write": {"script": "read-write", "warmup_s": 0.0, "duration_s": 60.0},
 }
 
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--filesystem", default="ext4")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--into", type=Path, help="JSON file that the pairs are added to")
-    parser.add_argument("--iops", type=int, default=1000)
+    parser.add_argument("--iops", type=int, default=3000)
     parser.add_argument("--scale", type=int, default=25)
     given = parser.parse_args()
     print_machine()
@@ -128,7 +128,7 @@ def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
     throttle = Throttle(f"{given.iops} IOPS", given.iops, given.iops, _BYTES_PER_S, _BYTES_PER_S)
     settings: dict[str, Scalar] = {
         "shared_buffers": "64MB",
-        "max_wal_size": "384MB",
+        "max_wal_size": "768MB",
         "autovacuum": "off",
         "checkpoint_timeout": "30s",
         "checkpoint_completion_target": 0.5,
