@@ -78,6 +78,8 @@ def test_a_dataset_is_loaded_once_and_restored_under_other_mounts_and_settings(
     assert kind == told["levels"]["filesystem.type"]
     assert "filesystem.mount_options" not in told["levels"]
     assert 0 < told["kept_bytes"] < told["size_bytes"]
+    # What the load left in the page cache, tables and log.
+    assert {"base", "pg_wal"} <= {file["path"].partition("/")[0] for file in told["cached"]}
 
 
 def test_what_is_copied_is_copied_before_the_limits_of_the_cell(bench: Bench, cache: Path) -> None:

@@ -1,0 +1,90 @@
+"""What of files is in the page cache, found and put there again by a process of its own."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from bedplate.host.page_cache import CachedFile, cached_files, cached_ranges, read_into_cache
+
+# Those who run tests in parallel have threads; a visit has none when it reads.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+PAGE = mmap.PAGESIZE
+PAGES = 64
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """On a file system that forgets its pages: in memory, where tests may lie, everything is there for good."""
+    for candidate in ("/var/tmp", "."):
+        if not os.access(candidate, os.W_OK):
+            continue
+        with TemporaryDirectory(prefix="bedplate-page-cache-", dir=candidate) as name:
+            probe = written(Path(name) / "probe")
+            forgets = not cached_ranges(probe)
+            probe.unlink()
+            if forgets:
+                yield Path(name)
+                return
+    pytest.skip("no folder here is on a file system that forgets its pages")
+
+
+def written(path: Path) -> Path:
+    """A file of 64 pages of which none is cached."""
+    path.write_bytes(os.urandom(PAGES * PAGE))
+    forget(path)
+    return path
+
+
+def forget(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    # The unit tests' os.fsync does nothing, and what is dirty cannot be forgotten.
+    subprocess.run(["sync", str(path)], check=True)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+def test_what_was_read_is_found_forgotten_and_put_there_again(place: Path) -> None:
+    path = written(place / "table")
+    ranges = ((3 * PAGE, 2 * PAGE), (40 * PAGE, PAGE))
+    assert read_into_cache(place, (CachedFile("table", ranges),), lambda: None)
+    assert ranges == cached_ranges(path)
+    found = cached_files(place)
+    assert (CachedFile("table", ranges),) == found
+    forget(path)
+    assert () == cached_files(place)
+    assert read_into_cache(place, found, lambda: None)
+    assert found == cached_files(place)
+
+
+def test_the_file_that_was_written_last_is_the_last(place: Path) -> None:
+    names = ("b", "a", "c")
+    for order, name in enumerate(names):
+        (place / name).write_bytes(b"x")
+        os.utime(place / name, ns=(0, order))
+    (place / "empty").touch()
+    (place / "link").symlink_to("a")
+    assert names == tuple(file.path for file in cached_files(place))
+
+
+def test_the_reader_is_in_the_group_and_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+
+    def enter() -> None:
+        mark.write_text(str(os.getpid()))
+
+    assert read_into_cache(tmp_path, (CachedFile("gone", ((0, PAGE),)),), enter)
+    assert str(os.getpid()) != mark.read_text()
+
+
+def test_a_group_that_cannot_be_entered_is_said(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise OSError("no such group")
+
+    assert not read_into_cache(tmp_path, (), refuse)
