@@ -67,7 +67,7 @@ _CONFIDENCE = 0.95
 # What data sheets give for a disk at 7,200 rpm.
 _BYTES_PER_S = 125_000_000
 _RUNS: dict[str, dict[str, Scalar]] = {
-    "read-only": {"script": "read-only", "warmup_s": 40.0, "duration_s": 20.0},
+    "read-only": {"script": "read-only", "warmup_s": 90.0, "duration_s": 30.0},
     "read-write": {"script": "read-write", "warmup_s": 0.0, "duration_s": 60.0},
 }
 
