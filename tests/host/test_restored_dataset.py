@@ -13,7 +13,7 @@ from bedplate.filesystem.kept_dataset import RECORD, RESTORE_STEP
 from bedplate.model.cell import DeviceLevels, FilesystemLevels, Throttle
 from bedplate.model.levels import Levels
 from bedplate.model.visit import RESTORED, Outcome
-from bedplate.visit.setup import READ_STEP
+from bedplate.visit.server import READ_STEP
 
 if TYPE_CHECKING:
     from pathlib import Path

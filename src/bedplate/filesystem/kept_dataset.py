@@ -23,7 +23,7 @@ from bedplate.filesystem.comparison import fact
 from bedplate.host.cache import cache_directory
 from bedplate.host.devices.image_file import create_blank, fill_from, is_zeros, write_all
 from bedplate.host.file_lock import file_lock
-from bedplate.host.page_cache import CachedFile  # noqa: TC001 -- the codec reads it
+from bedplate.host.pages.page_cache import CachedFile  # noqa: TC001 -- the codec reads it
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 from bedplate.model import codec
 from bedplate.model.cell import Cell, Dataset, digest

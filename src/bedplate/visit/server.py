@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import VisitFailed
 from bedplate.host.cgroups.group import drop_page_cache
+from bedplate.host.pages.page_cache import read_into_cache
 from bedplate.model.reason import (
     FILE_SYSTEM_SILENT,
     SCRATCH_DEVICE_FULL,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from bedplate.host.cgroups.group import Group
+    from bedplate.host.pages.page_cache import CachedFile
     from bedplate.model.reason import Reason
     from bedplate.model.visit import ReadBack, VisitRequest
     from bedplate.visit.engine_server import KeptServerData, Server, ServerSite
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from bedplate.visit.untorn_writes import UntornWrites
     from bedplate.visit.workload import VisitContext
 
+READ_STEP = "read in"
 # File systems refuse to give out their last few megabytes.
 _FULL_BELOW_BYTES = 16 * MIB
 _FULL = because(
@@ -108,6 +112,21 @@ def end_server(server: Server | None, findings: Findings, untorn: UntornWrites |
     refusal = None if untorn is None else untorn.refusal()
     if refusal is not None:
         findings.run_problems.append(refusal)
+
+
+def end_to_be_kept(server: Server | None, kept: KeptServerData | None) -> None:
+    """Stop it in order, and leave nothing of its configuration with its data. ValueError of an engine whose data nobody keeps."""
+    if server is None or kept is None:
+        raise ValueError("there is no server to be kept")
+    server.stop()
+    kept.take_configuration_out(server)
+
+
+def read_in(directory: Path, files: tuple[CachedFile, ...], group: Group) -> None:
+    """Put what a load had left of the database's files into the page cache, as the server's group. VisitFailed where they cannot be read."""
+    if not read_into_cache(directory, files, group.enter):
+        words = f"what a load leaves of {directory} in the page cache could not be read"
+        raise VisitFailed(READ_STEP, because("not-read-in", words))
 
 
 def verify_server(comparisons: Sequence[ReadBack]) -> None:

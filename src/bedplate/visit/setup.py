@@ -29,7 +29,7 @@ from bedplate.host.devices.journal_device import (
 from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.ledger import MARK, Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
-from bedplate.host.page_cache import cached_files, read_into_cache
+from bedplate.host.pages.page_cache import cached_files
 from bedplate.host.process import marked_with
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
@@ -48,7 +48,7 @@ from bedplate.visit.events import image_progress
 from bedplate.visit.findings import Findings, Steps
 from bedplate.visit.footing import check_filesystem, device_troubles, filesystem_troubles
 from bedplate.visit.preflight import memory_limit
-from bedplate.visit.server import end_server, start_server
+from bedplate.visit.server import READ_STEP, end_server, end_to_be_kept, read_in, start_server
 from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.visit.workload import VisitContext, workload_for
 
@@ -59,14 +59,13 @@ if TYPE_CHECKING:
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.devices.latency_device import LatencyDevice
     from bedplate.host.mount import MountEntry
-    from bedplate.host.page_cache import CachedFile
+    from bedplate.host.pages.page_cache import CachedFile
     from bedplate.model.cell import Cell, RunSpec
     from bedplate.model.devices.latency import Latency
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
     from bedplate.visit.engine_server import Server
 
-READ_STEP = "read in"
 _SERVER_HAD_DIED = because("server-had-died", "the server had died before this run")
 
 
@@ -140,9 +139,7 @@ class VisitSetup:
                 workload_for(self._request.dataset.workload).load(self._request.dataset, context)
         else:
             with self._steps.step(READ_STEP):
-                if not read_into_cache(self._data_directory, self._cached, group.enter):
-                    words = "what a load leaves in the page cache could not be read"
-                    raise VisitFailed(READ_STEP, because("not-read-in", words))
+                read_in(self._data_directory, self._cached, group)
         self._age.after_load(site, self._steps, self._findings)
         self._run_all(context)
         with self._steps.step("stop"):
@@ -262,25 +259,21 @@ class VisitSetup:
 
     def _copy_image(self, site: Site) -> bool:
         """Put a kept image onto the device where the visit asks for one: of a loaded dataset, or of an aged file system."""
-        if self._kept is not None:
-            with self._steps.step(RESTORE_STEP, of_machine=True):
-                versions = self._filesystem.versions(commands=self._commands)
-                restored = restore_dataset(
-                    site,
-                    self._request,
-                    versions=versions,
-                    protocol=workload_for(self._request.dataset.workload).protocol,
-                    load=self._load_for_image,
-                )
-            self._cached = restored.cached
-            self._findings.comparisons += restored.facts()
-            self._findings.versions.update(versions)
-        elif self._age.is_aged:
+        if self._kept is None and not self._age.is_aged:
+            return False
+        versions = self._filesystem.versions(commands=self._commands)
+        self._findings.versions.update(versions)
+        if self._kept is None:
             with self._steps.step(AGED_STEP, of_machine=True):
                 self._findings.comparisons += restore_aged(site, ledger=self._ledger).facts()
-            self._findings.versions.update(self._filesystem.versions(commands=self._commands))
-        else:
-            return False
+            return True
+        protocol = workload_for(self._request.dataset.workload).protocol
+        with self._steps.step(RESTORE_STEP, of_machine=True):
+            restored = restore_dataset(
+                site, self._request, versions=versions, protocol=protocol, load=self._load_for_image
+            )
+        self._cached = restored.cached
+        self._findings.comparisons += restored.facts()
         return True
 
     def _load_for_image(self, site: Site, cell: Cell) -> tuple[CachedFile, ...]:
@@ -308,17 +301,12 @@ class VisitSetup:
             server = start_server(request, where, undo=undo, steps=steps, findings=findings).server
             with steps.step("load"):
                 context = replace(
-                    self._context(made, server, group),
-                    request=request,
-                    engine_settings=cell.cluster.settings,
+                    self._context(made, server, group), request=request, engine_settings=cell.cluster.settings
                 )
                 workload_for(request.dataset.workload).load(request.dataset, context)
             cached = cached_files(self._data_directory)
             with steps.step("stop"):
-                if server is None or self._kept is None:
-                    raise ValueError(f"{cell.build.engine} has no server to be kept")
-                server.stop()
-                self._kept.take_configuration_out(server)
+                end_to_be_kept(server, self._kept)
         return cached
 
     def _mkfs(self, site: Site) -> None:

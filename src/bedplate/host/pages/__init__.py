@@ -1,1 +1,1 @@
-"""Pages of files: where they lie on their device, and which writes of them a file system takes whole."""
+"""Pages of files: where they lie on their device, which writes of them a file system takes whole, and which are cached."""

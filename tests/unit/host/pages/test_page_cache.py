@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from bedplate.host.page_cache import CachedFile, cached_files, cached_ranges, read_into_cache
+from bedplate.host.pages.page_cache import CachedFile, cached_files, cached_ranges, read_into_cache
 
 # Those who run tests in parallel have threads; a visit has none when it reads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
