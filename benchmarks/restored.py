@@ -10,7 +10,7 @@ The figure is the ratio restored / loaded of each run's tps, on logarithms, with
 run does not count.
 
 A file system passes where both intervals lie within 2 %. With `--into` pairs are added to those of earlier calls. A pair takes about
-five minutes.
+seven minutes.
 """
 
 from __future__ import annotations
