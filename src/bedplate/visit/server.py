@@ -124,9 +124,11 @@ def end_to_be_kept(server: Server | None, kept: KeptServerData | None) -> None:
 
 def read_in(directory: Path, files: tuple[CachedFile, ...], group: Group) -> None:
     """Put what a load had left of the database's files into the page cache, as the server's group. VisitFailed where they cannot be read."""
-    if not read_into_cache(directory, files, group.enter):
-        words = f"what a load leaves of {directory} in the page cache could not be read"
-        raise VisitFailed(READ_STEP, because("not-read-in", words))
+    try:
+        read_into_cache(directory, files, group.enter)
+    except OSError as error:
+        words = f"what a load leaves in the page cache could not be read from {directory}: {error}"
+        raise VisitFailed(READ_STEP, because("not-read-in", words)) from error
 
 
 def verify_server(comparisons: Sequence[ReadBack]) -> None:

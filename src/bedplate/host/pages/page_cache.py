@@ -54,23 +54,29 @@ def cached_ranges(path: Path) -> tuple[tuple[int, int], ...]:
     )
 
 
-def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group: Callable[[], None]) -> bool:
-    """Read the same parts, in that order, by a process within the group, which the pages then belong to; whether all could be read.
+def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group: Callable[[], None]) -> None:
+    """Read the same parts, in that order, by a process within the group, which the pages then belong to.
 
-    A file that is gone is left out. Begin it where no other thread runs.
+    A file that is gone is left out. OSError with the reader's words where it failed. Begin it where no other thread runs.
     """
+    words, tell = os.pipe()
     child = os.fork()
     if not child:
-        code = 1
         try:
             enter_group()
             for file in files:
                 with suppress(FileNotFoundError):
                     _read(directory / file.path, file.ranges)
-            code = 0
+            os._exit(0)
+        except BaseException as error:  # noqa: BLE001 -- a copy of the visit must not go on as one
+            os.write(tell, repr(error).encode()[:512])
         finally:
-            os._exit(code)
-    return not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            os._exit(1)
+    os.close(tell)
+    with open(words, "rb") as said:  # noqa: PTH123 -- a descriptor
+        failure = said.read().decode(errors="replace")
+    if os.waitpid(child, 0)[1]:
+        raise OSError(failure or "its reader was killed")
 
 
 def _read(path: Path, ranges: tuple[tuple[int, int], ...]) -> None:

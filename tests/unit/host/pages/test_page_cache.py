@@ -53,13 +53,13 @@ def forget(path: Path) -> None:
 def test_what_was_read_is_found_forgotten_and_put_there_again(place: Path) -> None:
     path = written(place / "table")
     ranges = ((3 * PAGE, 2 * PAGE), (40 * PAGE, PAGE))
-    assert read_into_cache(place, (CachedFile("table", ranges),), lambda: None)
+    read_into_cache(place, (CachedFile("table", ranges),), lambda: None)
     assert ranges == cached_ranges(path)
     found = cached_files(place)
     assert (CachedFile("table", ranges),) == found
     forget(path)
     assert () == cached_files(place)
-    assert read_into_cache(place, found, lambda: None)
+    read_into_cache(place, found, lambda: None)
     assert found == cached_files(place)
 
 
@@ -79,7 +79,7 @@ def test_the_reader_is_in_the_group_and_a_file_that_is_gone_is_left_out(tmp_path
     def enter() -> None:
         mark.write_text(str(os.getpid()))
 
-    assert read_into_cache(tmp_path, (CachedFile("gone", ((0, PAGE),)),), enter)
+    read_into_cache(tmp_path, (CachedFile("gone", ((0, PAGE),)),), enter)
     assert str(os.getpid()) != mark.read_text()
 
 
@@ -87,4 +87,5 @@ def test_a_group_that_cannot_be_entered_is_said(tmp_path: Path) -> None:
     def refuse() -> None:
         raise OSError("no such group")
 
-    assert not read_into_cache(tmp_path, (), refuse)
+    with pytest.raises(OSError, match="no such group"):
+        read_into_cache(tmp_path, (), refuse)
