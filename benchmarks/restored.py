@@ -9,8 +9,8 @@ than the data, and what a load leaves of them in the page cache differs from loa
 The figure is the ratio restored / loaded of each run's tps, on logarithms, with a 95 % t-interval over the pairs. A pair with a suspect
 run does not count.
 
-A file system passes where both intervals lie within 2 %. With `--into` pairs are added to those of earlier calls. A pair takes about
-seven minutes.
+A file system passes where both intervals lie within 2 %. With `--into` pairs are added to those of earlier calls with the same
+cell, dataset and runs. A pair takes about seven minutes.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from bedplate.model.cell import (
     KernelLevels,
     RunSpec,
     Throttle,
+    digest,
 )
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.visit import (
@@ -97,17 +98,19 @@ def main() -> None:
     known: list[dict[str, Any]] = (
         json.loads(given.into.read_text()) if given.into and given.into.exists() else []
     )
-    key = [given.filesystem, given.iops, given.scale]
     with tempfile.TemporaryDirectory(prefix="bedplate-restored-") as name:
         base = Path(name)
         base.chmod(0o755)
         request = _request(given, base)
+        # Pairs of another cell, dataset or run are others.
+        key = [given.filesystem, digest([request.cell, request.dataset, request.runs])]
+        earlier = sum(each["key"] == key for each in known)
         first = _visit(base, request, RESTORED, 0)
         print(
             f"the first restored visit: {first.seconds:.0f} s, {first.restore_s:.0f} s of them for the image"
         )
         for pair in range(given.pairs):
-            order = (LOADED, RESTORED) if (len(known) + pair) % 2 == 0 else (RESTORED, LOADED)
+            order = (LOADED, RESTORED) if (earlier + pair) % 2 == 0 else (RESTORED, LOADED)
             found = {way: _visit(base, request, way, pair + 1) for way in order}
             print(
                 "  " + "   ".join(f"{way} {found[way].seconds:.0f} s {_tps(found[way])}" for way in order),
@@ -191,14 +194,14 @@ def _visit(base: Path, request: VisitRequest, way: str, number: int) -> Visited:
 
 
 def _report(pairs: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    if len(pairs) < 2:
+        print(f"{given.filesystem}, {len(pairs)} pairs: two at least make an interval")
+        return
     seconds = {way: [each[way]["seconds"] for each in pairs] for way in (LOADED, RESTORED)}
     means = {way: sum(each) / len(each) for way, each in seconds.items()}
     print(
         f"{given.filesystem}, {len(pairs)} pairs: a visit takes {means[LOADED]:.0f} s loaded and {means[RESTORED]:.0f} s restored"
     )
-    if len(pairs) < 2:
-        print("two pairs at least make an interval")
-        return
     passes = True
     for run in _RUNS:
         logs = [np.log([each[way]["tps"][run] for each in pairs]) for way in (LOADED, RESTORED)]
