@@ -17,13 +17,13 @@ from bedplate.analysis.claims.judged import Finding
 from bedplate.analysis.claims.sentences import findings_sentence
 from bedplate.analysis.effects.sentences import interaction_sentences, strongest_sentence
 from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.instead import instead_lines
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.paired.looked import looked
 from bedplate.analysis.paired.marks import STOPPED_WHEN_TOLD
 from bedplate.analysis.paired.sentences import answer_lines as answer_of_pairs
 from bedplate.analysis.run_heads import writes
-from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.marks import CHOSEN, is_chosen
 from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.wording import figure
@@ -42,16 +42,11 @@ if TYPE_CHECKING:
     from bedplate.analysis.headline.answered import Headline
     from bedplate.analysis.headline.placing import HeadlineLine
     from bedplate.analysis.overview import Overview
-    from bedplate.analysis.search.searched import Searched
 
 # More is in `bedplate advise --json`; nobody chooses among twenty.
 CHOICES = 6
 _KINDS = {"Take": "good", "Safe": "good", "Not": "bad", "Open": "warn", "But": "warn", "More": "more"}
 _SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
-# The column of heads is narrow.
-_SEARCH_HEADS = {"mattered": "matters"}
-# What makes a cell stands below its name.
-_BELOW_A_CELL = "    "
 _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
 
 
@@ -204,32 +199,13 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
     )
 
 
-def search_points(found: Searched) -> tuple[HeadlinePoint, ...]:
-    """The answer of a search as the page's headline has it."""
-    first, *rest = answer_lines(found)
-    kind = "warn" if found.end is None else _SEARCH_KINDS[found.end.ending]
-    points = [HeadlinePoint("Search", kind, ((first, "", False),))]
-    for line in rest:
-        head, blanks, text = line.strip().partition("  ")
-        head = _SEARCH_HEADS.get(head, head).capitalize()
-        if line.startswith(_BELOW_A_CELL) or not blanks:
-            head, text = points[-1].head, line.strip()
-        if head == points[-1].head:
-            points[-1] = replace(points[-1], lines=(*points[-1].lines, ("", text.strip(), False)))
-        else:
-            points.append(HeadlinePoint(head, "", (("", text.strip(), False),)))
-    return tuple(points)
-
-
 def _of_a_search(found: Overview) -> StudyAnswer:
     """What a search says in place of advice, which would take the best of chosen means for the best."""
     search = search_of(found)
-    if search is None:
-        words = "The answer of a search is of all its cells; this page shows some of them, or no figure is there yet."
-        points: tuple[HeadlinePoint, ...] = (HeadlinePoint("Search", "warn", ((words, "", False),)),)
-    else:
-        points = search_points(search)
-    return _without_advice(found, points, CHOSEN)
+    first, *rest = headline_points(instead_lines(found))
+    end = None if search is None else search.end
+    kind = "warn" if end is None else _SEARCH_KINDS[end.ending]
+    return _without_advice(found, (replace(first, kind=kind), *rest), CHOSEN)
 
 
 def _of_pairs(found: Overview) -> StudyAnswer:

@@ -198,7 +198,7 @@ def test_where_no_run_is_believed_there_is_no_guess_and_each_doubt_is_counted(tm
     )
     found = read_of(replace(study, visits=visits))
     total = len(visits)
-    assert found.end == SearchEnd(Ending.NOT_KNOWN, (), 0.0, 1.0, None, ())
+    assert found.end == SearchEnd(Ending.NOT_KNOWN, (), 0.0, None, None, ())
     first, *rest = answer_lines(found)
     assert "Not known: none of its runs is believed." == first
     late = len(range(0, total, 3))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.synthetic_search import SearchRecipe, write_search
 
+from bedplate.analysis.headline.instead import instead_lines
+from bedplate.analysis.headline.placing import fitted
+from bedplate.analysis.headline.set_up import set_up
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.searched import searched
@@ -180,6 +184,42 @@ def test_advice_of_a_search_is_its_answer_and_never_the_best_of_chosen_means(
     for option in (("--workload", "read-write"), ("--durability", "durable"), ("--cells", "type=xfs")):
         with pytest.raises(StudyError, match="leave --cells, --workload and --durability out"):
             call(["advise", str(study), *option])
+
+
+def test_a_summary_and_the_page_of_all_studies_give_the_answer_of_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = write_search(tmp_path / "study")
+    found = searched(overview(study))
+    assert found is not None
+    first = answer_lines(found)[0]
+    assert not call(["summary", str(study)])
+    said = capsys.readouterr().out
+    assert first.split(".")[0] in " ".join(said.split())
+    assert "Take" not in said
+    # No table of the means of cells that were chosen.
+    assert "mean of n" not in said
+    assert not call(["summary", str(study), "--cells", "type=xfs"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The answer of a search is of all its cells" in said
+    assert "Take" not in said
+    assert not call(["index", str(tmp_path)])
+    text = unescape((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert first in text
+    assert "Take" not in text
+
+
+def test_a_command_of_the_named_cell_is_copied_whole(tmp_path: Path) -> None:
+    found = searched(overview(write_search(tmp_path / "study")))
+    assert found is not None
+    assert found.end is not None
+    made = set_up(found.overview, found.id_of(found.end.cells[0]))
+    assert made.commands
+    lines = instead_lines(found.overview)
+    assert list(made.commands) == [line.text for line in lines if line.copied]
+    assert "Search" == lines[0].head
+    short = " ".join(fitted(lines, columns=80))
+    assert made.commands[0] in short
 
 
 def test_cells_that_would_do_as_well_are_counted(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_where_every_run_is_suspect_nothing_is_known() -> None:
 def test_where_every_visit_fails_nothing_is_known() -> None:
     space = space_of(1, 2, 3)
     tried = [Tried(block, cell, None, 1.0, failed=True) for block in range(FAILURES_MAX) for cell in range(3)]
-    assert SearchEnd(Ending.NOT_KNOWN, (), 0.0, 1.0) == following(space, question(), tried)
+    assert SearchEnd(Ending.NOT_KNOWN, (), 0.0, None) == following(space, question(), tried)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0])
@@ -396,6 +396,22 @@ def test_a_refuted_leader_is_named_and_the_search_goes_on() -> None:
     assert (1,) == end.refuted
     assert 2 == max(block.proof for block in blocks)
     assert (2,) == end.cells
+
+
+def test_what_is_outside_of_a_refuted_proof_is_held_against_its_leader() -> None:
+    """The budget ends behind the proof; a cell that took no part in it is surely better than the leader it refuted."""
+
+    def measure(cell: int, block: int, random: np.random.Generator) -> float:
+        turned = -0.4 if cell == 1 and block >= BLOCKS_SPREAD else (0.0, 0.3, 0.1, -0.2)[cell]
+        return math.exp(turned + random.normal(0, 0.01))
+
+    end, _, _ = run_to_end(space_of(1, 2, 3, 4), question(18.0), measure)
+    assert (Ending.NOT_KNOWN, (2,), (1,)) == (end.ending, end.cells, end.refuted)
+    assert end.proof is not None
+    assert 2 not in end.proof.rivals
+    assert end.chance > 0.95
+    assert end.left_out is not None
+    assert end.left_out > 0.95
 
 
 def test_a_run_of_a_proof_that_is_not_believed_is_repeated_within_its_block() -> None:

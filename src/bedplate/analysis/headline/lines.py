@@ -11,9 +11,9 @@ from bedplate.analysis.advice.extending import about_words
 from bedplate.analysis.comparison.sentences import pooled_in_short, pooled_line, ratio_words
 from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
+from bedplate.analysis.headline.instead import instead_lines
 from bedplate.analysis.headline.names import cell_names, shortened
 from bedplate.analysis.headline.page_copies import copies_words
-from bedplate.analysis.headline.pairs import pair_lines
 from bedplate.analysis.headline.placing import DISPENSABLE, NO_BREAK, HeadlineLine
 from bedplate.analysis.headline.set_up import settings_words
 from bedplate.analysis.power_cut_view import percent_from_above
@@ -45,8 +45,8 @@ _TYPES_SHOWN = 2
 
 def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     """All that the answer has to say, in the order in which it is read."""
-    if pairs := pair_lines(told.found):
-        return pairs
+    if instead := instead_lines(told.found):
+        return instead
     names = {cell: shortened(" ".join(name.split())) for cell, name in cell_names(told.found).items()}
     # Whether copies of pages may go is what such a study was made to ask.
     lines = [

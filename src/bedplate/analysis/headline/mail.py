@@ -14,6 +14,7 @@ from bedplate.analysis.headline.names import NAME_CHARACTERS, cell_names, shorte
 from bedplate.analysis.headline.placing import placed
 from bedplate.analysis.labels import stands_on_image
 from bedplate.analysis.power_cut_view import cut_cell_words
+from bedplate.analysis.search.marks import is_chosen
 from bedplate.analysis.wording import (
     BASIS_MARKS,
     SUSPECT_MARK,
@@ -71,7 +72,9 @@ def mail_text(told: Headline, *, markdown: bool = False) -> str:
     texts = [_printable(text) if line.copied else _cut(_printable(text)) for line, text in answer]
     lines = [*map(_cut, lines), *fence, *texts, *fence]
     rest: list[str] = []
-    tables = [_of_run(told, told.answers[0])] if told.answers else []
+    # The means of cells that a search chose are too good to be ranked.
+    is_ranked = told.answers and not is_chosen(found.study)
+    tables = [_of_run(told, told.answers[0])] if is_ranked else []
     tables += [_of_cuts(found, told.cuts)] if told.cuts is not None else []
     for table in tables:
         if table.rows:

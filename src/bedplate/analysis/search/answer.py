@@ -150,7 +150,7 @@ def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
         yield "  gain         not known: the plan's first cell is left out, so nothing is beside it"
     elif found.question.baseline == proof.leader:
         yield "  gain         none: it is the plan's first cell"
-    if found.question.baseline is not None or end.cells:
+    if end.left_out is not None:
         yield (
             f"  outside      a cell outside of the proof is better by more than {percent(found.question.margin)} with a chance of "
             f"{chance_words(end.left_out)}, by the model"

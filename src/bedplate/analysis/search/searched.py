@@ -21,7 +21,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.reason import because
 from bedplate.model.visit import Outcome
 from bedplate.statistics.search.choice import lead, near_best
-from bedplate.statistics.search.course import Ending, SearchEnd, following, weighed
+from bedplate.statistics.search.course import Ending, SearchEnd, following, outside_of, weighed
 from bedplate.statistics.search.proof import SearchQuestion, judged_proof
 from bedplate.statistics.search.space import Tried, in_order
 from bedplate.statistics.summary import TRUSTED, Summary, summarise
@@ -182,9 +182,10 @@ class Searched:
             return found
         # What is not proved when a search becomes a factorial stays so.
         best = self.lead
-        cells = () if best is None else (best.leader,)
-        chance = 0.0 if best is None else best.chance
-        return SearchEnd(Ending.NOT_KNOWN, cells, chance, 1 - chance, self.proof, ())
+        if best is None:
+            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, None, self.proof)
+        left_out = outside_of(self.proof, self.known, self.open, self.question.margin)
+        return SearchEnd(Ending.NOT_KNOWN, (best.leader,), best.chance, left_out, self.proof)
 
     @property
     def end(self) -> SearchEnd | None:

@@ -36,6 +36,8 @@ from bedplate.statistics.search.space import SearchSpace, Tried, in_order
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bedplate.statistics.estimation import BoolArray
+
 CHANCE = 0.95
 RIVALS_MAX = 8
 # A proof without a rival would prove nothing.
@@ -70,15 +72,15 @@ class Ending(StrEnum):
 class SearchEnd:
     """The answer. `cells` are those it names, the leader or best guess first; none where no cell could be measured or no run was believed.
 
-    `chance` is the model's, that the first is within the margin of the best; `left_out` its chance that a cell outside of the
-    proof is better by more than the margin. `proof` is the last one, None where the budget bought none. `refuted` are the
-    leaders that proofs refuted.
+    `chance` is the model's, that the first is within the margin of the best. `left_out` is its chance that a cell outside of the
+    last proof is better than that proof's leader by more than the margin; None without a proof or a cell. `proof` is the last one, None
+    where the budget bought none. `refuted` are the leaders that proofs refuted.
     """
 
     ending: Ending
     cells: tuple[int, ...]
     chance: float
-    left_out: float
+    left_out: float | None
     proof: SearchProof | None = None
     refuted: tuple[int, ...] = ()
 
@@ -107,6 +109,15 @@ def weighed(space: SearchSpace, question: SearchQuestion, tried: Iterable[Tried]
     return replace(known, fit=fit)
 
 
+def outside_of(
+    proof: SearchProof | None, known: Posterior, allowed: BoolArray, margin: float
+) -> float | None:
+    """The model's chance that a cell outside of a proof is better than its leader by more than the margin; None without one."""
+    if proof is None:
+        return None
+    return left_out_chance(known, allowed, margin, proof.leader, tuple(proof.rivals))
+
+
 class _Course:
     """What the records say so far."""
 
@@ -123,7 +134,7 @@ class _Course:
 
     def following(self) -> tuple[NextBlock, ...] | SearchEnd:
         if not self.allowed.any():
-            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, 1.0, self.last, self.refuted)
+            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, None, self.last, self.refuted)
         if self.proved and self.proved[-1].block == self.number - 1 and (again := self._again()):
             return again
         return self._proved_end() or self._search()
@@ -239,11 +250,10 @@ class _Course:
 
     def _not_known(self) -> SearchEnd:
         if not self._is_anything_believed:
-            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, 1.0, self.last, self.refuted)
+            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, None, self.last, self.refuted)
         best = self.found
-        return SearchEnd(
-            Ending.NOT_KNOWN, (best.leader,), best.chance, 1 - best.chance, self.last, self.refuted
-        )
+        left_out = outside_of(self.last, self.known, self.allowed, self.question.margin)
+        return SearchEnd(Ending.NOT_KNOWN, (best.leader,), best.chance, left_out, self.last, self.refuted)
 
     def _again(self) -> tuple[NextBlock, ...]:
         """What a proof lacks, as its runs were not believed."""
@@ -264,8 +274,8 @@ class _Course:
         if proof is None or proof.is_refuted or not self.allowed[proof.leader]:
             return None
         margin = self.question.margin
-        left_out = left_out_chance(self.known, self.allowed, margin, proof.leader, tuple(proof.rivals))
-        if left_out > 1 - CHANCE:
+        left_out = outside_of(proof, self.known, self.allowed, margin)
+        if left_out is None or left_out > 1 - CHANCE:
             return None
         still_open = tuple(cell for cell in proof.open if self.allowed[cell])
         known = Ending.ONE_OF if still_open else Ending.THIS
