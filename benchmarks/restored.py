@@ -1,11 +1,12 @@
 """What does a restored dataset save, and are its figures those of a loaded one? Whole visits, in interleaved pairs.
 
-    sudo ./benchmarks/run restored [--filesystem ext4] [--pairs 3] [--into FILE] [--iops 3000]
+    sudo ./benchmarks/run restored [--filesystem ext4] [--pairs 3] [--into FILE]
 
 A pair is two visits that differ in nothing but the way in which the dataset comes onto the file system; which comes first alternates.
 The image is made by a visit before the first pair, and its time is printed apart. Each visit reads, then writes through one checkpoint,
 on an emulated disk: its I/Os a second are limited, so that little but layout and page cache can make a difference. The memory is smaller
-than the data, and what a load leaves of them in the page cache differs from load to load. So the warm-up reads the memory several times over.
+than the data, and what a load leaves of them in the page cache differs from load to load. So the warm-up reads the memory many times over,
+for which the disk allows more reads than writes.
 The figure is the ratio restored / loaded of each run's tps, on logarithms, with a 95 % t-interval over the pairs. A pair with a suspect
 run does not count.
 
@@ -91,7 +92,8 @@ def main() -> None:
     parser.add_argument("--filesystem", default="ext4")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--into", type=Path, help="JSON file that the pairs are added to")
-    parser.add_argument("--iops", type=int, default=3000)
+    parser.add_argument("--read-iops", type=int, default=9000)
+    parser.add_argument("--write-iops", type=int, default=3000)
     parser.add_argument("--scale", type=int, default=25)
     given = parser.parse_args()
     print_machine()
@@ -133,7 +135,8 @@ def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
     build = ensure_build(
         BuildSpec("18"), cache_directory=cache_directory(), commands=Commands(), progress=lambda _: None
     ).for_visit
-    throttle = Throttle(f"{given.iops} IOPS", given.iops, given.iops, _BYTES_PER_S, _BYTES_PER_S)
+    reads, writes = given.read_iops, given.write_iops
+    throttle = Throttle(f"{reads} and {writes} IOPS", reads, writes, _BYTES_PER_S, _BYTES_PER_S)
     settings: dict[str, Scalar] = {
         "shared_buffers": "64MB",
         "max_wal_size": "768MB",
@@ -142,7 +145,7 @@ def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
         "checkpoint_completion_target": 0.5,
     }
     cell = Cell(
-        DeviceLevels(memory_bytes=256 * MIB, throttle=throttle, read_ahead_kb=4096),
+        DeviceLevels(memory_bytes=256 * MIB, throttle=throttle, read_ahead_kb=128),
         KernelLevels(),
         FilesystemLevels(given.filesystem, mount_options=("noatime",)),
         BuildLevels(),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WORDS_MAX = 35
 # Words that are out, and what to write instead. "In force" is a law's; an option is effective.
 _OUT = {
-    re.compile(r"\blived\b", re.IGNORECASE): "a visit runs",
+    re.compile(r"\blived\b|\blives\b(?! (?:in|on)\b)", re.IGNORECASE): "a visit runs",
     re.compile(r"\btold\b(?! apart)", re.IGNORECASE): "say, report, show; what cannot be told is not known",
     re.compile(r"\bin force\b", re.IGNORECASE): "effective",
     re.compile(
@@ -154,6 +154,7 @@ _LONG = " ".join(["word"] * 36)
         (of_python, f'raise StudyError(f"{{a}}: {_LONG}")\n'),
         (of_script, f'const a = "{_LONG}";\n'),
         (of_template, f"<p>{{{{ a }}}} <em>{_LONG}</em></p>\n"),
+        (of_template, f'<p>{{{{ listed("Short", "short", a.b, "{_LONG}") }}}}</p>\n'),
         (of_help, f"Short.\n\n{_LONG}"),
     ],
 )

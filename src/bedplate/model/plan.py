@@ -367,7 +367,7 @@ class ScheduledVisit:
     boot: int | None = None
     """visits of one boot of a kernel share it; null where the running system is not left"""
     node: str | None = None
-    """the node of a fleet that lives it; null without a fleet"""
+    """the node of a fleet that runs it; null without a fleet"""
 
 
 @dataclass(frozen=True)

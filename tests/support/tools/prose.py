@@ -22,6 +22,8 @@ _END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\")”’*]*(?:\s+
 _WORD = re.compile(r"[^\W_][\w'’./%-]*")
 _COMMENT = re.compile(r"^\s*#\s?(.*)$")
 _TEMPLATE_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+# A sentence that a template gives to a macro: two words at least.
+_TEMPLATE_LITERAL = re.compile(r'"([^"\n]*\w [^"\n]*)"')
 _TEMPLATE_ENDS = re.compile(
     r"\{%.*?%\}|\{#.*?#\}|<pre.*?</pre>|</?(?:p|li|h\d|dt|dd|td|th|tr|summary|figcaption|div|label|option|button)\b[^>]*>",
     re.DOTALL,
@@ -77,7 +79,11 @@ def of_comments(source: str) -> Iterator[Sentence]:
 
 
 def of_template(source: str) -> Iterator[Sentence]:
-    """Of a page's template, without its tags; a value is one word."""
+    """Of a page's template, without its tags; a value is one word. What stands in quotes in a hole is read too."""
+    for hole in _TEMPLATE_HOLE.finditer(source):
+        for literal in _TEMPLATE_LITERAL.finditer(hole[0]):
+            line = source.count("\n", 0, hole.start() + literal.start()) + 1
+            yield from sentences(line, _TAG.sub("", literal[1]))
     at = 0
     text = _TEMPLATE_HOLE.sub(lambda found: _ONE_WORD + "\n" * found[0].count("\n"), source)
     for piece in _TEMPLATE_ENDS.split(text):
