@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
 from bedplate.host.files import text_of
 from bedplate.host.kernel_log import KernelLog
+from bedplate.model.template import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
+_PROC = Path("/proc")
+_NAMED_MOST = 4
 # `XFS (loop9): `, `BTRFS error (device loop9 state C): `; other devices have more names than one.
 _OF_A_LOOP = re.compile(r"[\w-]+(?: \w+)? \((?:device )?loop\d+\b")
 
@@ -65,6 +68,20 @@ class MountEntry:
         return "ro" in self.options or "ro" in self.super_options
 
 
+@dataclass(frozen=True)
+class MountNamespace:
+    """What is mounted in a namespace, and the folders of the processes that see it so; `is_own` where this one is among them."""
+
+    mounts: tuple[MountEntry, ...]
+    processes: tuple[Path, ...]
+    is_own: bool
+
+    @property
+    def who(self) -> str:
+        """The first few of its processes, by pid and name."""
+        return first_of([titled(folder) for folder in self.processes], _NAMED_MOST)
+
+
 def parse_mount_table(text: str) -> tuple[MountEntry, ...]:
     """Every entry of a mountinfo text, in its order; ValueError quotes a line that is not one."""
     return tuple(_parse_line(line) for line in text.split("\n") if line)
@@ -73,6 +90,38 @@ def parse_mount_table(text: str) -> tuple[MountEntry, ...]:
 def read_mount_table(path: Path = MOUNT_TABLE) -> tuple[MountEntry, ...]:
     """The mounts that this process sees. Names are bytes to Linux: they survive as os.fsdecode does."""
     return parse_mount_table(os.fsdecode(path.read_bytes()))
+
+
+def mount_namespaces(proc: Path = _PROC) -> tuple[MountNamespace, ...]:
+    """Those of all processes that can be seen, by their lowest pids: the table of one shows nothing of another."""
+    own = _namespace(proc / "self")
+    processes: dict[str, list[Path]] = {}
+    mounts: dict[str, tuple[MountEntry, ...]] = {}
+    for folder in process_folders(proc):
+        namespace = _namespace(folder)
+        if namespace is None:
+            continue
+        processes.setdefault(namespace, []).append(folder)
+        # A process that has ended meanwhile has no table; the next one's is the same.
+        if namespace not in mounts:
+            with contextlib.suppress(OSError, ValueError):
+                text = os.fsdecode((folder / "mountinfo").read_bytes())
+                mounts[namespace] = parse_mount_table(text)
+    return tuple(
+        MountNamespace(mounts[namespace], tuple(folders), namespace == own)
+        for namespace, folders in processes.items()
+        if namespace in mounts
+    )
+
+
+def process_folders(proc: Path = _PROC) -> list[Path]:
+    """Of every process that can be seen, by pid."""
+    return sorted(proc.glob("[0-9]*"), key=lambda folder: int(folder.name))
+
+
+def titled(folder: Path) -> str:
+    """The process of a folder below /proc, by pid and name."""
+    return f"process {folder.name} ({text_of(folder / 'comm') or '?'})"
 
 
 def find_mount(target: Path | str) -> MountEntry | None:
@@ -192,6 +241,13 @@ def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...
         if _is_under(image, top):
             found.append(f"/dev/{backing.parts[-3]} lies on {image}")
     return tuple(found)
+
+
+def _namespace(folder: Path) -> str | None:
+    try:
+        return str((folder / "ns/mnt").readlink())
+    except OSError:
+        return None
 
 
 def _parse_line(line: str) -> MountEntry:
