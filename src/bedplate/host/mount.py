@@ -21,7 +21,7 @@ from bedplate.host.kernel_log import KernelLog
 from bedplate.model.template import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from bedplate.host.command import Commands
 
@@ -223,13 +223,19 @@ def type_below(path: Path) -> str | None:
     return next((entry.type for entry in read_mount_table() if entry.device == number), None)
 
 
-def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...]:
-    """One sentence for each process, mount and loop device that holds something under `target`."""
+def holders(target: Path | str, *, proc: Path = _PROC) -> tuple[str, ...]:
+    """One sentence for each process, mount and loop device that holds something under `target`.
+
+    Where a file system is mounted on it, what holds its copies in other mount namespaces does too, and a copy that
+    does not go with it keeps its device. One that goes by itself is named where nothing else explains it.
+    """
     top = os.path.realpath(target)
+    elsewhere = _copies_elsewhere(find_mount(top), proc)
+    also = {folder: entry.target for namespace, entry in elsewhere for folder in namespace.processes}
     found = [
-        f"process {folder.name} ({text_of(folder / 'comm') or '?'}) holds {held}"
-        for folder in sorted(proc.glob("[0-9]*"), key=lambda path: int(path.name))
-        if (held := _held_by(folder, top)) is not None
+        f"{titled(folder)} holds {held}"
+        for folder in process_folders(proc)
+        if (held := _held_by(folder, {top, also.get(folder, top)})) is not None
     ]
     found += [
         f"{entry.source} is mounted on {entry.target}"
@@ -240,7 +246,25 @@ def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...
         image = text_of(backing)
         if _is_under(image, top):
             found.append(f"/dev/{backing.parts[-3]} lies on {image}")
-    return tuple(found)
+    copies = [
+        (f"{namespace.who}: {entry.source} is mounted on {entry.target} in another mount namespace", entry)
+        for namespace, entry in elsewhere
+    ]
+    found += [words for words, entry in copies if not entry.follows]
+    return tuple(found or (words for words, _ in copies))
+
+
+def _copies_elsewhere(original: MountEntry | None, proc: Path) -> list[tuple[MountNamespace, MountEntry]]:
+    """Every namespace of others that has the same file system mounted, and where the first time."""
+    if original is None:
+        return []
+    found = []
+    for namespace in mount_namespaces(proc):
+        same = (entry for entry in namespace.mounts if entry.device == original.device)
+        entry = None if namespace.is_own else next(same, None)
+        if entry is not None:
+            found.append((namespace, entry))
+    return found
 
 
 def _namespace(folder: Path) -> str | None:
@@ -286,18 +310,18 @@ def _unescape(field: str) -> str:
     return os.fsdecode(raw)
 
 
-def _held_by(folder: Path, top: str) -> str | None:
+def _held_by(folder: Path, tops: Collection[str]) -> str | None:
     links = [folder / "cwd", folder / "root", folder / "exe"]
     with contextlib.suppress(OSError):
         links += list((folder / "fd").iterdir())
     for link in links:
         with contextlib.suppress(OSError):
             held = str(link.readlink())
-            if _is_under(held, top):
+            if any(_is_under(held, top) for top in tops):
                 return held
     for line in text_of(folder / "maps").splitlines():
         fields = line.split(maxsplit=5)
-        if len(fields) == 6 and _is_under(fields[5], top):
+        if len(fields) == 6 and any(_is_under(fields[5], top) for top in tops):
             return fields[5]
     return None
 
