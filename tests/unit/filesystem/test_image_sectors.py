@@ -21,9 +21,10 @@ from bedplate.model.cell import (
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
+    RunSpec,
 )
 from bedplate.model.levels import Levels
-from bedplate.model.visit import FORMAT_VERSION, RunSpec, ScratchDevice, VisitKey, VisitRequest
+from bedplate.model.visit import FORMAT_VERSION, ScratchDevice, VisitKey, VisitRequest
 from bedplate.units import MIB
 
 if TYPE_CHECKING:

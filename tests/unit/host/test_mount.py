@@ -37,7 +37,9 @@ def _table(*lines: str) -> tuple[MountEntry, ...]:
 
 
 # A number that no device of the machine has.
-EXT4 = "42 27 7:1048575 / /mnt/scratch rw,noatime shared:2 master:1 - ext4 /dev/loop9 rw,nobarrier,data=journal"
+EXT4 = (
+    "42 27 7:1048575 / /mnt/scratch rw,noatime shared:2 master:1 - ext4 /dev/loop9 rw,nobarrier,data=journal"
+)
 
 
 def test_reads_real_mount_table(repository: Path) -> None:
