@@ -153,6 +153,19 @@ def test_an_aged_image_is_made_once_and_restored_whole(disk: Disk, kind: str) ->
     assert not list((disk.base / "cache/aged").rglob("bedplate-probe-*"))
 
 
+def test_an_aged_xfs_is_mounted_on_a_disk_with_sectors_of_4_kib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
+    with looped(tmp_path, "--sector-size", "4096", size_bytes=SIZE) as node:
+        disk = Disk(tmp_path, node)
+        disk.restored("xfs", "mixed")
+        site = disk.site("xfs", aged="mixed")
+        assert 4096 == site.device.sector_bytes
+        filesystem_for("xfs").mount(site)
+        filesystem_for("xfs").unmount(site)
+
+
 def test_another_profile_size_or_option_is_another_image(disk: Disk) -> None:
     known = {disk.restored("ext4", "mixed").key, disk.restored("ext4", "small files").key}
     assert 2 == len(known)

@@ -107,6 +107,39 @@ def test_mount_in_another_namespace_is_noticed_by_the_exclusive_open(disk: Disk)
         hidden.communicate()
 
 
+def test_a_partition_that_is_mounted_in_another_namespace_uses_the_queue_of_its_disk(disk: Disk) -> None:
+    target = disk.base / "mnt"
+    target.mkdir()
+    with kernel_partition(disk.node, length_bytes=SIZE - MIB) as partition:
+        disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", partition])
+        script = 'mount "$1" "$2" && echo mounted && exec cat'
+        hidden = subprocess.Popen(
+            [
+                "unshare",
+                "--mount",
+                "--propagation",
+                "private",
+                "sh",
+                "-c",
+                script,
+                "_",
+                partition,
+                str(target),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert hidden.stdout is not None
+            assert "mounted\n" == hidden.stdout.readline()
+            where = f"{target} in the mount namespace of process {hidden.pid} (cat)"
+            users = disk.tree.users_of_queue(Path(disk.node).name)
+            assert (f"{partition} is mounted on {where}",) == users
+        finally:
+            hidden.communicate()
+
+
 def test_swap_in_use_is_refused(disk: Disk) -> None:
     disk.commands.run(["mkswap", disk.node])
     disk.commands.run(["swapon", "--priority", "0", disk.node])

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from bedplate.filesystem.site import Site
     from bedplate.host.ledger import Ledger
-    from bedplate.model.cell import FilesystemLevels
     from bedplate.model.visit import ReadBack
 
 AGED_STEP = "aged image"
@@ -92,7 +91,7 @@ def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
     RequirementMissing where the cache has no room for it, VisitFailed where the file system does not age.
     """
     versions = filesystem_for(site.levels.type).versions(commands=site.commands)
-    key = _key(site.levels, site.device.size_bytes, versions)
+    key = _key(site, versions)
     folder = aged_directory(cache_directory()) / key
     folder.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(lock_of(folder)):
@@ -110,12 +109,13 @@ def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
         return codec.read(AgedImage, folder / RECORD)
 
 
-def _key(levels: FilesystemLevels, size_bytes: int, versions: Mapping[str, str]) -> str:
-    profile, kernel = age_of(levels) or "", os.uname()
+def _key(site: Site, versions: Mapping[str, str]) -> str:
+    levels, profile, kernel = site.levels, age_of(site.levels) or "", os.uname()
     return digest(
         {
             "levels": replace(levels, features=without_age(levels.features), barrier=None),
-            "size": size_bytes,
+            "size": site.device.size_bytes,
+            "sectors": site.device.sector_bytes,
             "profile": [profile, asdict(AGE_PROFILES[profile]), AGEING_VERSION, _SEED],
             "versions": dict(versions),
             "kernel": [kernel.release, kernel.version, kernel.machine, os.sysconf("SC_PAGE_SIZE")],
@@ -144,7 +144,13 @@ def _aged(site: Site, key: str, image: Path, *, versions: Mapping[str, str], led
     levels = replace(site.levels, features=without_age(site.levels.features), barrier=None)
     started = time.monotonic()
     with site_on_sparse_image(
-        filesystem, levels, size_bytes, commands=site.commands, directory=image.parent, ledger=ledger
+        filesystem,
+        levels,
+        size_bytes,
+        commands=site.commands,
+        directory=image.parent,
+        ledger=ledger,
+        sector_bytes=site.device.sector_bytes,
     ) as made:
         filesystem.mkfs(made)
         filesystem.mount(made)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.filesystem.site import Site
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.model.visit import ReadBack, VisitRequest
 
 RESTORE_STEP = "restore"
@@ -97,7 +98,7 @@ def restore_dataset(
     kept, and what it says was cached then. RequirementMissing where the cache has no room for it.
     """
     cell = deciding(request.cell)
-    key = _key(request, cell, site.device.size_bytes, {**versions, "protocol": protocol})
+    key = _key(request, cell, site.device, {**versions, "protocol": protocol})
     folder = datasets_directory(cache_directory()) / key
     folder.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(lock_of(folder)):
@@ -134,7 +135,7 @@ def restore_dataset(
         return made
 
 
-def _key(request: VisitRequest, cell: Cell, size_bytes: int, versions: Mapping[str, str]) -> str:
+def _key(request: VisitRequest, cell: Cell, device: AttachedDevice, versions: Mapping[str, str]) -> str:
     """In the form of a UUID, which no effective configuration has."""
     kernel = os.uname()
     made_of = {
@@ -143,7 +144,8 @@ def _key(request: VisitRequest, cell: Cell, size_bytes: int, versions: Mapping[s
         "type": cell.filesystem.type,
         "dataset": request.dataset.id,
         "build": cell.build.engine if request.build is None else request.build.digest,
-        "size": size_bytes,
+        "size": device.size_bytes,
+        "sectors": device.sector_bytes,
         "versions": dict(versions),
         "kernel": [kernel.release, kernel.version, kernel.machine, os.sysconf("SC_PAGE_SIZE")],
     }

@@ -26,7 +26,7 @@ from bedplate.host.ledger import Holding
 from bedplate.model.cell import digest
 from bedplate.model.filesystem import contradictions, without_age
 from bedplate.model.reason import because
-from bedplate.units import MIB
+from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -123,8 +123,9 @@ def site_on_sparse_image(
     commands: Commands,
     directory: Path,
     ledger: Ledger | None,
+    sector_bytes: int = KERNEL_SECTOR_BYTES,
 ) -> Iterator[Site]:
-    """A device of that size, a mount point, and a device for the journal if the levels ask for one; nothing to measure on."""
+    """A device of that size and sectors, a mount point, and a device for the journal if the levels ask for one; nothing to measure on."""
     with ExitStack() as undo:
         folder = directory / f"bedplate-probe-{os.getpid()}-{os.urandom(4).hex()}"
         target = folder / "mount"
@@ -132,7 +133,9 @@ def site_on_sparse_image(
         for place in (folder, target):
             _hold(Holding("directory", str(place)), ledger, undo, partial(_removed, place))
             place.mkdir(mode=0o700)
-        device = _small_device(folder / "image", size_bytes, commands, ledger, undo)
+        device = _small_device(
+            folder / "image", size_bytes, commands, ledger, undo, sector_bytes=sector_bytes
+        )
         journal = None
         if levels.journal == "external":
             journal = _small_device(folder / "journal", _JOURNAL_BYTES, commands, ledger, undo)
@@ -142,14 +145,21 @@ def site_on_sparse_image(
 
 
 def _small_device(
-    image: Path, size_bytes: int, commands: Commands, ledger: Ledger | None, undo: ExitStack
+    image: Path,
+    size_bytes: int,
+    commands: Commands,
+    ledger: Ledger | None,
+    undo: ExitStack,
+    *,
+    sector_bytes: int = KERNEL_SECTOR_BYTES,
 ) -> AttachedDevice:
     """A sparse image on a loop device: neither direct I/O nor full allocation, as nothing is measured."""
     _hold(Holding("image", str(image)), ledger, undo, partial(_removed, image))
     _hold(Holding("loop", str(image)), ledger, undo, partial(_detached, image, commands))
     with image.open("xb") as file:
         file.truncate(size_bytes)
-    path = commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip()
+    own_sectors = () if sector_bytes == KERNEL_SECTOR_BYTES else ("--sector-size", str(sector_bytes))
+    path = commands.run(["losetup", "--find", "--show", *own_sectors, str(image)]).stdout.strip()
     name = path.rpartition("/")[2]
     return AttachedDevice(path, name, name, size_bytes, image)
 

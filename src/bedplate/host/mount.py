@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
 from bedplate.host.files import text_of
 from bedplate.host.kernel_log import KernelLog
+from bedplate.model.template import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from bedplate.host.command import Commands
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
+_PROC = Path("/proc")
+_NAMED_MOST = 4
 # `XFS (loop9): `, `BTRFS error (device loop9 state C): `; other devices have more names than one.
 _OF_A_LOOP = re.compile(r"[\w-]+(?: \w+)? \((?:device )?loop\d+\b")
 
@@ -65,6 +68,20 @@ class MountEntry:
         return "ro" in self.options or "ro" in self.super_options
 
 
+@dataclass(frozen=True)
+class MountNamespace:
+    """What is mounted in a namespace, and the folders of the processes that see it so; `is_own` where this one is among them."""
+
+    mounts: tuple[MountEntry, ...]
+    processes: tuple[Path, ...]
+    is_own: bool
+
+    @property
+    def who(self) -> str:
+        """The first few of its processes, by pid and name."""
+        return first_of([titled(folder) for folder in self.processes], _NAMED_MOST)
+
+
 def parse_mount_table(text: str) -> tuple[MountEntry, ...]:
     """Every entry of a mountinfo text, in its order; ValueError quotes a line that is not one."""
     return tuple(_parse_line(line) for line in text.split("\n") if line)
@@ -73,6 +90,38 @@ def parse_mount_table(text: str) -> tuple[MountEntry, ...]:
 def read_mount_table(path: Path = MOUNT_TABLE) -> tuple[MountEntry, ...]:
     """The mounts that this process sees. Names are bytes to Linux: they survive as os.fsdecode does."""
     return parse_mount_table(os.fsdecode(path.read_bytes()))
+
+
+def mount_namespaces(proc: Path = _PROC) -> tuple[MountNamespace, ...]:
+    """Those of all processes that can be seen, by their lowest pids: the table of one shows nothing of another."""
+    own = _namespace(proc / "self")
+    processes: dict[str, list[Path]] = {}
+    mounts: dict[str, tuple[MountEntry, ...]] = {}
+    for folder in process_folders(proc):
+        namespace = _namespace(folder)
+        if namespace is None:
+            continue
+        processes.setdefault(namespace, []).append(folder)
+        # A process that has ended meanwhile has no table; the next one's is the same.
+        if namespace not in mounts:
+            with contextlib.suppress(OSError, ValueError):
+                text = os.fsdecode((folder / "mountinfo").read_bytes())
+                mounts[namespace] = parse_mount_table(text)
+    return tuple(
+        MountNamespace(mounts[namespace], tuple(folders), namespace == own)
+        for namespace, folders in processes.items()
+        if namespace in mounts
+    )
+
+
+def process_folders(proc: Path = _PROC) -> list[Path]:
+    """Of every process that can be seen, by pid."""
+    return sorted(proc.glob("[0-9]*"), key=lambda folder: int(folder.name))
+
+
+def titled(folder: Path) -> str:
+    """The process of a folder below /proc, by pid and name."""
+    return f"process {folder.name} ({text_of(folder / 'comm') or '?'})"
 
 
 def find_mount(target: Path | str) -> MountEntry | None:
@@ -174,13 +223,19 @@ def type_below(path: Path) -> str | None:
     return next((entry.type for entry in read_mount_table() if entry.device == number), None)
 
 
-def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...]:
-    """One sentence for each process, mount and loop device that holds something under `target`."""
+def holders(target: Path | str, *, proc: Path = _PROC) -> tuple[str, ...]:
+    """One sentence for each process, mount and loop device that holds something under `target`.
+
+    Where a file system is mounted on it, what holds its copies in other mount namespaces does too, and a copy that
+    does not go with it keeps its device. One that goes by itself is named where nothing else explains it.
+    """
     top = os.path.realpath(target)
+    elsewhere = _copies_elsewhere(find_mount(top), proc)
+    also = {folder: entry.target for namespace, entry in elsewhere for folder in namespace.processes}
     found = [
-        f"process {folder.name} ({text_of(folder / 'comm') or '?'}) holds {held}"
-        for folder in sorted(proc.glob("[0-9]*"), key=lambda path: int(path.name))
-        if (held := _held_by(folder, top)) is not None
+        f"{titled(folder)} holds {held}"
+        for folder in process_folders(proc)
+        if (held := _held_by(folder, {top, also.get(folder, top)})) is not None
     ]
     found += [
         f"{entry.source} is mounted on {entry.target}"
@@ -191,7 +246,32 @@ def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...
         image = text_of(backing)
         if _is_under(image, top):
             found.append(f"/dev/{backing.parts[-3]} lies on {image}")
-    return tuple(found)
+    copies = [
+        (f"{namespace.who}: {entry.source} is mounted on {entry.target} in another mount namespace", entry)
+        for namespace, entry in elsewhere
+    ]
+    found += [words for words, entry in copies if not entry.follows]
+    return tuple(found or (words for words, _ in copies))
+
+
+def _copies_elsewhere(original: MountEntry | None, proc: Path) -> list[tuple[MountNamespace, MountEntry]]:
+    """Every namespace of others that has the same file system mounted, and where the first time."""
+    if original is None:
+        return []
+    found = []
+    for namespace in mount_namespaces(proc):
+        same = (entry for entry in namespace.mounts if entry.device == original.device)
+        entry = None if namespace.is_own else next(same, None)
+        if entry is not None:
+            found.append((namespace, entry))
+    return found
+
+
+def _namespace(folder: Path) -> str | None:
+    try:
+        return str((folder / "ns/mnt").readlink())
+    except OSError:
+        return None
 
 
 def _parse_line(line: str) -> MountEntry:
@@ -230,18 +310,18 @@ def _unescape(field: str) -> str:
     return os.fsdecode(raw)
 
 
-def _held_by(folder: Path, top: str) -> str | None:
+def _held_by(folder: Path, tops: Collection[str]) -> str | None:
     links = [folder / "cwd", folder / "root", folder / "exe"]
     with contextlib.suppress(OSError):
         links += list((folder / "fd").iterdir())
     for link in links:
         with contextlib.suppress(OSError):
             held = str(link.readlink())
-            if _is_under(held, top):
+            if any(_is_under(held, top) for top in tops):
                 return held
     for line in text_of(folder / "maps").splitlines():
         fields = line.split(maxsplit=5)
-        if len(fields) == 6 and _is_under(fields[5], top):
+        if len(fields) == 6 and any(_is_under(fields[5], top) for top in tops):
             return fields[5]
     return None
 

@@ -6,6 +6,7 @@ A pid alone names nobody, since it is used again; a pid with its start time does
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
@@ -24,6 +25,7 @@ _EXECVE_S = 0.02
 _FIRST_LINE_BYTES = 100
 # PF_KTHREAD (include/linux/sched.h) among the flags of proc_pid_stat(5).
 _KERNEL_THREAD = 0x00200000
+_PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
 
 class ProcessTitle(NamedTuple):
@@ -73,6 +75,12 @@ def title_of(thread: int, proc: Path = PROC) -> ProcessTitle | None:
 def is_running(pid: int, started: str, proc: Path = PROC) -> bool:
     """True while the very process that began then is alive."""
     return started != "" and start_time(pid, proc) == started
+
+
+def end_with(parent: int, number: signal.Signals) -> bool:
+    """Have the kernel send this process the signal when its parent ends; False if that had ended before it could be asked."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    return os.getppid() == parent
 
 
 def end_process(pid: int, *, gently: signal.Signals | None = None, grace_s: float = 5.0) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -29,6 +28,7 @@ from bedplate.errors import (
 )
 from bedplate.host.interruption import arrive
 from bedplate.host.own_mounts import enter_own_namespaces, let_go_of_foreign_mounts, paths_in
+from bedplate.host.process import end_with
 from bedplate.host.room import NO_ROOM, full_places
 from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, VisitRequest
@@ -62,7 +62,8 @@ def main(arguments: list[str]) -> int:
             print(f"error: {reason}", file=sys.stderr)
         return EXIT_PLAN_OR_CALL_WRONG
     _abandon_on_signals()
-    if not _end_with_the_parent(given.parent):
+    # A visit whose executor was killed ends too, cleanly, instead of going on unseen.
+    if not end_with(os.getppid() if given.parent is None else given.parent, signal.SIGTERM):
         return EXIT_INTERRUPTED
     events = EventStream(sys.stdout)
     try:
@@ -109,18 +110,6 @@ def _abandon_on_signals() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, abandon)
-
-
-_PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
-
-
-def _end_with_the_parent(parent: int | None) -> bool:
-    """A visit whose executor was killed ends too, cleanly, instead of going on unseen.
-
-    False if it was killed already, before the kernel could be asked to tell.
-    """
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    return parent is None or os.getppid() == parent
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ def _table(*lines: str) -> tuple[MountEntry, ...]:
     return parse_mount_table("".join(f"{line}\n" for line in lines))
 
 
-EXT4 = "42 27 7:0 / /mnt/scratch rw,noatime shared:2 master:1 - ext4 /dev/loop9 rw,nobarrier,data=journal"
+# A number that no device of the machine has.
+EXT4 = (
+    "42 27 7:1048575 / /mnt/scratch rw,noatime shared:2 master:1 - ext4 /dev/loop9 rw,nobarrier,data=journal"
+)
 
 
 def test_reads_real_mount_table(repository: Path) -> None:
@@ -248,3 +251,44 @@ def test_a_neighbour_with_the_same_beginning_is_no_holder(tmp_path: Path) -> Non
         assert room.holders(target) == ()
     with (target / "file").open("w"):
         assert len(room.holders(target)) == 1
+
+
+class Others:
+    """A /proc of pretended processes, each in a mount namespace of its own."""
+
+    def __init__(self, proc: Path, top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.proc, self.line = proc, EXT4.replace("/mnt/scratch", str(top))
+        self.add("self", "python3")
+        monkeypatch.setattr(room, "read_mount_table", lambda: _table(self.line))
+
+    def add(self, pid: str, name: str, mounts: str = "", *, opened: str | None = None) -> None:
+        folder = self.proc / pid
+        for child in ("ns", "fd"):
+            (folder / child).mkdir(parents=True)
+        (folder / "ns/mnt").symlink_to(f"mnt:[{pid}]")
+        (folder / "comm").write_text(f"{name}\n")
+        (folder / "mountinfo").write_text(f"{mounts}\n")
+        if opened is not None:
+            (folder / "fd/3").symlink_to(opened)
+
+
+def test_a_copy_of_the_mount_in_another_namespace_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    others = Others(tmp_path / "proc", tmp_path / "top", monkeypatch)
+    alone = others.line.replace("shared:2 master:1 ", "").replace(str(tmp_path / "top"), "/copy")
+    others.add("20", "sleep", alone)
+    others.add("21", "bash", others.line.replace("7:1048575", "7:1048574"))
+    copy = "process 20 (sleep): /dev/loop9 is mounted on /copy in another mount namespace"
+    assert (copy,) == room.holders(tmp_path / "top", proc=others.proc)
+    assert () == room.holders(tmp_path / "another", proc=others.proc)
+
+
+def test_what_is_open_in_a_copy_is_named_and_not_the_copy_that_goes_with_the_mount(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    others = Others(tmp_path / "proc", tmp_path / "top", monkeypatch)
+    others.add("20", "resolved", others.line)
+    assert 1 == len(room.holders(tmp_path / "top", proc=others.proc))
+    others.add("30", "sleep", others.line.replace(str(tmp_path / "top"), "/copy"), opened="/copy/file")
+    assert ("process 30 (sleep) holds /copy/file",) == room.holders(tmp_path / "top", proc=others.proc)

@@ -56,6 +56,11 @@ def test_only_reads_are_read_only_and_only_flushes_flush() -> None:
     assert {"--iodepth=8", "--runtime=3", "--filename=/dev/x"} <= set(fio_argv("/dev/x", "read", 8, 3))
 
 
+def test_a_name_with_colons_is_one_device_to_fio() -> None:
+    argv = fio_argv("/dev/disk/by-path/pci-0000:00:1f.2-ata-1", "read", 8, 3)
+    assert r"--filename=/dev/disk/by-path/pci-0000\:00\:1f.2-ata-1" in argv
+
+
 def test_a_law_has_the_median_and_the_percentile_that_were_measured() -> None:
     law = law_of(AtDepth("read", 1, 500.0, 921.0, 1900.0))
     assert 500_000 == law.quantile_ns(0.5)

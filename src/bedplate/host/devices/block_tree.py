@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.host.devices.loop_table import LoopFile, all_loops, backing_file, loop_file
 from bedplate.host.files import text_of
-from bedplate.host.mount import MountEntry, parse_mount_table
+from bedplate.host.mount import MountEntry, mount_namespaces, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
 
 if TYPE_CHECKING:
@@ -204,10 +204,15 @@ class BlockTree:
         return None if file is None else self.name_at(file)
 
     def users_of_queue(self, name: str) -> tuple[str, ...]:
-        """One sentence per user of anything else on the same whole device."""
+        """One sentence per user of anything else on the same whole device, whatever mount namespace he is in.
+
+        A visit's own namespace has let go of what others have mounted, and they need their flushes all the same.
+        """
         whole = self.whole(name)
         others = [other for other in (whole, *self.partitions(whole)) if other != name]
-        return tuple(sentence for other in others for sentence in self.users(other))
+        return tuple(
+            sentence for other in others for sentence in self.users(other) or self._mounted_elsewhere(other)
+        )
 
     def device_of_file(self, path: Path) -> str | None:
         """The device of the file system that holds a file, where the kernel names one."""
@@ -222,6 +227,15 @@ class BlockTree:
         above = [entry for entry in self._mounts() if path.is_relative_to(entry.target)]
         nearest = max(above, key=lambda entry: len(entry.target), default=None)
         return None if nearest is None else self._mounted_device(nearest)
+
+    def _mounted_elsewhere(self, name: str) -> tuple[str, ...]:
+        """By the namespace of the lowest pid that has it: copies of one mount may be in many."""
+        for namespace in mount_namespaces(self.proc):
+            for entry in namespace.mounts:
+                if not namespace.is_own and self._mounted_device(entry) == name:
+                    where = f"{entry.target} in the mount namespace of {namespace.who}"
+                    return (f"{self.node(name)} is mounted on {where}",)
+        return ()
 
     def _loop_file(self, name: str) -> LoopFile | None:
         """By the running kernel, if this is its /sys."""

@@ -38,6 +38,11 @@ class AttachedDevice:
         return Path("/sys/block") / self.queue_name / "queue"
 
     @property
+    def sector_bytes(self) -> int:
+        """The smallest write that it takes: a file system made for smaller sectors is not mounted on it."""
+        return int((self.queue / "logical_block_size").read_text())
+
+    @property
     def stat(self) -> Path:
         """The device's counters (Documentation/block/stat.rst)."""
         return Path("/sys/class/block") / self.name / "stat"

@@ -10,17 +10,19 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.devices.loop_table import SYS_BLOCK, backing_file
-from bedplate.host.mount import MountEntry, parse_mount_table
+from bedplate.host.mount import mount_namespaces, process_folders, titled
 from bedplate.host.patience import wait_until
-from bedplate.model.template import first_of
+
+if TYPE_CHECKING:
+    from bedplate.host.mount import MountEntry, MountNamespace
 
 PROC = Path("/proc")
 # The kernel has no event for the end of an unmount, or of a look that udev(7) takes at a device.
 _PATIENCE_S = 10.0
-_NAMED_MOST = 4
 
 
 def demand_free(path: str, *, deadline_s: float = _PATIENCE_S) -> None:
@@ -41,32 +43,19 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
     except OSError:
         return ()
     wanted = f"{os.major(number)}:{os.minor(number)}"
-    own = _namespace(proc / "self")
-    mounted: dict[str, tuple[MountEntry, list[str]] | None] = {}
-    found = []
-    for folder in sorted(proc.glob("[0-9]*"), key=lambda place: int(place.name)):
-        who = f"process {folder.name} ({_name(folder)})"
-        if folder.name != str(os.getpid()) and _has_open(folder, path):
-            found.append(f"{who} has {path} open")
-        namespace = _namespace(folder)
-        if namespace is None:
+    found = [
+        f"{titled(folder)} has {path} open"
+        for folder in process_folders(proc)
+        if folder.name != str(os.getpid()) and _has_open(folder, path)
+    ]
+    for namespace in mount_namespaces(proc):
+        entry = _mount_of(namespace, wanted, path)
+        if entry is None:
             continue
-        if namespace not in mounted:
-            entry = _mount_of(folder, wanted, path)
-            mounted[namespace] = None if entry is None else (entry, [])
-        known = mounted[namespace]
-        if known is not None:
-            known[1].append(who)
-    for namespace, known in mounted.items():
-        if known is None:
-            continue
-        entry, processes = known
-        if namespace == own:
+        if namespace.is_own:
             found.append(f"{path} is mounted on {entry.target}")
             continue
-        found.append(
-            f"{first_of(processes, _NAMED_MOST)}: {path} is mounted on {entry.target} in another mount namespace"
-        )
+        found.append(f"{namespace.who}: {path} is mounted on {entry.target} in another mount namespace")
     found += [
         f"/dev/{loop.name} lies on {path}"
         for loop in sorted(sys_block.glob("loop*"))
@@ -86,27 +75,9 @@ def _is_free(path: str) -> bool:
     return True
 
 
-def _mount_of(folder: Path, number: str, path: str) -> MountEntry | None:
+def _mount_of(namespace: MountNamespace, number: str, path: str) -> MountEntry | None:
     """Btrfs shows a number of its own, so the source's name counts as well."""
-    try:
-        table = parse_mount_table(os.fsdecode((folder / "mountinfo").read_bytes()))
-    except (OSError, ValueError):
-        return None
-    return next((entry for entry in table if entry.device == number or entry.source == path), None)
-
-
-def _namespace(folder: Path) -> str | None:
-    try:
-        return str((folder / "ns/mnt").readlink())
-    except OSError:
-        return None
-
-
-def _name(folder: Path) -> str:
-    try:
-        return (folder / "comm").read_text(errors="replace").strip() or "?"
-    except OSError:
-        return "?"
+    return next((entry for entry in namespace.mounts if entry.device == number or entry.source == path), None)
 
 
 def _has_open(folder: Path, path: str) -> bool:

@@ -123,9 +123,10 @@ def attach_loop(
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
     device = AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
     reasons = []
-    sectors = int((Path("/sys/block") / name / "queue/logical_block_size").read_text())
-    if own_sectors and sectors != sector_bytes:
-        reasons.append(f"{device.path} was asked for sectors of {sector_bytes} bytes and has {sectors}")
+    if own_sectors and device.sector_bytes != sector_bytes:
+        reasons.append(
+            f"{device.path} was asked for sectors of {sector_bytes} bytes and has {device.sector_bytes}"
+        )
     # The switch survives detaching: what its last user protected stays so for the next.
     protected = Path("/sys/block") / name / "ro"
     if protected.read_text().strip() != "0":

@@ -6,9 +6,13 @@ import ctypes
 import mmap
 import os
 import re
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+from bedplate.host.interruption import held
+from bedplate.host.process import end_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,23 +64,55 @@ def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group:
     A file that is gone is left out. OSError with the reader's words where it failed. Begin it where no other thread runs.
     """
     words, tell = os.pipe()
-    child = os.fork()
-    if not child:
+    parent, reader, status = os.getpid(), 0, 0
+    with open(words, "rb") as said:  # noqa: PTH123 -- a descriptor
         try:
+            with held():
+                reader = os.fork()
+                if not reader:
+                    _become_the_reader(parent, directory, files, enter_group, tell)
+                os.close(tell)
+            failure = said.read().decode(errors="replace")
+            with held():
+                ended, reader = reader, 0
+                status = os.waitpid(ended, 0)[1]
+        except BaseException:
+            # An abandoned visit unmounts next, and no reader may keep it from that.
+            if reader:
+                os.kill(reader, signal.SIGKILL)
+                os.waitpid(reader, 0)
+            raise
+    if status:
+        raise OSError(failure or "its reader was killed")
+
+
+def _become_the_reader(
+    parent: int, directory: Path, files: tuple[CachedFile, ...], enter_group: Callable[[], None], tell: int
+) -> NoReturn:
+    """It ends with its parent, and keeps none of the parent's locks and pipes should it be slow in that."""
+    try:
+        # The parent's would give back what is the parent's.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        _close_all_but(tell)
+        if end_with(parent, signal.SIGKILL):
             enter_group()
             for file in files:
                 with suppress(FileNotFoundError):
                     _read(directory / file.path, file.ranges)
             os._exit(0)
-        except BaseException as error:  # noqa: BLE001 -- a copy of the visit must not go on as one
-            os.write(tell, repr(error).encode()[:512])
-        finally:
-            os._exit(1)
-    os.close(tell)
-    with open(words, "rb") as said:  # noqa: PTH123 -- a descriptor
-        failure = said.read().decode(errors="replace")
-    if os.waitpid(child, 0)[1]:
-        raise OSError(failure or "its reader was killed")
+    except BaseException as error:  # noqa: BLE001 -- a copy of the visit must not go on as one
+        os.write(tell, repr(error).encode()[:512])
+    finally:
+        os._exit(1)
+
+
+def _close_all_but(kept: int) -> None:
+    """By the list of those that are open: without close_range(2), which came with Linux 5.9, os.closerange tries every number."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- numbers, not paths
+        if int(name) != kept:
+            with suppress(OSError):
+                os.close(int(name))
 
 
 def _read(path: Path, ranges: tuple[tuple[int, int], ...]) -> None:

@@ -38,6 +38,11 @@ _DEFAULTS: Mapping[str, str] = {
 }
 
 
+def fio_path(path: Path | str) -> str:
+    r"""As fio's `directory` and `filename` take it: a colon ends one path and begins the next, `\:` is one."""
+    return str(path).replace(":", r"\:")
+
+
 @dataclass(frozen=True)
 class FioJob:
     """One fio job: a name, and options in fio's spelling as a plan's table gives them.
@@ -96,8 +101,7 @@ class FioJob:
             "--output-format=json",
             "--eta=never",
             f"--name={self.name}",
-            # fio reads a colon as the end of one directory and the beginning of the next.
-            f"--directory={str(directory).replace(':', chr(92) + ':')}",
+            f"--directory={fio_path(directory)}",
             *(f"--{name}={word}" for name, word in self.words.items()),
             "--group_reporting=1",
             "--clat_percentiles=1",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.host.requirement import Need
 from bedplate.model.devices.latency import MOST_FACTOR, MOST_PLACES, Law
+from bedplate.workloads.fio.command import fio_path
 from bedplate.workloads.fio.measured_syncs import measure_syncs
 from bedplate.workloads.fio.output import parse_result
 
@@ -46,7 +47,7 @@ def fio_argv(device: str, kind: str, depth: int, seconds: int) -> list[str]:
     """Random requests of 4 KiB over the whole device, past all caches; of a flush, one behind each write."""
     rw = "randread" if kind == READ else "randwrite"
     return [
-        *("fio", "--name=bedplate", f"--filename={device}", f"--rw={rw}", "--bs=4k", "--direct=1"),
+        *("fio", "--name=bedplate", f"--filename={fio_path(device)}", f"--rw={rw}", "--bs=4k", "--direct=1"),
         *(f"--iodepth={depth}", f"--runtime={seconds}", "--time_based", "--randrepeat=0"),
         *("--output-format=json", "--percentile_list=50:99"),
         *(("--ioengine=psync", "--fdatasync=1") if kind == FLUSH else ("--ioengine=libaio",)),

@@ -59,6 +59,17 @@ class Machine:
         text = "".join(f"{21 + i} 1 {line}\n" for i, line in enumerate(lines) if line)
         (self.proc / "self/mountinfo").write_text(text)
 
+    def process(self, pid: str, name: str, namespace: str, *mounts: str) -> None:
+        """With a table of its own, or `self`, which keeps its."""
+        folder = self.proc / pid
+        (folder / "ns").mkdir(parents=True)
+        (folder / "ns/mnt").symlink_to(namespace)
+        (folder / "comm").write_text(name + "\n")
+        if pid != "self":
+            (folder / "mountinfo").write_text(
+                "".join(f"{21 + i} 1 {line}\n" for i, line in enumerate(mounts))
+            )
+
     def swaps(self, *lines: str) -> None:
         rows = ["Filename Type Size Used Priority", *(line for line in lines if line)]
         (self.proc / "swaps").write_text("\n".join(rows) + "\n")
@@ -159,6 +170,41 @@ def test_queue_of_a_shared_disk_is_not_changed_and_every_other_user_is_named(
     assert all("/dev/sda1 is mounted on /boot" in reason for reason in raised.value.reasons)
     assert "128\n" == (queue / "read_ahead_kb").read_text()
     assert () == ledger.held()
+
+
+def test_queue_of_a_disk_is_not_changed_under_a_mount_that_the_visit_s_own_namespace_has_let_go_of(
+    machine: Machine, ledger: Ledger
+) -> None:
+    """Without flushes a power cut would cost what was written to /data meanwhile."""
+    queue = machine.queue("sda", read_ahead_kb="128", scheduler="[none]", write_cache="write back")
+    others = ("253:0 / / rw - ext4 /dev/mapper/group-root rw", "8:1 / /data rw - ext4 /dev/sda1 rw")
+    machine.process("1", "systemd", "mnt:[1]", *others)
+    machine.process("7", "sshd", "mnt:[1]", *others)
+    machine.process("self", "bedplate", "mnt:[2]")
+    with pytest.raises(RequirementMissing) as raised:
+        queue_settings(
+            _attached("sda2", "sda"),
+            read_ahead_kb=None,
+            scheduler=None,
+            write_back=False,
+            ledger=ledger,
+            tree=machine.tree,
+        )
+    (reason,) = raised.value.reasons
+    where = "/data in the mount namespace of process 1 (systemd), process 7 (sshd)"
+    assert reason.endswith(f"but /dev/sda1 is mounted on {where}")
+    assert "write back\n" == (queue / "write_cache").read_text()
+    assert () == ledger.held()
+
+
+def test_what_is_mounted_here_too_is_named_once(machine: Machine) -> None:
+    machine.mounts("8:1 / /data rw - ext4 /dev/sda1 rw")
+    machine.process("self", "bedplate", "mnt:[1]")
+    for pid in ("2", "3"):
+        machine.process(pid, "daemon", f"mnt:[{pid}]", "8:1 / /data rw - ext4 /dev/sda1 rw")
+    assert ("/dev/sda1 is mounted on /data",) == machine.tree.users_of_queue(
+        "sdb"
+    ) + machine.tree.users_of_queue("sda2")
 
 
 def test_queue_of_a_shared_disk_may_stay_as_it_is(machine: Machine, ledger: Ledger) -> None:

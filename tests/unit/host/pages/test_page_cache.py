@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from bedplate.host.interruption import arrive
 from bedplate.host.pages.page_cache import CachedFile, cached_files, cached_ranges, read_into_cache
+from bedplate.host.patience import wait_until
+from bedplate.host.process import end_process, wait_until_gone
 
 # Those who run tests in parallel have threads; a visit has none when it reads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -89,3 +94,61 @@ def test_a_group_that_cannot_be_entered_is_said(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="no such group"):
         read_into_cache(tmp_path, (), refuse)
+
+
+def test_a_visit_that_is_abandoned_while_its_reader_reads_leaves_no_reader(tmp_path: Path) -> None:
+    # Whoever opens it waits for a writer, as for a disk that is slow.
+    os.mkfifo(tmp_path / "slow")
+    mark = tmp_path / "mark"
+
+    def enter() -> None:
+        mark.write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: arrive(KeyboardInterrupt()))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            read_into_cache(tmp_path, (CachedFile("slow", ((0, PAGE),)),), enter)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    reader = int(mark.read_text())
+    there = Path(f"/proc/{reader}").exists()
+    if there:
+        end_process(reader)
+    assert not there
+
+
+# Its reader says who it is once it has written where its descriptors lead.
+VISIT_WITH_A_LOCK = """
+import fcntl, os, pathlib, sys
+from bedplate.host.pages.page_cache import CachedFile, read_into_cache
+
+place = pathlib.Path(sys.argv[1])
+lock = open(place / "lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def enter():
+    descriptors = ["/proc/self/fd/" + name for name in os.listdir("/proc/self/fd")]
+    (place / "held").write_text(" ".join(os.readlink(each) for each in descriptors if os.path.islink(each)))
+    (place / "new").write_text(str(os.getpid()))
+    (place / "new").rename(place / "reader")
+
+
+read_into_cache(place, (CachedFile("slow", ((0, 4096),)),), enter)
+"""
+
+
+def test_the_reader_of_a_killed_visit_ends_with_it_and_holds_none_of_its_locks(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow")
+    reader = tmp_path / "reader"
+    visit = subprocess.Popen([sys.executable, "-c", VISIT_WITH_A_LOCK, tmp_path])
+    try:
+        assert wait_until(reader.exists, deadline_s=60.0)
+    finally:
+        visit.kill()
+        visit.wait()
+    gone = wait_until_gone((int(reader.read_text()),), deadline_s=30.0)
+    end_process(int(reader.read_text()))
+    assert gone
+    assert str(tmp_path / "lock") not in (tmp_path / "held").read_text().split()
