@@ -69,7 +69,7 @@ _CONFIDENCE = 0.95
 # What data sheets give for a disk at 7,200 rpm.
 _BYTES_PER_S = 125_000_000
 _RUNS: dict[str, dict[str, Scalar]] = {
-    "read-only": {"script": "read-only", "warmup_s": 90.0, "duration_s": 30.0},
+    "read-only": {"script": "read-only", "warmup_s": 45.0, "duration_s": 30.0},
     "read-write": {"script": "read-write", "warmup_s": 0.0, "duration_s": 60.0},
 }
 
@@ -138,7 +138,7 @@ def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
     reads, writes = given.read_iops, given.write_iops
     throttle = Throttle(f"{reads} and {writes} IOPS", reads, writes, _BYTES_PER_S, _BYTES_PER_S)
     settings: dict[str, Scalar] = {
-        "shared_buffers": "64MB",
+        "shared_buffers": "16MB",
         "max_wal_size": "768MB",
         "autovacuum": "off",
         "checkpoint_timeout": "30s",
