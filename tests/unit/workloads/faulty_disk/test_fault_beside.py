@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import threading
 import time
@@ -26,8 +27,8 @@ from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
 from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
 from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
-from bedplate.workloads.faulty_disk.run import beside, trial
-from bedplate.workloads.faulty_disk.run.beside import FaultBeside, drawn_moment_s
+from bedplate.workloads.faulty_disk.run import beside, full, trial
+from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup, drawn_moment_s
 from bedplate.workloads.faulty_disk.run.places import DiskMap
 from bedplate.workloads.faulty_disk.run.trial import (
     FaultTrial,
@@ -37,6 +38,7 @@ from bedplate.workloads.faulty_disk.run.trial import (
     _require_of_disk,
     takes_a_write,
 )
+from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 ONCE, READ = FAULTS["write-once-data"], FAULTS["read-on-data"]
@@ -71,8 +73,12 @@ def disk() -> Disk:
     return Disk()
 
 
-def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> FaultBeside:
+def made(disk: Disk, place: Path, fault: Fault, session: object = None, *, log_bytes: int = 0) -> FaultBeside:
+    (place / "log").touch()
     setup = SimpleNamespace(
+        log=place / "log",
+        log_for_clients_bytes=lambda: log_bytes,
+        is_paced=True,
         recorder=disk,
         data_directory=place / "data",
         settle=lambda: None,
@@ -225,13 +231,62 @@ def test_a_full_file_system_stays_full_though_the_clients_have_ended(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fills: list[float] = []
-    monkeypatch.setattr(beside, "fill", lambda _: fills.append(time.monotonic()))
+
+    def fill(*_: object) -> bool:
+        fills.append(time.monotonic())
+        return True
+
+    monkeypatch.setattr(beside.Filler, "fill", fill)
     filling = made(disk, tmp_path, FAULTS["full"])
     with filling:
         assert eventually(lambda: filling.hits)
         assert (tmp_path / "ballast").exists()
     assert fills[-1] - fills[0] > 0.9
     assert not (tmp_path / "ballast").exists()
+
+
+def test_a_file_system_that_is_never_full_is_no_result_and_keeps_nobody_waiting(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As ZFS: it says that it has the room, and takes none. Here a write of it is none either.
+    monkeypatch.setattr(full, "allocate", lambda *_: None)
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: None)
+    monkeypatch.setattr(full.os, "pwrite", lambda _, data, __: len(data))
+    monkeypatch.setattr(beside, "_ANSWER_LIMIT_S", 5.0)
+    monkeypatch.setattr(beside, "_END_LIMIT_S", 0.1)
+    filling = made(disk, tmp_path, FAULTS["full"], log_bytes=1 << 60)
+    with filling:
+        assert eventually((tmp_path / "ballast").exists)
+        assert eventually(lambda: not filling._setup.is_paced)
+    assert not filling._thread.is_alive()
+    assert (0, None) == (filling.hits, filling.problem)
+    assert "ended before the file system was full" in (filling.unplaced or "")
+    assert not (tmp_path / "ballast").exists()
+
+
+def test_ballast_that_would_fill_the_log_is_no_result_with_its_way_out(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(full, "allocate", unknown)
+    filling = made(disk, tmp_path, FAULTS["full"])
+    with filling:
+        assert eventually(lambda: filling.unplaced)
+    assert (0, None) == (filling.hits, filling.problem)
+    assert "make `image_size` smaller" in (filling.unplaced or "")
+
+
+@pytest.mark.parametrize(("is_paced", "pause_s"), [(True, 0.5), (False, 0.0)])
+def test_clients_do_not_wait_for_the_ballast_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, is_paced: bool, pause_s: float
+) -> None:
+    monkeypatch.setattr(RecordedSetup, "pace", lambda *_: lambda: 0.5)
+    setup = FaultSetup.__new__(FaultSetup)
+    pace = setup.pace(4.0)
+    setup.is_paced = is_paced
+    assert pause_s == pace()
 
 
 def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import random
 import threading
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 from bedplate.errors import BedplateError
 from bedplate.model.fault_order import CLEAR_LINE, FaultOperation, FaultOrder, moved_line
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, Place
+from bedplate.workloads.faulty_disk.run.full import BallastTooLong, Filler
 from bedplate.workloads.faulty_disk.run.places import PlaceUnknown
 from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
 
@@ -37,7 +37,6 @@ _GRACE_ONCE_S = 0.3
 _GRACE_ON_S = 1.5
 _FULL_FOR_S = 1.0
 _ANSWER_LIMIT_S, _END_LIMIT_S = 10.0, 120.0
-_PIECE_BYTES = 4096
 BALLAST = "ballast"
 
 
@@ -46,6 +45,13 @@ class FaultSetup(RecordedSetup):
     """A recorded file system whose clients end once they have seen enough, `is_over`."""
 
     is_over: Callable[[], bool] = field(default=lambda: False)
+    is_paced: bool = True
+    """whether what the log gains is dealt out to the clients; ballast that is written is none of theirs"""
+
+    def pace(self, duration_s: float) -> Callable[[], float]:
+        """At the recording's as long as `is_paced`."""
+        pause_s = super().pace(duration_s)
+        return lambda: pause_s() if self.is_paced else 0.0
 
     def is_log_nearly_full(self) -> bool:
         """Or whatever else ends the clients."""
@@ -232,32 +238,27 @@ class FaultBeside:
             os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
             threading.Event(),
         )
+        filler = Filler(file, writable_bytes=self._begin_to_write)
         try:
-            fill(file)
+            if not filler.fill(self._stop.is_set):
+                self.unplaced = "the clients ended before the file system was full; make `duration` longer, or `image_size` smaller"
+                return
             self._filled, until_s = True, time.monotonic() + _FULL_FOR_S
             while time.monotonic() < until_s:
                 never.wait(_LOOK_EVERY_S)
-                fill(file)
+                filler.fill(lambda: time.monotonic() >= until_s)
+        except BallastTooLong as error:
+            self.unplaced = str(error)
         finally:
             os.close(file)
             ballast.unlink()
+
+    def _begin_to_write(self) -> int:
+        """What may be written of ballast, which counts no more as the clients' from now on."""
+        self._setup.is_paced = False
+        return self._setup.log_for_clients_bytes() - self._setup.log.stat().st_size
 
 
 def drawn_moment_s(seed: int, duration_s: float) -> float:
     """When something fails, after the clients began; tries with other seeds meet other moments."""
     return duration_s * random.Random(f"moment of {seed}").uniform(*_MOMENT_SHARES)  # noqa: S311 -- chance, not secrecy
-
-
-def fill(ballast: int) -> None:
-    """Take all the room that is free behind a file's end, in ever smaller pieces, until the file system says that it has none."""
-    room, end = os.fstatvfs(ballast), os.fstat(ballast).st_size
-    length = max(_PIECE_BYTES, room.f_bfree * room.f_frsize)
-    while length >= _PIECE_BYTES:
-        try:
-            os.posix_fallocate(ballast, end, length)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            length //= 2
-        else:
-            end += length
