@@ -19,7 +19,7 @@ import pytest
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
-from bedplate.model.fault_order import ByteRange
+from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder, moved_line
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import because
 from bedplate.visit.fault_engine import FaultEngine
@@ -193,6 +193,51 @@ def test_an_error_of_ours_before_the_hit_is_no_complaint_of_the_engine(
         assert eventually(lambda: failing.problem)
     assert [] == failing.complaints
     assert "too many open files" in (failing.problem or "")
+
+
+def pieces(number: int) -> tuple[ByteRange, ...]:
+    return tuple(ByteRange(8192 * each, 4096) for each in range(number))
+
+
+def test_a_place_in_more_pieces_than_an_order_takes_is_not_hit_in_a_part_of_them(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DiskMap, "ranges", lambda *_, is_written: pieces(4097))
+    failing = made(disk, tmp_path, FAULTS["write-on-data"])
+    with failing:
+        assert eventually(lambda: failing.unplaced)
+    assert "data is in 4,097 pieces of the disk, and an order takes 4,096" in (failing.unplaced or "")
+    assert ["clear", "clear"] == disk.orders
+
+
+@pytest.mark.parametrize("hits", [0, 1])
+def test_a_place_that_comes_into_too_many_pieces_is_no_longer_waited_at_unless_it_was_hit(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hits: int
+) -> None:
+    found = [pieces(4096)]
+
+    def ranges(*_: object, is_written: bool) -> tuple[ByteRange, ...]:
+        if found:
+            return found.pop()
+        disk.hits = hits
+        return pieces(4097)
+
+    monkeypatch.setattr(DiskMap, "ranges", ranges)
+    # Seen behind the hit.
+    monkeypatch.setattr(beside, "_GRACE_ONCE_S", 60.0)
+    failing = made(disk, tmp_path, ONCE)
+    with failing:
+        assert eventually(lambda: failing.unplaced)
+    assert 4096 == disk.orders[0].count("+")
+    assert len(disk.orders) == (4 if not hits else 3)
+
+
+def test_an_order_is_never_cut_short() -> None:
+    order = FaultOrder(FaultOperation.WRITE, ranges=pieces(4096))
+    assert 4096 == order.line().count("+")
+    for line in (replace(order, ranges=pieces(4097)).line, lambda: moved_line(pieces(4097))):
+        with pytest.raises(ValueError, match="4097 ranges; an order takes 4096"):
+            line()
 
 
 def test_a_file_that_is_gone_is_not_dropped_from_the_cache_and_no_complaint(

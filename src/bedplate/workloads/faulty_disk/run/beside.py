@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
-from bedplate.model.fault_order import CLEAR_LINE, FaultOperation, FaultOrder, moved_line
+from bedplate.model.fault_order import CLEAR_LINE, RANGES_MOST, FaultOperation, FaultOrder, moved_line
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, Place
 from bedplate.workloads.faulty_disk.run.full import BallastTooLong, Filler
 from bedplate.workloads.faulty_disk.run.places import PlaceUnknown
@@ -56,6 +56,16 @@ class FaultSetup(RecordedSetup):
     def is_log_nearly_full(self) -> bool:
         """Or whatever else ends the clients."""
         return self.is_over() or super().is_log_nearly_full()
+
+
+class _TooManyPieces(PlaceUnknown):
+    """A place that no order can name as a whole."""
+
+    def __init__(self, fault: DiskFault, pieces: int) -> None:
+        super().__init__(
+            f"{fault.words}: {fault.place.value} is in {pieces:,} pieces of the disk, and an order takes {RANGES_MOST:,}; a younger file system "
+            "or a shorter `duration` has fewer"
+        )
 
 
 class FaultBeside:
@@ -208,8 +218,14 @@ class FaultBeside:
         if is_ordered and fault.place is Place.ANYWHERE:
             return True
         try:
-            is_written = fault.operation is FaultOperation.WRITE
-            ranges = self._disk.ranges(fault.place, is_written=is_written)
+            ranges = self._ranges(fault)
+        except _TooManyPieces as error:
+            self.unplaced = str(error)
+            # An order for where they were before would be met at some of the places alone.
+            if is_ordered and not self.hits:
+                self._clear()
+                return False
+            return is_ordered
         except PlaceUnknown as error:
             self.unplaced = str(error)
             return is_ordered
@@ -217,6 +233,13 @@ class FaultBeside:
         order = FaultOrder(fault.operation, fault.effect, fault.hits, ranges=ranges)
         self._setup.recorder.order_fault(moved_line(ranges) if is_ordered else order.line())
         return True
+
+    def _ranges(self, fault: DiskFault) -> tuple[ByteRange, ...]:
+        """All of them, as a part would be another fault."""
+        found = self._disk.ranges(fault.place, is_written=fault.operation is FaultOperation.WRITE)
+        if len(found) > RANGES_MOST:
+            raise _TooManyPieces(fault, len(found))
+        return found
 
     def _forget(self) -> None:
         """What is clean of the data in the page cache, of these files alone: else nothing is read from the disk."""
