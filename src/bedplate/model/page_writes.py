@@ -23,7 +23,7 @@ class PageCounts:
     split_calls: int
     """calls with several pages, which were written one by one"""
     no_pages: int
-    """calls that were no whole pages, and written as they were"""
+    """calls with direct I/O that were no whole pages, shorter ones too, and written as they were"""
     buffered: int
     """calls of a page or more through the page cache: WAL, and all else that is not opened with O_DIRECT"""
     refused: Mapping[str, int] = field(default_factory=dict)
