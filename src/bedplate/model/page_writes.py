@@ -104,3 +104,8 @@ class PageFacts:
     """and when they had ended"""
     counts: PageCounts | None = None
     """what the preloaded library counted; null without it"""
+    writes: int | None = None
+    """writes of the clients' time that carried a part of these files as they lay in the end, but for zeros; null where the device has no
+    unit that it writes whole, as in older records"""
+    uncovered_writes: int | None = None
+    """those of them that the unit does not cover, or that are shorter than a page"""

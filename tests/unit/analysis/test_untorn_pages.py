@@ -155,6 +155,8 @@ def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
         (replace(PAGES, direct_files=0), "unknown · pages through the page cache, which joins them to longer writes"),
         (replace(PAGES, page_bytes=32768), "unknown · a page of 32 kB is more than 16 kB"),
         (replace(PAGES, after=replace(ALIGNED, unmapped=10512)), "unknown · the file system does not say where its pages lie on the device"),
+        (replace(PAGES, writes=4190, uncovered_writes=0), "durable · untorn by device (16 kB)"),
+        (replace(PAGES, writes=4190, uncovered_writes=3), "unknown · 3 of 4,190 writes of pages beyond the unit"),
         (None, "unknown · nobody looked where the pages lie"),
     ],
 )  # fmt: skip
