@@ -21,11 +21,11 @@ from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder, moved_line
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
-from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
+from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, CONTROLS, FAULTS, Fault, fault_named
 from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
 from bedplate.workloads.faulty_disk.run import beside, full, trial
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup, drawn_moment_s
@@ -36,6 +36,7 @@ from bedplate.workloads.faulty_disk.run.trial import (
     _let_come_back,
     _record,
     _require_of_disk,
+    _require_untorn,
     takes_a_write,
 )
 from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
@@ -486,6 +487,77 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     assert record.hit_bytes is not None
     assert 8192 <= record.hit_at <= min(changed)
     assert max(changed) < record.hit_at + record.hit_bytes <= 12288
+
+
+class Preloaded:
+    """The library in a server, by what it counted."""
+
+    def __init__(self, **refused: int) -> None:
+        self.refused = refused
+
+    def counted(self) -> Any:
+        return SimpleNamespace(refused=self.refused)
+
+    def refusal(self) -> Reason | None:
+        return because("pages-refused", f"refused: {self.refused}") if self.refused else None
+
+
+@pytest.mark.parametrize(
+    ("untorn", "name", "is_refused"),
+    [
+        (None, "control-none", False),
+        (Preloaded(), "control-none", False),
+        (Preloaded(EINVAL=2), "control-none", True),
+        (Preloaded(ENOSPC=2), "control-none", True),
+        (Preloaded(ENOSPC=2), "write-once-data", True),
+        # What has no room refuses pages: that is the fault.
+        (Preloaded(ENOSPC=2), "no-space", False),
+        (Preloaded(ENOSPC=2), "full", False),
+        (Preloaded(ENOSPC=2, EINVAL=1), "full", True),
+    ],
+)
+def test_a_page_that_was_not_written_untorn_is_an_error_of_the_run(
+    untorn: Preloaded | None, name: str, is_refused: bool
+) -> None:
+    fault, asked = fault_named(name), cast("Any", untorn)
+    if not is_refused:
+        _require_untorn(asked, fault)
+        return
+    with pytest.raises(BedplateError, match="refused: ") as caught:
+        _require_untorn(asked, fault)
+    assert ["pages-refused"] == [reason.code for reason in reasons_of(caught.value)]
+
+
+def test_a_try_reads_what_the_preloaded_library_counted(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = SimpleNamespace(
+        bound_ms=None,
+        bound_transactions=None,
+        checkpoints=lambda: None,
+        drive=lambda *_, **__: SimpleNamespace(version="18"),
+    )
+    setup = SimpleNamespace(
+        age=SimpleNamespace(fill_up=lambda: None),
+        journal_bytes=None,
+        data_directory=tmp_path / "data",
+        recorder=disk,
+        untorn=Preloaded(EOPNOTSUPP=3),
+        complaints=tuple,
+    )
+    monkeypatch.setattr(FaultTrial, "_map", lambda *_: None)
+    engine = SimpleNamespace(cuts=SimpleNamespace(writer=lambda *_, **__: writer))
+    tried = FaultTrial(
+        *(cast("Any", None), cast("Any", None), cast("Any", engine), "postgresql"),
+        clients=1,
+        duration_s=1.0,
+        image_bytes=65536,
+    )
+    with pytest.raises(BedplateError, match="EOPNOTSUPP"):
+        tried._write(cast("Any", setup), CONTROLS["control-none"], _Course(), seed=1, logs=tmp_path)
+    setup.untorn = Preloaded()
+    tried._write(cast("Any", setup), CONTROLS["control-none"], course := _Course(), seed=1, logs=tmp_path)
+    assert course.writable
 
 
 def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
