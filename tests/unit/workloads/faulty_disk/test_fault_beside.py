@@ -614,6 +614,28 @@ def whole(said_anew: tuple[str, ...] = ()) -> PointRecord:
 
 
 @pytest.mark.parametrize(
+    ("outcome", "verdict"),
+    [
+        (PointOutcome.LOST, FaultVerdict.LOST_DETECTED),
+        (PointOutcome.SILENT, FaultVerdict.LOST_DETECTED),
+        (PointOutcome.OK, FaultVerdict.WENT_ON),
+    ],
+)
+def test_a_loss_is_detected_where_the_engines_log_has_the_disks_error(
+    outcome: PointOutcome, verdict: FaultVerdict
+) -> None:
+    line = "LOG:  could not read from WAL segment 8: Input/output error"
+    left, course = replace(whole(), outcome=outcome), _Course(hits=1)
+    record = _record(FAULTS["unreadable-log"], 1, 7, course, replace(left, engine_said=(line,)), after_ms=0.0)
+    assert (verdict, (Detected.ENGINE,), (line,)) == (record.verdict, record.detected, record.found)
+    unsaid = _record(FAULTS["unreadable-log"], 1, 7, course, left, after_ms=0.0)
+    assert () == unsaid.detected
+    assert unsaid.verdict is (
+        FaultVerdict.NO_TRACE if outcome is PointOutcome.OK else FaultVerdict.LOST_SILENT
+    )
+
+
+@pytest.mark.parametrize(
     ("said_anew", "verdict", "detected"),
     [
         ((), FaultVerdict.NO_TRACE, ()),

@@ -268,7 +268,7 @@ def _record(
         seen,
         writable=course.writable,
         kernel_spoke=bool(kernel_said or said_anew),
-        engine_spoke=bool(course.engine_said),
+        engine_spoke=bool(course.engine_said or left.engine_said),
         is_repaired=is_repaired,
     )
     is_hit = course.hits > 0 or isinstance(fault, NoFault)
@@ -280,6 +280,7 @@ def _record(
         is_repaired=is_repaired,
         is_bounded=within_bound(left, course.bound_ms, course.bound_transactions, after_ms=after_ms),
         is_unseen=fault.is_quiet and not detected,
+        is_said=bool(left.engine_said),
     )
     return FaultRecord(
         number=number,
@@ -298,7 +299,7 @@ def _record(
         hit_bytes=course.first_hit.length if course.first_hit else None,
         kernel_heard=course.kernel_said is not None and left.kernel_said is not None,
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
-        found=(*left.problems, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
+        found=(*left.problems, *left.engine_said, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
         no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
     )
 
