@@ -105,7 +105,7 @@ class PageFacts:
     counts: PageCounts | None = None
     """what the preloaded library counted; null without it"""
     writes: int | None = None
-    """writes of the clients' time that carried a part of these files as they lay in the end, but for zeros; null where the device has no
-    unit that it writes whole, as in older records"""
+    """writes of the clients' time with a part of these files, as they lay in the end, without those of zeros; null where the device has no
+    unit, and in older records"""
     uncovered_writes: int | None = None
     """those of them that the unit does not cover, or that are shorter than a page"""

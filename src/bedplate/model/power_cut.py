@@ -244,8 +244,7 @@ class PointRecord:
     """what the file system complained of in the kernel's log while the image was mounted and asked, each once; for ZFS also what
     `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone"""
     engine_said: tuple[str, ...] = ()
-    """what the engine's log said of errors of the disk while it started and was asked, and went on; empty of an engine without a log, and
-    in older records"""
+    """what the log of an engine that worked on said of errors of the disk; empty of an engine without a log, and in older records"""
 
     @property
     def volatile_changes(self) -> int:
