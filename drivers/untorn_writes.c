@@ -129,9 +129,15 @@ static ssize_t write_counted(int fd, const struct iovec *parts, int number, off_
         whole = whole && are_pages(parts[part].iov_len, at + (off_t)bytes);
         bytes += parts[part].iov_len;
     }
-    if (!is_direct(fd) || !whole) {
+    if (!is_direct(fd)) {
         if (bytes >= page_bytes)
-            add(is_direct(fd) ? NO_PAGES : BUFFERED);
+            add(BUFFERED);
+        return pwritev2(fd, parts, number, at, 0);
+    }
+    if (!whole) {
+        /* A part of a page too: it tears the old page as well as a longer one. */
+        if (bytes > 0)
+            add(NO_PAGES);
         return pwritev2(fd, parts, number, at, 0);
     }
     if (bytes > page_bytes)

@@ -220,3 +220,36 @@ def test_page_images_decide_whether_one_write_that_fails_takes_what_was_acknowle
         (record.verdict, record.lost_transactions) for record in results["on"]
     }, results["on"]
     assert FaultVerdict.LOST_SILENT in {record.verdict for record in results["off"]}, results["off"]
+
+
+def test_a_loss_behind_a_block_of_the_log_that_cannot_be_read_is_said_by_postgresql(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    """It takes that block for the end of its log, and has a line of it there at the level LOG."""
+    tries = tried(
+        bench,
+        drivers,
+        "unreadable-log",
+        engine="postgresql",
+        filesystem=FilesystemLevels("xfs"),
+        tries=4,
+        seconds=4,
+    )["unreadable-log"]
+    lost = [record for record in tries if record.verdict.is_lost]
+    # Some blocks are of a segment that nobody reads.
+    assert lost, tries
+    for record in lost:
+        assert (FaultVerdict.LOST_DETECTED, True) == (record.verdict, Detected.ENGINE in record.detected), (
+            record
+        )
+
+
+@pytest.mark.parametrize("filesystem", ["ext2", "ext3"])
+def test_a_file_system_that_allocates_nothing_ahead_is_filled_too(
+    filesystem: str, bench: Bench, drivers: dict[str, str]
+) -> None:
+    (full,) = tried(
+        bench, drivers, "full", filesystem=FilesystemLevels(filesystem), image="128 MB", seconds=4
+    )["full"]
+    assert 1 == full.hits, full
+    assert not full.verdict.is_lost

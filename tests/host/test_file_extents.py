@@ -15,7 +15,7 @@ from bedplate.host.pages.extents import extents_of
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder
 from bedplate.units import MIB
-from bedplate.workloads.faulty_disk.run.beside import fill
+from bedplate.workloads.faulty_disk.run.full import Filler
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -35,11 +35,11 @@ def place(driver: Path) -> Iterator[RecorderLab]:
 
 @contextmanager
 def mounted(
-    place: RecorderLab, mkfs: tuple[str, ...] = ("mkfs.ext4", "-q")
+    place: RecorderLab, mkfs: tuple[str, ...] = ("mkfs.ext4", "-q"), sizes: RecorderSizes = SIZES
 ) -> Iterator[tuple[Recorder, Path]]:
     target = place.base / "mount"
     target.mkdir()
-    with place.start(SIZES) as recorder:
+    with place.start(sizes) as recorder:
         device = recorder.attach(recorder.disk)
         place.commands.run([*mkfs, device.path])
         place.commands.run(["mount", device.path, str(target)])
@@ -107,17 +107,30 @@ def synced(path: Path) -> None:
     os.close(file)
 
 
-def test_a_file_system_is_filled_to_its_last_block_and_empty_again_afterwards(place: RecorderLab) -> None:
-    with mounted(place) as (_, target):
+# Those that allocate nothing ahead are written: all of them has room in the log.
+SMALL = RecorderSizes(disk_bytes=128 * MIB, log_limit_bytes=256 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("mkfs", "sizes", "writes"),
+    [("mkfs.ext4", SIZES, False), ("mkfs.ext2", SMALL, True), ("mkfs.ext3", SMALL, True)],
+)
+def test_a_file_system_is_filled_to_its_last_block_and_empty_again_afterwards(
+    place: RecorderLab, mkfs: str, sizes: RecorderSizes, writes: bool
+) -> None:
+    with mounted(place, (mkfs, "-q"), sizes) as (recorder, target):
         file = os.open(target / "ballast", os.O_WRONLY | os.O_CREAT)
-        fill(file)
+        filler = Filler(file, writable_bytes=lambda: 192 * MIB)
+        assert filler.fill(lambda: False)
+        assert writes is filler.writes
         with pytest.raises(OSError, match="No space"):
             (target / "more").write_bytes(bytes(256 * 1024))
         # Room that somebody gives back while it is full is taken too.
         (target / "more").unlink()
-        fill(file)
+        assert filler.fill(lambda: False)
         with pytest.raises(OSError, match="No space"):
             (target / "more").write_bytes(bytes(256 * 1024))
         os.close(file)
         (target / "ballast").unlink()
         (target / "more").write_bytes(bytes(256 * 1024))
+        assert recorder.status().failure is None

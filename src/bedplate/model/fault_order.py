@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# An order is one write(2), which the kernel hands over in one piece up to 128 KiB.
-RANGES_MOST = 2000
+# What the recorder takes (FAULT_RANGES_MOST). An order is one write(2), which the kernel hands over in one piece up to 128 KiB: that are as
+# many ranges of a disk of 64 TiB.
+RANGES_MOST = 4096
 
 
 class FaultOperation(Enum):
@@ -67,4 +68,8 @@ CLEAR_LINE = "clear"
 
 
 def _words(ranges: Iterable[ByteRange]) -> list[str]:
-    return [f"{each.start}+{each.length}" for each in ranges][:RANGES_MOST]
+    found = [f"{each.start}+{each.length}" for each in ranges]
+    # A part of them would be another fault than the one that is named.
+    if len(found) > RANGES_MOST:
+        raise ValueError(f"{len(found)} ranges; an order takes {RANGES_MOST}")
+    return found

@@ -104,4 +104,9 @@ def _by_device(shown: str, pages: PageFacts | None, unit_bytes: int) -> PageGrou
         return PageGround(UNKNOWN, "the file system does not say where its pages lie on the device")
     if found.misplaced:
         return PageGround(UNKNOWN, f"{found.misplaced:,} of {found.pages:,} pages not aligned")
+    # Pages side by side, joined to one aligned write, are none of it either: of a longer one AWUPF promises nothing, for no page in it.
+    if pages.uncovered_writes:
+        return PageGround(
+            UNKNOWN, f"{pages.uncovered_writes:,} of {pages.writes or 0:,} writes of pages beyond the unit"
+        )
     return PageGround(shown, f"untorn by device ({unit_bytes // KIB} kB)")

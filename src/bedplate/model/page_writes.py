@@ -23,7 +23,7 @@ class PageCounts:
     split_calls: int
     """calls with several pages, which were written one by one"""
     no_pages: int
-    """calls that were no whole pages, and written as they were"""
+    """calls with direct I/O that were no whole pages, shorter ones too, and written as they were"""
     buffered: int
     """calls of a page or more through the page cache: WAL, and all else that is not opened with O_DIRECT"""
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -104,3 +104,8 @@ class PageFacts:
     """and when they had ended"""
     counts: PageCounts | None = None
     """what the preloaded library counted; null without it"""
+    writes: int | None = None
+    """writes of the clients' time with a part of these files, as they lay in the end, without those of zeros; null where the device has no
+    unit, and in older records"""
+    uncovered_writes: int | None = None
+    """those of them that the unit does not cover, or that are shorter than a page"""

@@ -69,7 +69,8 @@ class OracleAnswer:
 
     `present` is the last transaction of each client that is there; None where nothing could be asked. `detected`
     are the engine's own complaints, `silent` what it works on with and only the oracle finds. `out_of_time` says that it
-    gave no answer, which a machine that stood still does as well as damage.
+    gave no answer, which a machine that stood still does as well as damage. `disk_errors` are what its log said of the disk while it
+    worked on.
     """
 
     present: Mapping[int, int] | None
@@ -78,6 +79,7 @@ class OracleAnswer:
     start_s: float | None = None
     oracle_s: float | None = None
     out_of_time: bool = False
+    disk_errors: tuple[str, ...] = ()
 
 
 class Recorded(Protocol):

@@ -38,6 +38,7 @@ from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profi
 from bedplate.model.reason import (
     FULL_PAGE_WRITES_OFF,
     INNODB_DOUBLEWRITE_OFF,
+    PAGES_WRITTEN_OTHERWISE,
     because,
     is_given,
     sentences,
@@ -155,6 +156,8 @@ def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
         (replace(PAGES, direct_files=0), "unknown · pages through the page cache, which joins them to longer writes"),
         (replace(PAGES, page_bytes=32768), "unknown · a page of 32 kB is more than 16 kB"),
         (replace(PAGES, after=replace(ALIGNED, unmapped=10512)), "unknown · the file system does not say where its pages lie on the device"),
+        (replace(PAGES, writes=4190, uncovered_writes=0), "durable · untorn by device (16 kB)"),
+        (replace(PAGES, writes=4190, uncovered_writes=3), "unknown · 3 of 4,190 writes of pages beyond the unit"),
         (None, "unknown · nobody looked where the pages lie"),
     ],
 )  # fmt: skip
@@ -381,11 +384,36 @@ def test_pages_that_found_no_room_are_a_finding_with_its_way_out(tmp_path: Path)
         cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(failed,), declared=None)}))
     )
     assert (failed,) == told.no_room
-    # Refused for another reason it is none.
-    other = run_of(tmp_path / "other", replace(PAGES, counts=replace(COUNTS, refused={"EINVAL": 271})))
-    assert () == without_copies(
-        cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(other,), declared=OFF)}))
-    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [
+        (
+            replace(COUNTS, refused={"EINVAL": 271}),
+            "the kernel refused an untorn write for 271 of 10,000 pages (271 EINVAL), which were written plainly and may be torn",
+        ),
+        (
+            replace(COUNTS, refused={"EOPNOTSUPP": 1}),
+            "the kernel refused an untorn write for 1 of 9,730 pages (1 EOPNOTSUPP), which were written plainly and may be torn",
+        ),
+        (replace(COUNTS, no_pages=2), "2 writes with direct I/O were no whole pages, and may be torn"),
+    ],
+)
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_verdict_that_is_refused_for_its_pages_is_in_the_answer_with_its_reason(
+    counts: PageCounts, why: str, has_failed: bool, tmp_path: Path
+) -> None:
+    run = run_of(tmp_path, replace(PAGES, counts=counts))
+    assert [PAGES_WRITTEN_OTHERWISE] == [reason.code for reason in run.verdict.refused]
+    if has_failed:
+        run = replace(run, declared=None, declared_first=OFF)
+    facts = SimpleNamespace(cuts=(run,), declared=None if has_failed else OFF)
+    (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
+    assert ({}, (), {}, ()) == (told.whole, told.torn, told.unknown, told.no_room)
+    first, line = copies_words(told, {"cell": "xfs"})
+    assert "page images may go nowhere here" in first[1]
+    assert ("Open", f"without page images no verdict on xfs: {why}.", "without page images", 2) == line
 
 
 def test_where_copies_may_go_comes_before_the_speeds_of_the_same_study(tmp_path: Path) -> None:

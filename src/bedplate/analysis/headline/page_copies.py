@@ -6,7 +6,7 @@ all the same: it is the answer for such a device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.headline.copies_saved import saving, saving_words
@@ -17,7 +17,7 @@ from bedplate.model.page_ground import PAGES_TEAR, is_broken_otherwise
 from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.power_cut_verdict import CUTS_FOR_MORE
-from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF
+from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF, PAGES_WRITTEN_OTHERWISE
 from bedplate.model.template import and_more
 from bedplate.units import format_size
 
@@ -39,8 +39,8 @@ class WithoutCopies:
     """The recordings of a study that were made without one kind of copies (`page images`), as their cuts came out.
 
     `whole` are those that may do without, by why their pages are whole; `torn` are unsafe, and so are those that something else than a
-    torn page broke (`broken`); of the others `unknown` says what is missing. Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC). `saving` is what one of
-    the first saves.
+    torn page broke (`broken`); of the others `unknown` says what is missing. Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC), and of `refused` as pages
+    were written otherwise for another reason, which it says. `saving` is what one of the first saves.
     """
 
     copies: str
@@ -50,6 +50,7 @@ class WithoutCopies:
     no_room: tuple[CutRun, ...] = ()
     saving: Saving | None = None
     broken: tuple[CutRun, ...] = ()
+    refused: Mapping[str, tuple[CutRun, ...]] = field(default_factory=dict)
 
 
 def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
@@ -57,11 +58,12 @@ def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
     by_code: dict[str, list[CutRun]] = {}
     for facts in found.cells.values():
         for run in facts.cuts:
-            verdict, has_no_room = run.verdict, _pages_without_room(run) > 0
-            # A visit whose pages found no room has failed, and promises nothing any more.
-            code = run.left_out if has_no_room else run.unmended
+            verdict = run.verdict
+            is_otherwise = _pages_without_room(run) > 0 or _why_otherwise(run) is not None
+            # A visit whose pages were written otherwise may have failed, and promises nothing any more.
+            code = run.left_out if is_otherwise else run.unmended
             looked = verdict.pages is not None and not verdict.refused and _volatile(run).cuts > 0
-            if code is not None and (looked or has_no_room):
+            if code is not None and (looked or is_otherwise):
                 by_code.setdefault(code, []).append(run)
     told = (_sorted_out(_COPIES[code], runs) for code, runs in by_code.items())
     return tuple(
@@ -73,13 +75,16 @@ def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
 def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
     whole: dict[str, tuple[CutRun, ...]] = {}
     unknown: dict[str, tuple[CutRun, ...]] = {}
+    refused: dict[str, tuple[CutRun, ...]] = {}
     torn, broken = [], []
     no_room = tuple(run for run in runs if _pages_without_room(run))
     for run in runs:
         ground = run.ground(VOLATILE_4K)
         if run in no_room:
             continue
-        if ground is not None and ground.words == PAGES_TEAR:
+        if (why := _why_otherwise(run)) is not None:
+            refused[why] = (*refused.get(why, ()), run)
+        elif ground is not None and ground.words == PAGES_TEAR:
             torn.append(run)
         elif _volatile(run).broken:
             # Where cuts that tear nothing are too few, nobody knows what broke it: that is said of the cell alone.
@@ -96,7 +101,7 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             unknown[ground.words] = (*unknown.get(ground.words, ()), run)
         else:
             whole[ground.words] = (*whole.get(ground.words, ()), run)
-    return WithoutCopies(copies, whole, tuple(torn), unknown, no_room, broken=tuple(broken))
+    return WithoutCopies(copies, whole, tuple(torn), unknown, no_room, broken=tuple(broken), refused=refused)
 
 
 def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tuple[str, str, str, int]]:
@@ -120,6 +125,10 @@ def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tupl
             f"{names[run.key.cell]}{_way_out(run)}."
         )
         yield "Not", words, without, 1
+    for why, runs in told.refused.items():
+        # Their cuts are counted nowhere: they are of pages that were written in two ways.
+        named = ", ".join(names[run.key.cell] for run in runs[:_SHOWN])
+        yield "Open", f"{without} no verdict on {named}{and_more(len(runs), _SHOWN)}: {why}.", without, 2
     for why, runs in told.unknown.items():
         yield "Open", f"{without} {why}: {_listed(runs, names)}.", without, 2
 
@@ -138,6 +147,12 @@ def _pages_without_room(run: CutRun) -> int:
     """Pages that were to be written whole, and were written plainly as XFS found no room for them."""
     pages = run.verdict.pages
     return 0 if pages is None or pages.counts is None else pages.counts.refused.get(ENOSPC, 0)
+
+
+def _why_otherwise(run: CutRun) -> str | None:
+    """Why pages that were to be written whole were not, by the reason that refuses the verdict."""
+    found = (reason for reason in run.verdict.refused if reason.code == PAGES_WRITTEN_OTHERWISE)
+    return next(map(str, found), None)
 
 
 def _pages_asked(run: CutRun) -> int:

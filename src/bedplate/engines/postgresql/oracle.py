@@ -6,6 +6,8 @@ What the engine itself complains of is *detected*, what only the oracle sees is 
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
 import threading
@@ -60,6 +62,10 @@ _UNREADABLE = re.compile(
     r"invalid page|page verification failed|could not (?:read|open|access)|XX001", re.IGNORECASE
 )
 _GRAVE = re.compile(r"\b(?:PANIC|FATAL|ERROR): .*")
+# How a message of any level ends that has the error of a call on the disk: `%m` of the server is the C library's own text, in the messages
+# of the locale C that every configuration has. Btrfs and ext4 answer EIO for a checksum too; XFS and ext4 EBADMSG and EUCLEAN; ZFS EBADE.
+_OF_DISK = tuple(f": {os.strerror(code)}" for code in (errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.EBADE))
+_LEVEL = re.compile(r"\b(?:PANIC|FATAL|ERROR|WARNING|LOG): .*")
 _BAD_CHECKSUM = re.compile(r'checksum verification failed in file "([^"]+)", block \d+')
 # Maps of a table whose damaged pages the server takes for empty ones (ReadBufferExtended with RBM_ZERO_ON_ERROR in
 # freespace.c and visibilitymap.c), and which it writes without full-page images: their checksums tell of no loss.
@@ -103,7 +109,12 @@ def examine(
         # What was caught already need not be caught again, and a server that is damaged may not be able to stop.
         if has_checksums and not answer.detected:
             answer = replace(answer, detected=tuple(_checksum_failures(cluster)))
-        return replace(answer, start_s=start_s, oracle_s=time.monotonic() - started)
+        return replace(
+            answer,
+            start_s=start_s,
+            oracle_s=time.monotonic() - started,
+            disk_errors=disk_errors(_text_of(cluster.log)),
+        )
     finally:
         cluster.kill()
 
@@ -248,6 +259,13 @@ def grave_words(text: str, most: int = 3) -> tuple[str, ...]:
     # At its end it only says that it ends.
     telling = [line for line in found if "the database system is" not in line]
     return tuple(dict.fromkeys(telling))[-most:]
+
+
+def disk_errors(text: str, most: int = 3) -> tuple[str, ...]:
+    """The first lines of a server's log that say that the disk failed, of whatever level: it may go on without what it could not read."""
+    lines = (line.rstrip() for line in text.splitlines())
+    found = [match[0] for line in lines if line.endswith(_OF_DISK) and (match := _LEVEL.search(line))]
+    return tuple(dict.fromkeys(found))[:most]
 
 
 def _text_of(path: Path) -> str:

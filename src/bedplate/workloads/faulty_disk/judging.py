@@ -29,11 +29,13 @@ def verdict_of(
     is_repaired: bool = False,
     is_bounded: bool = False,
     is_unseen: bool = False,
+    is_said: bool = False,
 ) -> FaultVerdict:
     """`left` is what was found after the file system had been mounted anew, which took a repair or not.
 
     A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops. What is missing behind a repair
-    nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything.
+    nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything. A loss `is_said` where the
+    engine's log has an error of the disk of what is left: who reads it knows, though the engine works on.
     """
     if not is_hit:
         return FaultVerdict.NOT_HIT
@@ -42,7 +44,7 @@ def verdict_of(
     if left is PointOutcome.LOST and is_bounded and seen is Seen.STOPPED:
         return FaultVerdict.BOUNDED
     if left in _LOST:
-        return _LOST[left]
+        return FaultVerdict.LOST_DETECTED if is_said else _LOST[left]
     if left is PointOutcome.NEEDS_FSCK:
         return FaultVerdict.REPAIRED
     if not writable:

@@ -30,8 +30,8 @@ class FaultVerdict(Enum):
     `went on, whole` and `stopped, whole`: every acknowledged transaction is there, and nothing else. `read-only, whole`: the same, and
     the file system took no more writes until it was mounted anew. `repaired, whole`: the same after a repair by fsck. `bounded
     loss`: whole, but for the last transactions, no more than the engine's settings call lost. `lost, detected`:
-    something acknowledged is gone or damaged, and the engine or the file system refuses it. `lost, silent`: the engine works on what
-    is left, and only the oracle sees it, whatever was said when the disk failed.
+    something acknowledged is gone or damaged, and the engine or the file system refuses it, or the engine's log names an error of the disk of
+    what is left. `lost, silent`: the engine works on what is left, and only the oracle sees it, whatever was said when the disk failed.
 
     Two are no result. `no trace`: the disk lost or changed something in silence, and nobody missed it: it was written again, never
     read, or replaced by a copy. `not hit`: nothing met the fault, or something else than it is of, or nothing had been acknowledged.

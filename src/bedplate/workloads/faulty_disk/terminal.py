@@ -29,7 +29,7 @@ _STYLES = {
 _WORDS = (
     "The disk fails while clients write, each time on a file system of its own; then it works again, and the file system is mounted "
     "anew. Said by: who said that something was wrong, then or afterwards. Lost, silent: something acknowledged is gone, and the engine "
-    "works on what is left. Two are no result. Not hit: nothing met the fault. No trace: what the disk lost or changed in silence was "
+    "works on what is left without a word. Two are no result. Not hit: nothing met the fault. No trace: what the disk lost or changed in silence was "
     "written again, never read, or replaced by a copy."
 )
 

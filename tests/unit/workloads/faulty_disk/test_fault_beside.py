@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import signal
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,28 +15,14 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.errors import BedplateError, KilledFromOutside
-from bedplate.filesystem.blocks.owners import Layout
-from bedplate.filesystem.blocks.resting import RestingBlocks
-from bedplate.model.fault_order import ByteRange
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
-from bedplate.model.reason import because
+from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder, moved_line
 from bedplate.visit.fault_engine import FaultEngine
-from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
-from bedplate.visit.tool_process import ToolEnded, ToolFailed
+from bedplate.visit.piped_session import SessionFailed
 from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
-from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
-from bedplate.workloads.faulty_disk.run import beside, trial
-from bedplate.workloads.faulty_disk.run.beside import FaultBeside, drawn_moment_s
+from bedplate.workloads.faulty_disk.run import beside, full
+from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup, drawn_moment_s
 from bedplate.workloads.faulty_disk.run.places import DiskMap
-from bedplate.workloads.faulty_disk.run.trial import (
-    FaultTrial,
-    _Course,
-    _let_come_back,
-    _record,
-    _require_of_disk,
-    takes_a_write,
-)
+from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 ONCE, READ = FAULTS["write-once-data"], FAULTS["read-on-data"]
@@ -71,8 +57,12 @@ def disk() -> Disk:
     return Disk()
 
 
-def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> FaultBeside:
+def made(disk: Disk, place: Path, fault: Fault, session: object = None, *, log_bytes: int = 0) -> FaultBeside:
+    (place / "log").touch()
     setup = SimpleNamespace(
+        log=place / "log",
+        log_for_clients_bytes=lambda: log_bytes,
+        is_paced=True,
         recorder=disk,
         data_directory=place / "data",
         settle=lambda: None,
@@ -189,6 +179,51 @@ def test_an_error_of_ours_before_the_hit_is_no_complaint_of_the_engine(
     assert "too many open files" in (failing.problem or "")
 
 
+def pieces(number: int) -> tuple[ByteRange, ...]:
+    return tuple(ByteRange(8192 * each, 4096) for each in range(number))
+
+
+def test_a_place_in_more_pieces_than_an_order_takes_is_not_hit_in_a_part_of_them(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DiskMap, "ranges", lambda *_, is_written: pieces(4097))
+    failing = made(disk, tmp_path, FAULTS["write-on-data"])
+    with failing:
+        assert eventually(lambda: failing.unplaced)
+    assert "data is in 4,097 pieces of the disk, and an order takes 4,096" in (failing.unplaced or "")
+    assert ["clear", "clear"] == disk.orders
+
+
+@pytest.mark.parametrize("hits", [0, 1])
+def test_a_place_that_comes_into_too_many_pieces_is_no_longer_waited_at_unless_it_was_hit(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hits: int
+) -> None:
+    found = [pieces(4096)]
+
+    def ranges(*_: object, is_written: bool) -> tuple[ByteRange, ...]:
+        if found:
+            return found.pop()
+        disk.hits = hits
+        return pieces(4097)
+
+    monkeypatch.setattr(DiskMap, "ranges", ranges)
+    # Seen behind the hit.
+    monkeypatch.setattr(beside, "_GRACE_ONCE_S", 60.0)
+    failing = made(disk, tmp_path, ONCE)
+    with failing:
+        assert eventually(lambda: failing.unplaced)
+    assert 4096 == disk.orders[0].count("+")
+    assert len(disk.orders) == (4 if not hits else 3)
+
+
+def test_an_order_is_never_cut_short() -> None:
+    order = FaultOrder(FaultOperation.WRITE, ranges=pieces(4096))
+    assert 4096 == order.line().count("+")
+    for line in (replace(order, ranges=pieces(4097)).line, lambda: moved_line(pieces(4097))):
+        with pytest.raises(ValueError, match="4097 ranges; an order takes 4096"):
+            line()
+
+
 def test_a_file_that_is_gone_is_not_dropped_from_the_cache_and_no_complaint(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +260,12 @@ def test_a_full_file_system_stays_full_though_the_clients_have_ended(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fills: list[float] = []
-    monkeypatch.setattr(beside, "fill", lambda _: fills.append(time.monotonic()))
+
+    def fill(*_: object) -> bool:
+        fills.append(time.monotonic())
+        return True
+
+    monkeypatch.setattr(full.Filler, "fill", fill)
     filling = made(disk, tmp_path, FAULTS["full"])
     with filling:
         assert eventually(lambda: filling.hits)
@@ -234,222 +274,45 @@ def test_a_full_file_system_stays_full_though_the_clients_have_ended(
     assert not (tmp_path / "ballast").exists()
 
 
-def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
-    stopped = BedplateError("the writer: Input/output error")
-    _require_of_disk(stopped, is_hit=True)
-    with pytest.raises(BedplateError, match="Input/output"):
-        _require_of_disk(stopped, is_hit=False)
-    killed = ToolFailed("was killed by SIGKILL", ToolEnded(-signal.SIGKILL, 0.0, "was killed by SIGKILL"))
-    with pytest.raises(KilledFromOutside):
-        _require_of_disk(killed, is_hit=True)
-    try:
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise stopped
-    except BedplateError as error:
-        with pytest.raises(KeyboardInterrupt):
-            _require_of_disk(error, is_hit=True)
-
-
-@pytest.mark.parametrize(
-    ("error", "trouble", "said"),
-    [
-        (SessionFailed(because(CONNECTION_LOST, "PANIC")), "a checkpoint: PANIC", ()),
-        (SessionFailed("psql", said="FATAL: connection to server was lost"), "a checkpoint: psql", ()),
-        (SessionFailed("ERROR: could not fsync"), None, ("ERROR: could not fsync",)),
-    ],
-)
-def test_a_server_that_gives_up_at_the_checkpoint_behind_the_clients_has_not_gone_on(
-    error: SessionFailed, trouble: str | None, said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_file_system_that_is_never_full_is_no_result_and_keeps_nobody_waiting(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
-    answers = [error, None]
-
-    def checkpoint() -> None:
-        answer = answers.pop(0)
-        if answer is not None:
-            raise answer
-
-    writer = cast("Any", SimpleNamespace(checkpoints=lambda: opened(SimpleNamespace(checkpoint=checkpoint))))
-    course = _Course()
-    _let_come_back(writer, course, is_hit=True)
-    assert (True, trouble, said) == (course.came_back, course.trouble, course.engine_said)
-    answers[:] = [error, None]
-    with pytest.raises(SessionFailed):
-        _let_come_back(writer, _Course(), is_hit=False)
-    answers[:] = [error, None]
-    ended = _Course(trouble="client 0")
-    _let_come_back(writer, ended, is_hit=True)
-    assert ("client 0", ()) == (ended.trouble, ended.engine_said)
+    # As ZFS: it says that it has the room, and takes none. Here a write of it is none either.
+    monkeypatch.setattr(full, "allocate", lambda *_: None)
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: None)
+    monkeypatch.setattr(os, "pwrite", lambda _, data, __: len(data))
+    monkeypatch.setattr(beside, "_ANSWER_LIMIT_S", 5.0)
+    monkeypatch.setattr(beside, "_END_LIMIT_S", 0.1)
+    filling = made(disk, tmp_path, FAULTS["full"], log_bytes=1 << 60)
+    with filling:
+        assert eventually((tmp_path / "ballast").exists)
+        assert eventually(lambda: not filling._setup.is_paced)
+    assert not filling._thread.is_alive()
+    assert (0, None) == (filling.hits, filling.problem)
+    assert "ended before the file system was full" in (filling.unplaced or "")
+    assert not (tmp_path / "ballast").exists()
 
 
-def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_ballast_that_would_fill_the_log_is_no_result_with_its_way_out(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers: list[int] = [errno.ENOSPC, errno.ENOSPC]
+    def unknown(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
-    def fsync(_: int) -> None:
-        if answers:
-            raise OSError(answers.pop(0), "no")
-
-    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
-    monkeypatch.setattr("os.fsync", fsync)
-    assert takes_a_write(tmp_path)
-    assert [] == [*tmp_path.iterdir()]
-    for error in (errno.EROFS, errno.EIO):
-        answers[:] = [error]
-        assert not takes_a_write(tmp_path)
-        assert [] == answers
-    monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
-    answers[:] = [errno.ENOSPC] * 9
-    assert not takes_a_write(tmp_path)
+    monkeypatch.setattr(full, "allocate", unknown)
+    filling = made(disk, tmp_path, FAULTS["full"])
+    with filling:
+        assert eventually(lambda: filling.unplaced)
+    assert (0, None) == (filling.hits, filling.problem)
+    assert "make `image_size` smaller" in (filling.unplaced or "")
 
 
-class Benched:
-    """A bench whose recorder is a file, and which lets go of the disk behind the clients."""
-
-    def __init__(self, disk: Path, filesystem: str) -> None:
-        self.recorder = SimpleNamespace(disk=disk, journal=None)
-        self.cell = SimpleNamespace(filesystem=SimpleNamespace(type=filesystem))
-        self.commands = object()
-
-    @contextmanager
-    def recorded(self, *_: object, at_rest: Callable[[Any], object]) -> Iterator[Any]:
-        place = self.recorder.disk.parent
-        yield SimpleNamespace(log=place / "log", disk=place / "loop7")
-        at_rest(self.recorder)
-
-
-@pytest.mark.parametrize(
-    ("name", "unknown"),
-    [
-        ("rot-block-data", None),
-        ("rot-sector-superblock", None),
-        ("rot-block-data", "no block of the disk can be named: blocks embedded in their pointers: 1"),
-    ],
-)
-def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothing_is_mounted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, unknown: str | None
+@pytest.mark.parametrize(("is_paced", "pause_s"), [(True, 0.5), (False, 0.0)])
+def test_clients_do_not_wait_for_the_ballast_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, is_paced: bool, pause_s: float
 ) -> None:
-    heap, fault = tmp_path / "data" / "base" / "5" / "1", FAULTS[name]
-    heap.parent.mkdir(parents=True)
-    heap.write_bytes(b"x")
-    disk = tmp_path / "disk"
-    disk.write_bytes(bytes(65536))
-    bench, courses, asked = Benched(disk, "zfs"), list[_Course](), list[object]()
-
-    def resting(images: object, commands: object) -> Any:
-        asked.extend((images, commands))
-        # Clients are gone, and so is what they had mounted.
-        assert not heap.exists()
-        left_out = ("blocks embedded in their pointers: 1",) if unknown else ()
-        found = RestingBlocks(() if unknown else (ByteRange(8192, 4096),), left_out)
-        numbers = asked.append
-        return SimpleNamespace(files=lambda given: (numbers(given), found)[1], superblock=lambda: found)
-
-    def write(self: FaultTrial, _: object, fault: Any, course: _Course, **__: object) -> None:
-        courses.append(course)
-        setup = SimpleNamespace(
-            settle=lambda: None, data_directory=tmp_path / "data", layout=Layout, recorder=bench.recorder
-        )
-        self._find_what_rots(cast("Any", setup), fault, course, 3)
-        assert 0 == course.hits
-        number.append(heap.stat().st_ino)
-        heap.unlink()
-
-    number: list[int] = []
-    monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
-    monkeypatch.setattr(FaultTrial, "_write", write)
-    monkeypatch.setattr(FaultTrial, "_left", lambda *_: (whole(), 0.0))
-    monkeypatch.setattr(trial, "KernelLog", lambda: nullcontext(object()))
-    monkeypatch.setattr(trial, "complaints_of", lambda *_: ())
-    monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
-    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
-    tried = FaultTrial(
-        cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
-    )
-    record = tried.record(fault, 1, 3, tmp_path)
-    expected = [[disk], bench.commands, *([tuple(number)] if name == "rot-block-data" else [])]
-    assert expected == asked
-    changed = [at for at, byte in enumerate(disk.read_bytes()) if byte]
-    if unknown:
-        assert (0, FaultVerdict.NOT_HIT, unknown, []) == (
-            record.hits,
-            record.verdict,
-            record.no_result,
-            changed,
-        )
-        return
-    assert (1, FaultVerdict.NO_TRACE) == (record.hits, record.verdict)
-    assert record.hit_at is not None
-    assert record.hit_bytes is not None
-    assert 8192 <= record.hit_at <= min(changed)
-    assert max(changed) < record.hit_at + record.hit_bytes <= 12288
-
-
-def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
-    counted = "zpool status: /dev/loop0p1: 0 read, 2 write, 0 checksum errors"
-    record = _record(
-        FAULTS["lost-once-data"], 1, 7, _Course(hits=1, counted=(counted,)), whole(), after_ms=0.0
-    )
-    assert (FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,), (counted,)) == (
-        record.verdict,
-        record.detected,
-        record.said,
-    )
-
-
-@pytest.mark.parametrize(
-    ("numbers", "fsck_s", "lost", "counted", "verdict"),
-    [
-        ((3,), None, 0, (), FaultVerdict.NO_TRACE),
-        # The engine read it all the same: what it read was mended, or it did not mind.
-        ((3,), None, 0, ("zpool status: 1 checksum errors",), FaultVerdict.WENT_ON),
-        ((3,), None, 2, (), FaultVerdict.LOST_SILENT),
-        ((3,), 1.0, 0, (), FaultVerdict.LOST_SILENT),
-        # A superblock has no number, and other types are looked at while they are mounted.
-        ((), None, 0, (), FaultVerdict.LOST_SILENT),
-        (None, None, 0, (), FaultVerdict.LOST_SILENT),
-    ],
-)
-def test_rot_of_a_file_that_the_check_alone_reads_was_missed_by_nobody(
-    numbers: tuple[int, ...] | None,
-    fsck_s: float | None,
-    lost: int,
-    counted: tuple[str, ...],
-    verdict: FaultVerdict,
-) -> None:
-    left = replace(
-        whole(counted), outcome=PointOutcome.SILENT, unclean=True, fsck_s=fsck_s, lost_transactions=lost
-    )
-    course = _Course(hits=1, numbers=numbers)
-    assert verdict is _record(FAULTS["rot-block-data"], 1, 7, course, left, after_ms=0.0).verdict
-
-
-def whole(said_anew: tuple[str, ...] = ()) -> PointRecord:
-    """What is left where nothing is missing."""
-    return PointRecord(
-        point=CutPoint(0, 9, Profile.ORDERED, Placement.UNIFORM, 0),
-        outcome=PointOutcome.OK,
-        flush_position=None,
-        volatile_writes=0,
-        volatile_bytes=0,
-        kept_writes=0,
-        acknowledged=5,
-        kernel_said=said_anew,
-    )
-
-
-@pytest.mark.parametrize(
-    ("said_anew", "verdict", "detected"),
-    [
-        ((), FaultVerdict.NO_TRACE, ()),
-        (("NILFS (loop0): broken superblock",), FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,)),
-    ],
-)
-def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
-    said_anew: tuple[str, ...], verdict: FaultVerdict, detected: tuple[Detected, ...]
-) -> None:
-    record = _record(FAULTS["rot-sector-superblock"], 1, 7, _Course(hits=1), whole(said_anew), after_ms=0.0)
-    assert (verdict, detected, said_anew) == (record.verdict, record.detected, record.found)
+    monkeypatch.setattr(RecordedSetup, "pace", lambda *_: lambda: 0.5)
+    setup = FaultSetup.__new__(FaultSetup)
+    pace = setup.pace(4.0)
+    setup.is_paced = is_paced
+    assert pause_s == pace()

@@ -11,6 +11,7 @@ from bedplate import registry
 from bedplate.model.cell import RunSpec
 from bedplate.model.fault_order import FaultEffect, FaultOperation
 from bedplate.model.levels import Levels
+from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, DiskFault, Place, Rot, fault_named
 from bedplate.workloads.faulty_disk.plan import FaultyDiskTable
@@ -89,3 +90,15 @@ def test_the_ready_plans_have_faults_for_each_file_system(repository: Path, name
     path = repository / "plans" / f"{name}.toml"
     plan = load_plan(path.read_text(encoding="utf-8"), source=str(path), directory=path.parent)
     assert {"faulty_disk"} == {workload.type for workload in plan.workloads}
+
+
+def test_page_images_are_off_with_direct_io_too_where_a_write_fails(repository: Path) -> None:
+    path = repository / "plans" / "faulty-disk-postgresql.toml"
+    plan = load_plan(path.read_text(encoding="utf-8"), source=str(path), directory=path.parent)
+    names = ("full_page_writes", "data_sync_retry", "debug_io_direct")
+    found = {
+        (each.cell.filesystem.type, *(each.cell.cluster.settings.get(name) for name in names))
+        for each in expand(plan, None).cells
+    }
+    of_each = (("on", "off", ""), ("off", "off", ""), ("off", "off", "data"), ("on", "on", ""))
+    assert {(filesystem, *levels) for filesystem in ("ext4", "xfs") for levels in of_each} == found

@@ -108,6 +108,24 @@ def test_a_servers_log_is_quoted_for_what_is_wrong_and_not_for_its_end() -> None
     assert postgresql_oracle.grave_words("") == ()
 
 
+def test_an_error_of_the_disk_is_said_by_a_servers_log_whatever_its_level() -> None:
+    of_wal = "LOG:  could not read from WAL segment 000000010000000000000008, LSN 0/2180000, offset 1572864: Input/output error"
+    log = (
+        f"1 2 3 {of_wal}\n"
+        "1 2 3 LOG:  redo done at 0/217E0F0\n"
+        f"1 2 3 {of_wal}\n"
+        "1 2 3 WARNING:  could not fsync file “x”: Structure needs cleaning\n"
+        "1 2 3 LOG:  could not open file “y”: No such file or directory\n"
+        "1 2 3 STATEMENT:  SELECT 'LOG: not said: Input/output error'\n"
+        "1 2 3 LOG:  database system is ready to accept connections\n"
+    )
+    assert postgresql_oracle.disk_errors(log) == (
+        of_wal,
+        "WARNING:  could not fsync file “x”: Structure needs cleaning",
+    )
+    assert postgresql_oracle.disk_errors("") == ()
+
+
 @pytest.mark.parametrize(
     ("code", "said", "is_detected"),
     [

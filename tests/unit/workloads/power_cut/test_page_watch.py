@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.support.studies.judged_cuts import CELL
+from tests.support.tools.written_log import FLUSH, Written, written_log
 
 from bedplate.errors import BedplateError
 from bedplate.host.pages.extents import FileExtent
+from bedplate.model.power_cut import Profile
+from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.pages import PageWatch
 
 if TYPE_CHECKING:
@@ -76,3 +79,45 @@ def test_pages_have_no_place_where_the_file_system_has_no_map(
 
     monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", no_map)
     assert (4, 0) == unmapped_of(data, "ext4")
+
+
+def at(first_page: int, pages: float, *, data: bytes = b"p", device: int = 0) -> Written:
+    sectors, length = int(first_page * PAGE // 512), int(pages * PAGE)
+    return Written(sector=sectors, data=data * length, device=device)
+
+
+@pytest.mark.parametrize(
+    ("entry", "counted"),
+    [
+        (at(64, 1), (1, 0)),
+        # Two aligned pages are a write of 16 kB, which the unit covers; off that grid, and of four, it does not.
+        (at(64, 2), (1, 0)),
+        (at(65, 2), (1, 1)),
+        (at(64, 4), (1, 1)),
+        # Half a page leaves the other half to another write.
+        (at(64, 0.5), (1, 1)),
+        # What begins before the pages, and has some of them.
+        (at(62, 4), (1, 1)),
+        # No pages are there, or on the journal's device; zeros are written where nothing was.
+        (at(60, 4), (0, 0)),
+        (at(68, 4), (0, 0)),
+        (at(64, 4, device=1), (0, 0)),
+        (at(64, 4, data=b"\0"), (0, 0)),
+    ],
+)
+def test_what_reached_the_device_of_the_pages_is_held_against_its_unit(
+    entry: Written, counted: tuple[int, int], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = (FileExtent(0, 2 * PAGE, 64 * PAGE), FileExtent(2 * PAGE, 2 * PAGE, 66 * PAGE))
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: two)
+    with PageWatch(data, CELL, None, wanted=True) as watch:
+        pass
+    outside = at(64, 4)
+    with read_log(written_log(data.parent / "log", [outside, Written(flags=FLUSH), entry])) as log:
+        found = watch.facts_of(log, range(1, len(log)), Profile.UNTORN_16K)
+        assert found is not None
+        assert counted == (found.writes, found.uncovered_writes)
+        without = watch.facts_of(log, range(len(log)), None)
+        assert without == watch.facts
+        assert without is not None
+        assert without.writes is None

@@ -93,6 +93,13 @@ def test_the_engines_own_complaint_wins_over_what_only_the_oracle_sees(promised:
     )
 
 
+def test_what_the_engine_said_of_the_disk_is_beside_what_came_of_it(promised: Acknowledged) -> None:
+    said = ("LOG: could not read from WAL segment 8: Input/output error",)
+    record = judged(promised, MOUNTED, OracleAnswer({}, disk_errors=said))
+    assert (PointOutcome.LOST, said) == (record.outcome, record.engine_said)
+    assert PointOutcome.OK is judged(promised, MOUNTED, OracleAnswer(ALL_THERE, disk_errors=said)).outcome
+
+
 def test_where_nothing_could_be_asked_nothing_is_known(promised: Acknowledged) -> None:
     record = judged(promised, Recovered(mounted=False, problems=("no superblock",)), None)
     assert record.outcome is PointOutcome.FILE_SYSTEM_LOST

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.tools.written_log import FLUSH, Written, written_log
+from tests.support.tools.written_log import FLUSH, FUA, Written, written_log
 
 from bedplate.model.power_cut import ChosenState, CutPoint, Placement, Profile
 from bedplate.workloads.power_cut.run.log import Log, read_log
@@ -134,3 +134,31 @@ def test_states_stand_between_the_drawn_points_and_the_controls_and_change_no_ot
         plain = points(())
         assert found[:4] == plain[:4]
         assert [(p.position, p.seed) for p in found[20:]] == [(p.position, p.seed) for p in plain[4:]]
+
+
+def through(sector: int) -> Written:
+    return Written(sector=sector, data=b"t" * 4096, flags=FUA)
+
+
+def test_what_goes_past_the_cache_is_no_part_of_a_state_and_ends_a_window(tmp_path: Path) -> None:
+    entries = [*writes(2), through(800), *writes(1, sector=400), through(808), FLUSHED]
+    with read_log(written_log(tmp_path / "log", entries)) as log:
+        found = enumerated(log, 100)
+        images = [(point.position, kept(log, point)) for point in found.points]
+        # Two writes before the first of them, three before the second and at the flush: no state twice.
+        assert (20, 20, 20) == (found.small_states, len(images), len(set(images)))
+        assert {2: 4, 4: 8, 5: 8} == Counter(position for position, _ in images)
+        assert all({2, 4} <= {entry for entry, _, _ in pieces} for at, pieces in images if at == 5)
+        assert not any(2 in {entry for entry, _, _ in pieces} for at, pieces in images if at == 2)
+
+
+def test_no_part_of_a_larger_window_is_one_that_went_past_the_cache(tmp_path: Path) -> None:
+    entries = [through(8000), *writes(13, blocks=2), FLUSHED]
+    with read_log(written_log(tmp_path / "log", entries)) as log:
+        found = enumerated(log, 100)
+        single = [point for point in found.points if point.state is not None]
+        assert {Profile.WHOLE: 26, Profile.SUBSET_4K: 52} == Counter(point.profile for point in single)
+        images = [kept(log, point) for point in single]
+        # Both of a write's blocks are its two states with one of them missing, and those with one alone are others.
+        assert len(images) == len(set(images))
+        assert all(pieces[0] == (0, 0, 4096) for pieces in images)

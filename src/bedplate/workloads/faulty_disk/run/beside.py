@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import random
 import threading
@@ -12,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
-from bedplate.model.fault_order import CLEAR_LINE, FaultOperation, FaultOrder, moved_line
+from bedplate.model.fault_order import CLEAR_LINE, RANGES_MOST, FaultOperation, FaultOrder, moved_line
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, Place
+from bedplate.workloads.faulty_disk.run.full import BallastTooLong, Filler
 from bedplate.workloads.faulty_disk.run.places import PlaceUnknown
 from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
 
@@ -37,7 +37,6 @@ _GRACE_ONCE_S = 0.3
 _GRACE_ON_S = 1.5
 _FULL_FOR_S = 1.0
 _ANSWER_LIMIT_S, _END_LIMIT_S = 10.0, 120.0
-_PIECE_BYTES = 4096
 BALLAST = "ballast"
 
 
@@ -46,10 +45,27 @@ class FaultSetup(RecordedSetup):
     """A recorded file system whose clients end once they have seen enough, `is_over`."""
 
     is_over: Callable[[], bool] = field(default=lambda: False)
+    is_paced: bool = True
+    """whether what the log gains is dealt out to the clients; ballast that is written is none of theirs"""
+
+    def pace(self, duration_s: float) -> Callable[[], float]:
+        """At the recording's as long as `is_paced`."""
+        pause_s = super().pace(duration_s)
+        return lambda: pause_s() if self.is_paced else 0.0
 
     def is_log_nearly_full(self) -> bool:
         """Or whatever else ends the clients."""
         return self.is_over() or super().is_log_nearly_full()
+
+
+class _TooManyPieces(PlaceUnknown):
+    """A place that no order can name as a whole."""
+
+    def __init__(self, fault: DiskFault, pieces: int) -> None:
+        super().__init__(
+            f"{fault.words}: {fault.place.value} is in {pieces:,} pieces of the disk, and an order takes {RANGES_MOST:,}; a younger file system "
+            "or a shorter `duration` has fewer"
+        )
 
 
 class FaultBeside:
@@ -202,8 +218,14 @@ class FaultBeside:
         if is_ordered and fault.place is Place.ANYWHERE:
             return True
         try:
-            is_written = fault.operation is FaultOperation.WRITE
-            ranges = self._disk.ranges(fault.place, is_written=is_written)
+            ranges = self._ranges(fault)
+        except _TooManyPieces as error:
+            self.unplaced = str(error)
+            # An order for where they were before would be met at some of the places alone.
+            if is_ordered and not self.hits:
+                self._clear()
+                return False
+            return is_ordered
         except PlaceUnknown as error:
             self.unplaced = str(error)
             return is_ordered
@@ -211,6 +233,13 @@ class FaultBeside:
         order = FaultOrder(fault.operation, fault.effect, fault.hits, ranges=ranges)
         self._setup.recorder.order_fault(moved_line(ranges) if is_ordered else order.line())
         return True
+
+    def _ranges(self, fault: DiskFault) -> tuple[ByteRange, ...]:
+        """All of them, as a part would be another fault."""
+        found = self._disk.ranges(fault.place, is_written=fault.operation is FaultOperation.WRITE)
+        if len(found) > RANGES_MOST:
+            raise _TooManyPieces(fault, len(found))
+        return found
 
     def _forget(self) -> None:
         """What is clean of the data in the page cache, of these files alone: else nothing is read from the disk."""
@@ -232,32 +261,27 @@ class FaultBeside:
             os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
             threading.Event(),
         )
+        filler = Filler(file, writable_bytes=self._begin_to_write)
         try:
-            fill(file)
+            if not filler.fill(self._stop.is_set):
+                self.unplaced = "the clients ended before the file system was full; make `duration` longer, or `image_size` smaller"
+                return
             self._filled, until_s = True, time.monotonic() + _FULL_FOR_S
             while time.monotonic() < until_s:
                 never.wait(_LOOK_EVERY_S)
-                fill(file)
+                filler.fill(lambda: time.monotonic() >= until_s)
+        except BallastTooLong as error:
+            self.unplaced = str(error)
         finally:
             os.close(file)
             ballast.unlink()
+
+    def _begin_to_write(self) -> int:
+        """What may be written of ballast, which counts no more as the clients' from now on."""
+        self._setup.is_paced = False
+        return self._setup.log_for_clients_bytes() - self._setup.log.stat().st_size
 
 
 def drawn_moment_s(seed: int, duration_s: float) -> float:
     """When something fails, after the clients began; tries with other seeds meet other moments."""
     return duration_s * random.Random(f"moment of {seed}").uniform(*_MOMENT_SHARES)  # noqa: S311 -- chance, not secrecy
-
-
-def fill(ballast: int) -> None:
-    """Take all the room that is free behind a file's end, in ever smaller pieces, until the file system says that it has none."""
-    room, end = os.fstatvfs(ballast), os.fstat(ballast).st_size
-    length = max(_PIECE_BYTES, room.f_bfree * room.f_frsize)
-    while length >= _PIECE_BYTES:
-        try:
-            os.posix_fallocate(ballast, end, length)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            length //= 2
-        else:
-            end += length

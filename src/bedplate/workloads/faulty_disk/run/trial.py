@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.after_cut import complaints_of
 from bedplate.host.kernel_log import KernelLog
+from bedplate.model.fault_order import FaultEffect
+from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.reason import reasons_of
 from bedplate.units import MIB
 from bedplate.visit.piped_session import CONNECTION_LOST
 from bedplate.visit.tool_process import ToolFailed
-from bedplate.workloads.faulty_disk.faults import DiskFault, NoFault, Place, Rot
+from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, NoFault, Place, Rot
 from bedplate.workloads.faulty_disk.judging import detected_by, verdict_of, within_bound
 from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from bedplate.model.power_cut import PointRecord
     from bedplate.visit.cut_engine import CutWriter
     from bedplate.visit.fault_engine import FaultEngine
+    from bedplate.visit.untorn_writes import UntornWrites
     from bedplate.visit.workload import VisitContext
     from bedplate.workloads.faulty_disk.faults import Fault
     from bedplate.workloads.power_cut.run.power_bench import PowerBench
@@ -166,6 +169,7 @@ class FaultTrial:
         self._look_at_place(fault, course, disk)
         if not _is_quiet_in_log(fault):
             _let_come_back(writer, course, is_hit=beside.hits > 0)
+        _require_untorn(setup.untorn, fault)
         course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
         course.was_resumed = beside.was_resumed
         course.counted = setup.complaints()
@@ -264,7 +268,7 @@ def _record(
         seen,
         writable=course.writable,
         kernel_spoke=bool(kernel_said or said_anew),
-        engine_spoke=bool(course.engine_said),
+        engine_spoke=bool(course.engine_said or left.engine_said),
         is_repaired=is_repaired,
     )
     is_hit = course.hits > 0 or isinstance(fault, NoFault)
@@ -276,6 +280,7 @@ def _record(
         is_repaired=is_repaired,
         is_bounded=within_bound(left, course.bound_ms, course.bound_transactions, after_ms=after_ms),
         is_unseen=fault.is_quiet and not detected,
+        is_said=bool(left.engine_said),
     )
     return FaultRecord(
         number=number,
@@ -294,7 +299,7 @@ def _record(
         hit_bytes=course.first_hit.length if course.first_hit else None,
         kernel_heard=course.kernel_said is not None and left.kernel_said is not None,
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
-        found=(*left.problems, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
+        found=(*left.problems, *left.engine_said, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
         no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
     )
 
@@ -326,6 +331,21 @@ def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
         raise KilledFromOutside("the writer") from error
     if not is_hit:
         raise error
+
+
+def _require_untorn(untorn: UntornWrites | None, fault: Fault) -> None:
+    """Raise where pages that were to be written untorn were not: then it is a fault of another server than the plan's.
+
+    A disk or file system without room refuses pages too, and that is the fault itself.
+    """
+    refusal = None if untorn is None else untorn.refusal()
+    if refusal is None or untorn is None:
+        return
+    is_without_room = isinstance(fault, FullFilesystem) or (
+        isinstance(fault, DiskFault) and fault.effect is FaultEffect.ENOSPC
+    )
+    if not (is_without_room and set(untorn.counted().refused) == {ENOSPC}):
+        raise BedplateError(refusal)
 
 
 def _place_of(fault: Fault) -> Place:

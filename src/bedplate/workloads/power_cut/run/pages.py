@@ -10,6 +10,7 @@ import contextlib
 import errno
 import stat
 import threading
+from bisect import bisect_left
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -23,13 +24,17 @@ from bedplate.model.cell import UNTORN_ON
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.page_writes import ENOSPC, PageFacts
 from bedplate.units import format_size
+from bedplate.workloads.power_cut.run.log import DISK
+from bedplate.workloads.power_cut.run.window import is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bedplate.host.pages.extents import FileExtent
     from bedplate.model.cell import Cell
+    from bedplate.model.power_cut import Profile
     from bedplate.visit.untorn_writes import UntornWrites
+    from bedplate.workloads.power_cut.run.log import Log
 
 _LOOK_EVERY_S = 0.2
 _END_LIMIT_S = 60.0
@@ -54,6 +59,8 @@ class PageWatch:
         self._looking = threading.Thread(target=self._look, name="page watch", daemon=True)
         self._before: Mapping[Path, tuple[int, tuple[FileExtent, ...]]] = {}
         self._probe = ""
+        # Where the pages lay in the end, by bytes of the device, those that touch as one.
+        self._places: list[tuple[int, int]] = []
 
     def __enter__(self) -> Self:
         if self._page_bytes is not None:
@@ -83,6 +90,28 @@ class PageWatch:
         if kind is None:
             self.facts = self._found(self._page_bytes)
 
+    def facts_of(self, log: Log, measured: range, unit: Profile | None) -> PageFacts | None:
+        """With what reached the disk of the pages, where it is said to write a `unit` whole.
+
+        By the log, as the kernel joins requests that a server made one by one. Zeros are left out: they are written where nothing was.
+        """
+        if self.facts is None or unit is None:
+            return self.facts
+        page_bytes = self.facts.page_bytes
+        own = [index for index in measured if self._is_of_pages(log, index)]
+        uncovered = sum(is_torn(log, unit, index) or log.lengths[index] < page_bytes for index in own)
+        return replace(self.facts, writes=len(own), uncovered_writes=uncovered)
+
+    def _is_of_pages(self, log: Log, index: int) -> bool:
+        if not log.is_write(index) or log.devices[index] != DISK:
+            return False
+        start, length = log.offsets[index], log.lengths[index]
+        following = bisect_left(self._places, (start + length,))
+        if not following or self._places[following - 1][1] <= start:
+            return False
+        with log.data(index) as data:
+            return data != bytes(length)
+
     def _look(self) -> None:
         has_ended = False
         while not has_ended:
@@ -93,6 +122,7 @@ class PageWatch:
     def _found(self, page_bytes: int) -> PageFacts:
         after = self._mapped(self._direct, page_bytes)
         own = sorted(after)
+        self._places = _joined(each for _, extents in after.values() for each in extents)
         unit = untorn_unit(own[0] if own else self._data_directory)
         before = [self._before[path] for path in own if path in self._before]
         return PageFacts(
@@ -122,6 +152,17 @@ class PageWatch:
                         extents = tuple(replace(each, at=None) for each in extents)
                     found[path] = (status.st_size, extents)
         return found
+
+
+def _joined(extents: Iterable[FileExtent]) -> list[tuple[int, int]]:
+    """Beginning and end of each, in the order of the device; of those with a place."""
+    found: list[tuple[int, int]] = []
+    for start, length in sorted((each.at, each.length) for each in extents if each.at is not None):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], start + length))
+        else:
+            found.append((start, start + length))
+    return found
 
 
 def _extents(path: Path) -> tuple[FileExtent, ...]:

@@ -97,6 +97,7 @@ def judge(
         unclean=recovered.unclean,
         replay_failed=recovered.replay_failed,
         kernel_said=recovered.kernel_said,
+        engine_said=() if answer is None else tuple(map(_shortened, answer.disk_errors)),
         problems=tuple(map(_shortened, _problems(recovered.problems, (*found, *lost)))),
     )
 

@@ -4,6 +4,9 @@ A window is what waits right before a flush. Whatever is left of it earlier, som
 the whole window too, and by its end as much was promised or more: so each window is cut there alone. Where it has
 few writes, every subset of them is tried. Larger ones have more states than anybody can try: each write, and each block of
 4 KiB, is missing from them alone, and is alone there, and further subsets of their blocks are drawn.
+
+A write with FUA is on the medium whatever else is left: it is no part of a state. Right before it the states are others, which the window
+at the flush does not have, so that a window ends there too.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from bedplate.model.power_cut import SMALL_WINDOW_WRITES, ChosenState, CutPoint, Placement, Profile
+from bedplate.workloads.power_cut.run.log import FUA
 from bedplate.workloads.power_cut.run.positions import SEED_BITS
-from bedplate.workloads.power_cut.run.window import changes_at, part_count
+from bedplate.workloads.power_cut.run.window import changes_at, free_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,24 +38,27 @@ class Enumerated:
 
 @dataclass(frozen=True)
 class _Window:
-    """What waits at `position`: how many writes and discards, and how many blocks of them."""
+    """What `waiting` changes at `position` leave open: writes and discards, and blocks of them, each by its number among all parts there."""
 
     position: int
-    writes: int
-    blocks: int
+    waiting: int
+    writes: tuple[int, ...]
+    blocks: tuple[int, ...]
 
     @property
     def is_small(self) -> bool:
-        return self.writes <= SMALL_WINDOW_WRITES
+        # By all that waits, as the records of the cuts count it.
+        return self.waiting <= SMALL_WINDOW_WRITES
 
     @property
     def subsets(self) -> int:
-        return int(2**self.writes)
+        return int(2 ** len(self.writes))
 
     @property
     def singles(self) -> int:
         """States with one part missing or alone; blocks are parts of their own where a write has several."""
-        return 2 * self.writes + (2 * self.blocks if self.blocks > self.writes else 0)
+        has_blocks = len(self.blocks) > len(self.writes)
+        return 2 * len(self.writes) + (2 * len(self.blocks) if has_blocks else 0)
 
 
 def enumerate_states(
@@ -85,15 +92,19 @@ def enumerate_states(
 def _windows(log: Log, measured_from: int, until: int, window_bytes: int) -> list[_Window]:
     """In the log's order; of positions at which the same waits the last one, by which most was promised."""
     flushes = {flush for history in log.histories for flush in history.flushes}
-    ends = sorted({flush for flush in flushes if measured_from < flush < until} | {until})
+    through = (
+        index for index in range(measured_from, until) if log.is_write(index) and log.flags[index] & FUA
+    )
+    ends = sorted({end for end in (*flushes, *through) if measured_from < end < until} | {until})
     last: dict[tuple[int, ...], int] = {}
     for position in ends:
         last[tuple(changes_at(log, position, window_bytes, measured_from=measured_from))] = position
     windows = (
         _Window(
             position,
-            part_count(log, Profile.WHOLE, changes),
-            part_count(log, Profile.SUBSET_4K, changes),
+            len(changes),
+            free_parts(log, Profile.WHOLE, changes, position),
+            free_parts(log, Profile.SUBSET_4K, changes, position),
         )
         for changes, position in last.items()
     )
@@ -121,19 +132,19 @@ def _numbered(
 
 
 def _subset(window: _Window, number: int) -> CutPoint:
-    parts = tuple(part for part in range(window.writes) if number >> part & 1)
+    parts = tuple(part for bit, part in enumerate(window.writes) if number >> bit & 1)
     return _point(window, Profile.WHOLE, ChosenState(parts, kept=True))
 
 
 def _single(window: _Window, number: int) -> CutPoint:
-    profile = Profile.WHOLE
-    if number >= 2 * window.writes:
-        profile, number = Profile.SUBSET_4K, number - 2 * window.writes
-    return _point(window, profile, ChosenState((number // 2,), kept=number % 2 == 0))
+    profile, parts = Profile.WHOLE, window.writes
+    if number >= 2 * len(parts):
+        profile, number, parts = Profile.SUBSET_4K, number - 2 * len(parts), window.blocks
+    return _point(window, profile, ChosenState((parts[number // 2],), kept=number % 2 == 0))
 
 
 def _any_subset(draw: random.Random, windows: Sequence[_Window]) -> CutPoint:
-    (window,) = draw.choices(windows, [window.blocks for window in windows])
+    (window,) = draw.choices(windows, [len(window.blocks) for window in windows])
     return _point(window, Profile.SUBSET_4K, None, draw.getrandbits(SEED_BITS))
 
 

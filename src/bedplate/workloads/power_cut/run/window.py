@@ -183,9 +183,23 @@ def changes_at(log: Log, position: int, window_bytes: int, *, measured_from: int
     return _changes(log, caches)
 
 
-def part_count(log: Log, profile: Profile, changes: Iterable[int]) -> int:
-    """Into how many parts these changes fall, each of which the profile keeps or not by itself."""
-    return sum(_blocks(log, profile, index) for index in changes)
+def free_parts(log: Log, profile: Profile, changes: Iterable[int], position: int) -> tuple[int, ...]:
+    """The numbers of the parts of these changes that the profile keeps or not each by itself, at a cut before entry `position`.
+
+    What went past the cache (FUA) is there always: its parts have numbers and no choice.
+    """
+    found: list[int] = []
+    number = 0
+    for index in changes:
+        count = _blocks(log, profile, index)
+        if not _is_through(log, index, position):
+            found += range(number, number + count)
+        number += count
+    return tuple(found)
+
+
+def _is_through(log: Log, index: int, position: int) -> bool:
+    return bool(log.flags[index] & FUA) and index < position
 
 
 def _caches(log: Log, point: CutPoint, window_bytes: int, measured_from: int) -> list[Cache]:
@@ -216,8 +230,8 @@ def _kept(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
     at = 0
     for index, count in zip(changes, blocks, strict=True):
         drawn, at = bits[at : at + count], at + count
-        always = point.profile is Profile.ORDERED or (log.flags[index] & FUA and not point.control)
-        if always and index < point.position:
+        is_through = not point.control and _is_through(log, index, point.position)
+        if is_through or (point.profile is Profile.ORDERED and index < point.position):
             yield Piece(index, 0, log.lengths[index])
         elif is_torn(log, point.profile, index):
             yield from _torn(log, index, drawn, _TORN_BYTES[point.profile])

@@ -414,7 +414,7 @@ class _Cuts:
             pressure_from=log.find_mark(PRESSURE.encode(), begin),
             facts={**Levels(writer.facts), **_said_of(driven), **self._about, "kernel": os.uname().release},
             whole_log=self._whole_log,
-            pages=self._pages.facts if self._pages else None,
+            pages=self._pages.facts_of(log, measured, self._unit) if self._pages else None,
             free_space=self._free_space,
             sought=sought,
             sought_left_out=self._sought - sought,

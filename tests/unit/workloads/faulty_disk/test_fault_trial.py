@@ -1,0 +1,357 @@
+"""One try of a fault: whose doing what went wrong is, what rots, and what its record says of who spoke."""
+
+from __future__ import annotations
+
+import errno
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bedplate.errors import BedplateError, KilledFromOutside
+from bedplate.filesystem.blocks.owners import Layout
+from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.model.fault_order import ByteRange
+from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
+from bedplate.model.reason import Reason, because, reasons_of
+from bedplate.visit.fault_engine import FaultEngine
+from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
+from bedplate.visit.tool_process import ToolEnded, ToolFailed
+from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, fault_named
+from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
+from bedplate.workloads.faulty_disk.run import trial
+from bedplate.workloads.faulty_disk.run.trial import (
+    FaultTrial,
+    _Course,
+    _let_come_back,
+    _record,
+    _require_of_disk,
+    _require_untorn,
+    takes_a_write,
+)
+
+ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
+
+
+@contextmanager
+def opened(session: object) -> Iterator[object]:
+    yield session
+
+
+def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
+    stopped = BedplateError("the writer: Input/output error")
+    _require_of_disk(stopped, is_hit=True)
+    with pytest.raises(BedplateError, match="Input/output"):
+        _require_of_disk(stopped, is_hit=False)
+    killed = ToolFailed("was killed by SIGKILL", ToolEnded(-signal.SIGKILL, 0.0, "was killed by SIGKILL"))
+    with pytest.raises(KilledFromOutside):
+        _require_of_disk(killed, is_hit=True)
+    try:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise stopped
+    except BedplateError as error:
+        with pytest.raises(KeyboardInterrupt):
+            _require_of_disk(error, is_hit=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble", "said"),
+    [
+        (SessionFailed(because(CONNECTION_LOST, "PANIC")), "a checkpoint: PANIC", ()),
+        (SessionFailed("psql", said="FATAL: connection to server was lost"), "a checkpoint: psql", ()),
+        (SessionFailed("ERROR: could not fsync"), None, ("ERROR: could not fsync",)),
+    ],
+)
+def test_a_server_that_gives_up_at_the_checkpoint_behind_the_clients_has_not_gone_on(
+    error: SessionFailed, trouble: str | None, said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
+    answers = [error, None]
+
+    def checkpoint() -> None:
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    writer = cast("Any", SimpleNamespace(checkpoints=lambda: opened(SimpleNamespace(checkpoint=checkpoint))))
+    course = _Course()
+    _let_come_back(writer, course, is_hit=True)
+    assert (True, trouble, said) == (course.came_back, course.trouble, course.engine_said)
+    answers[:] = [error, None]
+    with pytest.raises(SessionFailed):
+        _let_come_back(writer, _Course(), is_hit=False)
+    answers[:] = [error, None]
+    ended = _Course(trouble="client 0")
+    _let_come_back(writer, ended, is_hit=True)
+    assert ("client 0", ()) == (ended.trouble, ended.engine_said)
+
+
+def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[int] = [errno.ENOSPC, errno.ENOSPC]
+
+    def fsync(_: int) -> None:
+        if answers:
+            raise OSError(answers.pop(0), "no")
+
+    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
+    monkeypatch.setattr("os.fsync", fsync)
+    assert takes_a_write(tmp_path)
+    assert [] == [*tmp_path.iterdir()]
+    for error in (errno.EROFS, errno.EIO):
+        answers[:] = [error]
+        assert not takes_a_write(tmp_path)
+        assert [] == answers
+    monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
+    answers[:] = [errno.ENOSPC] * 9
+    assert not takes_a_write(tmp_path)
+
+
+class Benched:
+    """A bench whose recorder is a file, and which lets go of the disk behind the clients."""
+
+    def __init__(self, disk: Path, filesystem: str) -> None:
+        self.recorder = SimpleNamespace(disk=disk, journal=None)
+        self.cell = SimpleNamespace(filesystem=SimpleNamespace(type=filesystem))
+        self.commands = object()
+
+    @contextmanager
+    def recorded(self, *_: object, at_rest: Callable[[Any], object]) -> Iterator[Any]:
+        place = self.recorder.disk.parent
+        yield SimpleNamespace(log=place / "log", disk=place / "loop7")
+        at_rest(self.recorder)
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("rot-block-data", None),
+        ("rot-sector-superblock", None),
+        ("rot-block-data", "no block of the disk can be named: blocks embedded in their pointers: 1"),
+    ],
+)
+def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothing_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, unknown: str | None
+) -> None:
+    heap, fault = tmp_path / "data" / "base" / "5" / "1", FAULTS[name]
+    heap.parent.mkdir(parents=True)
+    heap.write_bytes(b"x")
+    disk = tmp_path / "disk"
+    disk.write_bytes(bytes(65536))
+    bench, courses, asked = Benched(disk, "zfs"), list[_Course](), list[object]()
+
+    def resting(images: object, commands: object) -> Any:
+        asked.extend((images, commands))
+        # Clients are gone, and so is what they had mounted.
+        assert not heap.exists()
+        left_out = ("blocks embedded in their pointers: 1",) if unknown else ()
+        found = RestingBlocks(() if unknown else (ByteRange(8192, 4096),), left_out)
+        numbers = asked.append
+        return SimpleNamespace(files=lambda given: (numbers(given), found)[1], superblock=lambda: found)
+
+    def write(self: FaultTrial, _: object, fault: Any, course: _Course, **__: object) -> None:
+        courses.append(course)
+        setup = SimpleNamespace(
+            settle=lambda: None, data_directory=tmp_path / "data", layout=Layout, recorder=bench.recorder
+        )
+        self._find_what_rots(cast("Any", setup), fault, course, 3)
+        assert 0 == course.hits
+        number.append(heap.stat().st_ino)
+        heap.unlink()
+
+    number: list[int] = []
+    monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
+    monkeypatch.setattr(FaultTrial, "_write", write)
+    monkeypatch.setattr(FaultTrial, "_left", lambda *_: (whole(), 0.0))
+    monkeypatch.setattr(trial, "KernelLog", lambda: nullcontext(object()))
+    monkeypatch.setattr(trial, "complaints_of", lambda *_: ())
+    monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
+    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
+    tried = FaultTrial(
+        cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
+    )
+    record = tried.record(fault, 1, 3, tmp_path)
+    expected = [[disk], bench.commands, *([tuple(number)] if name == "rot-block-data" else [])]
+    assert expected == asked
+    changed = [at for at, byte in enumerate(disk.read_bytes()) if byte]
+    if unknown:
+        assert (0, FaultVerdict.NOT_HIT, unknown, []) == (
+            record.hits,
+            record.verdict,
+            record.no_result,
+            changed,
+        )
+        return
+    assert (1, FaultVerdict.NO_TRACE) == (record.hits, record.verdict)
+    assert record.hit_at is not None
+    assert record.hit_bytes is not None
+    assert 8192 <= record.hit_at <= min(changed)
+    assert max(changed) < record.hit_at + record.hit_bytes <= 12288
+
+
+class Preloaded:
+    """The library in a server, by what it counted."""
+
+    def __init__(self, **refused: int) -> None:
+        self.refused = refused
+
+    def counted(self) -> Any:
+        return SimpleNamespace(refused=self.refused)
+
+    def refusal(self) -> Reason | None:
+        return because("pages-refused", f"refused: {self.refused}") if self.refused else None
+
+
+@pytest.mark.parametrize(
+    ("untorn", "name", "is_refused"),
+    [
+        (None, "control-none", False),
+        (Preloaded(), "control-none", False),
+        (Preloaded(EINVAL=2), "control-none", True),
+        (Preloaded(ENOSPC=2), "control-none", True),
+        (Preloaded(ENOSPC=2), "write-once-data", True),
+        # What has no room refuses pages: that is the fault.
+        (Preloaded(ENOSPC=2), "no-space", False),
+        (Preloaded(ENOSPC=2), "full", False),
+        (Preloaded(ENOSPC=2, EINVAL=1), "full", True),
+    ],
+)
+def test_a_page_that_was_not_written_untorn_is_an_error_of_the_run(
+    untorn: Preloaded | None, name: str, is_refused: bool
+) -> None:
+    fault, asked = fault_named(name), cast("Any", untorn)
+    if not is_refused:
+        _require_untorn(asked, fault)
+        return
+    with pytest.raises(BedplateError, match="refused: ") as caught:
+        _require_untorn(asked, fault)
+    assert ["pages-refused"] == [reason.code for reason in reasons_of(caught.value)]
+
+
+def test_a_try_reads_what_the_preloaded_library_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = SimpleNamespace(
+        bound_ms=None,
+        bound_transactions=None,
+        checkpoints=lambda: None,
+        drive=lambda *_, **__: SimpleNamespace(version="18"),
+    )
+    setup = SimpleNamespace(
+        age=SimpleNamespace(fill_up=lambda: None),
+        journal_bytes=None,
+        data_directory=tmp_path / "data",
+        recorder=None,
+        untorn=Preloaded(EOPNOTSUPP=3),
+        complaints=tuple,
+    )
+    monkeypatch.setattr(FaultTrial, "_map", lambda *_: None)
+    engine = SimpleNamespace(cuts=SimpleNamespace(writer=lambda *_, **__: writer))
+    tried = FaultTrial(
+        *(cast("Any", None), cast("Any", None), cast("Any", engine), "postgresql"),
+        clients=1,
+        duration_s=1.0,
+        image_bytes=65536,
+    )
+    with pytest.raises(BedplateError, match="EOPNOTSUPP"):
+        tried._write(cast("Any", setup), CONTROLS["control-none"], _Course(), seed=1, logs=tmp_path)
+    setup.untorn = Preloaded()
+    tried._write(cast("Any", setup), CONTROLS["control-none"], course := _Course(), seed=1, logs=tmp_path)
+    assert course.writable
+
+
+def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
+    counted = "zpool status: /dev/loop0p1: 0 read, 2 write, 0 checksum errors"
+    record = _record(
+        FAULTS["lost-once-data"], 1, 7, _Course(hits=1, counted=(counted,)), whole(), after_ms=0.0
+    )
+    assert (FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,), (counted,)) == (
+        record.verdict,
+        record.detected,
+        record.said,
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fsck_s", "lost", "counted", "verdict"),
+    [
+        ((3,), None, 0, (), FaultVerdict.NO_TRACE),
+        # The engine read it all the same: what it read was mended, or it did not mind.
+        ((3,), None, 0, ("zpool status: 1 checksum errors",), FaultVerdict.WENT_ON),
+        ((3,), None, 2, (), FaultVerdict.LOST_SILENT),
+        ((3,), 1.0, 0, (), FaultVerdict.LOST_SILENT),
+        # A superblock has no number, and other types are looked at while they are mounted.
+        ((), None, 0, (), FaultVerdict.LOST_SILENT),
+        (None, None, 0, (), FaultVerdict.LOST_SILENT),
+    ],
+)
+def test_rot_of_a_file_that_the_check_alone_reads_was_missed_by_nobody(
+    numbers: tuple[int, ...] | None,
+    fsck_s: float | None,
+    lost: int,
+    counted: tuple[str, ...],
+    verdict: FaultVerdict,
+) -> None:
+    left = replace(
+        whole(counted), outcome=PointOutcome.SILENT, unclean=True, fsck_s=fsck_s, lost_transactions=lost
+    )
+    course = _Course(hits=1, numbers=numbers)
+    assert verdict is _record(FAULTS["rot-block-data"], 1, 7, course, left, after_ms=0.0).verdict
+
+
+def whole(said_anew: tuple[str, ...] = ()) -> PointRecord:
+    """What is left where nothing is missing."""
+    return PointRecord(
+        point=CutPoint(0, 9, Profile.ORDERED, Placement.UNIFORM, 0),
+        outcome=PointOutcome.OK,
+        flush_position=None,
+        volatile_writes=0,
+        volatile_bytes=0,
+        kept_writes=0,
+        acknowledged=5,
+        kernel_said=said_anew,
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"),
+    [
+        (PointOutcome.LOST, FaultVerdict.LOST_DETECTED),
+        (PointOutcome.SILENT, FaultVerdict.LOST_DETECTED),
+        (PointOutcome.OK, FaultVerdict.WENT_ON),
+    ],
+)
+def test_a_loss_is_detected_where_the_engines_log_has_the_disks_error(
+    outcome: PointOutcome, verdict: FaultVerdict
+) -> None:
+    line = "LOG:  could not read from WAL segment 8: Input/output error"
+    left, course = replace(whole(), outcome=outcome), _Course(hits=1)
+    record = _record(FAULTS["unreadable-log"], 1, 7, course, replace(left, engine_said=(line,)), after_ms=0.0)
+    assert (verdict, (Detected.ENGINE,), (line,)) == (record.verdict, record.detected, record.found)
+    unsaid = _record(FAULTS["unreadable-log"], 1, 7, course, left, after_ms=0.0)
+    assert () == unsaid.detected
+    assert unsaid.verdict is (
+        FaultVerdict.NO_TRACE if outcome is PointOutcome.OK else FaultVerdict.LOST_SILENT
+    )
+
+
+@pytest.mark.parametrize(
+    ("said_anew", "verdict", "detected"),
+    [
+        ((), FaultVerdict.NO_TRACE, ()),
+        (("NILFS (loop0): broken superblock",), FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,)),
+    ],
+)
+def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
+    said_anew: tuple[str, ...], verdict: FaultVerdict, detected: tuple[Detected, ...]
+) -> None:
+    record = _record(FAULTS["rot-sector-superblock"], 1, 7, _Course(hits=1), whole(said_anew), after_ms=0.0)
+    assert (verdict, detected, said_anew) == (record.verdict, record.detected, record.found)
