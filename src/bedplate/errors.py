@@ -87,9 +87,13 @@ class DeviceRefused(BedplateError):
 
 
 class DeviceInUse(DeviceRefused):
-    """Something else holds the scratch device right now."""
+    """Something else holds the scratch device right now; `holder` says who, where that is a bedplate."""
 
     code = "device-in-use"
+
+    def __init__(self, *reasons: str | Reason, holder: str = "") -> None:
+        super().__init__(*reasons)
+        self.holder = holder
 
 
 class CommandFailed(BedplateError):

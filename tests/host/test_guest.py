@@ -27,6 +27,7 @@ from bedplate.executors.qemu.guest import Guest, GuestFailed
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.command import Commands
 from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device_identity import device_identity
 from bedplate.host.ledger import Ledger
 from bedplate.host.mount import unmount
 from bedplate.model import codec
@@ -339,7 +340,13 @@ def test_a_device_of_the_hosts_and_a_journal_in_memory_are_two_disks(
     with pytest.raises(MachineUnfit, match="name it again on the command line"):
         lab.live(shared, replace(request, scratch_device=ScratchDevice(device=device)))
     assert [] == lab.guests()
-    named = ScratchDevice(device=device, erase=(device,))
+    recorded = device_identity(device)
+    assert recorded is not None
+    named = ScratchDevice(device=device, erase=(device,), recorded=recorded)
+    other = replace(named, erase_foreign=True, recorded=replace(recorded, file_inode=1))
+    with pytest.raises(MachineUnfit, match="that this study began with"):
+        lab.live(shared, replace(request, scratch_device=other))
+    assert [] == lab.guests()
     directory = lab.live(shared, replace(request, scratch_device=named))
     assert [f"/dev/vda {48 * MIB}", f"/dev/vdb {40 * MIB}"] == lab.steps
     asked = codec.read(VisitRequest, directory / "request.json")

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
-from bedplate.host.devices.journal_device import journal_places, journal_refusal_reasons
+from bedplate.host.devices.device_identity import device_identity
+from bedplate.host.devices.journal_device import (
+    journal_places,
+    journal_refusal_reasons,
+    shared_bytes_reasons,
+)
 from bedplate.host.devices.scratch_device import image_path, refusal_reasons
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.state import state_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bedplate.campaign.display import Display
     from bedplate.executors.protocol import Executor
+    from bedplate.model.devices.identity import DeviceIdentity
     from bedplate.model.visit import ScratchDevice
 
 # The visit of a killed start stops its server and unmounts; a full cache on a slow disk takes long.
@@ -35,16 +41,20 @@ def claimed(
     display: Display,
     journal: ScratchDevice | None,
     executor: Executor,
-) -> Iterator[None]:
-    """Hold the scratch device, and that of external journals, while the study runs.
+    recorded: Mapping[str, DeviceIdentity] | None = None,
+) -> Iterator[Mapping[str, DeviceIdentity]]:
+    """Hold the scratch device, and that of external journals, while the study runs; yields which disks they are, by their names.
 
     DeviceInUse if another study has one or a killed start's leavings cannot be given back, DeviceRefused
-    with every reason why one may not be erased. `study` need not exist yet.
+    with every reason why one may not be erased, or is not the one that the study has `recorded`. `study` need not exist yet.
     Where visits run on a fleet each claims the device of its own node, and nothing is held here.
     """
     if executor.fleet is not None:
-        yield
+        yield {}
         return
+    # Before the locks, which would only say that this very start has the disk.
+    if journal is not None and (reasons := shared_bytes_reasons(journal, scratch)):
+        raise DeviceRefused(*reasons)
     names = [scratch.device] if scratch.device else [IMAGE_FILES, str(image_path(scratch, study / "scratch"))]
     if journal is not None and journal.device is not None:
         names.append(journal.device)
@@ -59,10 +69,31 @@ def claimed(
         for name in names:
             wait_for_last_visit(state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell)
         free_what_was_left(display)
-        reasons = _refusals(scratch, journal, _image_directory(study), executor)
+        # Known before they are looked at: what is erased later is what was looked at, whatever a name does meanwhile.
+        known = _identities((scratch, journal), recorded or {})
+        reasons = _refusals(
+            scratch.recorded_in(known),
+            None if journal is None else journal.recorded_in(known),
+            _image_directory(study),
+            executor,
+        )
         if reasons:
             raise DeviceRefused(*reasons)
-        yield
+        yield known
+
+
+def _identities(
+    devices: Iterable[ScratchDevice | None], recorded: Mapping[str, DeviceIdentity]
+) -> Mapping[str, DeviceIdentity]:
+    """As they were recorded, else as they are now; what is not there has none, and is refused."""
+    known = {}
+    for device in devices:
+        if device is None or device.device is None:
+            continue
+        found = recorded.get(device.device) or device_identity(device.device)
+        if found is not None:
+            known[device.device] = found
+    return known
 
 
 def _refusals(

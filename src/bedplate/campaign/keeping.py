@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from bedplate.campaign.known_answers import KnownAnswers
     from bedplate.model.cell import BuildLevels, Cell, Dataset
+    from bedplate.model.devices.identity import DeviceIdentity
     from bedplate.model.figure import RunFigures
     from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
     from bedplate.model.reason import Reason
@@ -44,7 +45,10 @@ _WHOLE_MIB_FROM = 100
 
 @dataclass(frozen=True)
 class SharedInputs:
-    """What all visits of a start share; `inputs` are paths of what was made for a dataset beforehand."""
+    """What all visits of a start share; `inputs` are paths of what was made for a dataset beforehand.
+
+    `devices` are those that the study has recorded, by their names; `node_devices` those of a fleet's nodes, by node.
+    """
 
     plan: Plan
     expansion: Expansion
@@ -53,10 +57,13 @@ class SharedInputs:
     erase: tuple[str, ...]
     erase_foreign: bool
     inputs: Mapping[Dataset, Mapping[str, str]] = field(default_factory=dict)
+    devices: Mapping[str, DeviceIdentity] = field(default_factory=dict)
+    node_devices: Mapping[str, Mapping[str, DeviceIdentity]] = field(default_factory=dict)
 
-    def allowed(self, device: ScratchDevice) -> ScratchDevice:
-        """The device as its visits get it: with what may be erased."""
-        return replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
+    def allowed(self, device: ScratchDevice, *, node: str | None = None) -> ScratchDevice:
+        """The device as its visits get it: with what may be erased, and what it is."""
+        allowed = replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
+        return allowed.recorded_in(self.devices if node is None else self.node_devices.get(node, {}))
 
 
 class VisitRequests:
@@ -71,9 +78,10 @@ class VisitRequests:
         """What is asked of one attempt at a visit, on its node where it has one."""
         shared = self._shared
         fleet = shared.plan.fleet
-        scratch = shared.allowed(shared.plan.scratch_device_for(canary=visit.canary))
+        scratch = shared.plan.scratch_device_for(canary=visit.canary)
         if fleet is not None and visit.node is not None and visit.node in fleet.devices:
             scratch = replace(scratch, device=fleet.devices[visit.node])
+        scratch = shared.allowed(scratch, node=visit.node)
         journal = shared.plan.journal_device_for(cell.filesystem)
         if (
             journal is not None
@@ -93,7 +101,7 @@ class VisitRequests:
             dataset=load.dataset,
             runs=load.runs,
             scratch_device=scratch,
-            journal_device=None if journal is None else shared.allowed(journal),
+            journal_device=None if journal is None else shared.allowed(journal, node=visit.node),
             build=shared.builds.get(cell.build),
             native_drivers=shared.native_drivers,
             inputs=shared.inputs.get(load.dataset, {}),

@@ -37,12 +37,13 @@ from bedplate.study.nodes import read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from bedplate.campaign.display import Display
     from bedplate.campaign.planning import BegunStudy, PlannedStudy
     from bedplate.executors.protocol import StartOutcome
+    from bedplate.model.devices.identity import DeviceIdentity
     from bedplate.model.plan import Plan
     from bedplate.model.search import SearchRecord
     from bedplate.study.paired import PairedRecord
@@ -100,18 +101,18 @@ def run(
             found = found.as_recorded(store.schedule)
             lines.note(f"going on with {study}")
             if store.due(found.schedule, retry_failed=retry_failed):
-                hold_devices(found, study, consent, stack, plan)
+                hold_devices(found, study, consent, stack, plan, store=store)
             else:
                 # A killed start of a complete study may have left something all the same.
                 free_what_was_left(lines)
         else:
             refuse_unless_new(study)
             refuse_without_root(found)
-            found = held(found, study, consent, stack, plan)
+            found, devices = held(found, study, consent, stack, plan)
             if doubts:
                 tell_doubts(found, lines)
             make_for_caller(study)
-            store = stack.enter_context(begin(found, study, paired=paired))
+            store = stack.enter_context(begin(found, study, devices=devices, paired=paired))
         return _measure(found, store, consent, watch, retry_failed=retry_failed)
 
 
@@ -138,7 +139,7 @@ def extend(
         # Once more, now that nobody else can change it.
         found, what = _extended(study, repetitions, plan, executor)
         refuse_another_machine(found, store)
-        hold_devices(found, study, consent, stack, *filter(None, (plan,)))
+        hold_devices(found, study, consent, stack, *filter(None, (plan,)), store=store)
         ensure_requirements(found, lines, consent)
         found = work_out(found, begun=found.circumstances.begun, tell_trials=tell_trials).with_searched()
         refuse_lost_visits(found, store)
@@ -218,20 +219,29 @@ def reopened(found: PlannedStudy, study: Path, stack: ExitStack) -> StudyStore:
     return store
 
 
-def held(found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, plan: Path) -> PlannedStudy:
-    """What a new study needs is there and its devices are held; the plan, now that more is known. PlanError if no cell is left."""
+def held(
+    found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, plan: Path
+) -> tuple[PlannedStudy, Mapping[str, DeviceIdentity]]:
+    """What a new study needs is there and its devices are held; the plan, now that more is known, and the devices. PlanError if no cell is left."""
     ensure_requirements(found, LineDisplay(), consent)
-    hold_devices(found, study, consent, stack, plan)
+    devices = hold_devices(found, study, consent, stack, plan)
     found = known_better(found, study, consent)
     refuse_nothing_to_run(found)
-    return found
+    return found, devices
 
 
-def hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, *files: Path) -> None:
-    """The devices of the plan until the stack ends; and what is mounted from here on, nobody else can hold.
+def hold_devices(
+    found: PlannedStudy,
+    study: Path,
+    consent: Consent,
+    stack: ExitStack,
+    *files: Path,
+    store: StudyStore | None = None,
+) -> Mapping[str, DeviceIdentity]:
+    """The devices of the plan until the stack ends, by their names; and what is mounted from here on, nobody else can hold.
 
     Not before what a killed start left is given back: an earlier version mounted where everybody sees it. `files`
-    are read or written afterwards.
+    are read or written afterwards. With the `store` of a study that was begun they must be its own; one that has recorded none does so now.
     """
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
     from bedplate.host.own_mounts import (  # noqa: PLC0415
@@ -241,20 +251,24 @@ def hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: Exit
     )
 
     journal = found.plan.journal_device
-    stack.enter_context(
+    devices = stack.enter_context(
         claimed(
             consent.allowed(found.plan.scratch_device),
             study=study,
             display=LineDisplay(),
             journal=None if journal is None else consent.allowed(journal),
             executor=found.executor,
+            recorded=None if store is None else store.facts.devices,
         )
     )
+    if store is not None:
+        store.record_devices(devices)
     # Guests and nodes mount nothing on this machine.
     if found.executor.runs_here and is_root():
         enter_own_namespaces()
         own = (state_directory(), cache_directory(), Path.home())
         let_go_of_foreign_mounts((study, *files, *own, *paths_in(codec.to_json(found.plan))))
+    return devices
 
 
 def known_better(found: PlannedStudy, study: Path, consent: Consent) -> PlannedStudy:
@@ -270,10 +284,11 @@ def begin(
     found: PlannedStudy,
     study: Path,
     *,
+    devices: Mapping[str, DeviceIdentity],
     search: SearchRecord | None = None,
     paired: PairedRecord | None = None,
 ) -> StudyStore:
-    """The new study on disk, held by its store; with `search` it is one, with `paired` one of pairs."""
+    """The new study on disk, held by its store, with the `devices` that were held for it; with `search` it is one, with `paired` one of pairs."""
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
@@ -290,6 +305,7 @@ def begin(
         executor=found.choice.executor,
         search=search,
         paired=paired,
+        devices=devices,
     )
 
 

@@ -100,14 +100,14 @@ def search(
                 # A killed start of a search that has ended may have left something all the same.
                 free_what_was_left(lines)
             else:
-                hold_devices(found, study, consent, stack, plan)
+                hold_devices(found, study, consent, stack, plan, store=store)
                 ensure_requirements(found, lines, consent)
         else:
             refuse_unless_new(study)
             record = search_record(asked, found)
             course.refuse(record, _cells(found), found.plan.seed)
             refuse_without_root(found)
-            found = held(found, study, consent, stack, plan)
+            found, devices = held(found, study, consent, stack, plan)
             tell_doubts(found, lines)
             # Once more, now that it is known which cells can be visited.
             record = search_record(asked, found)
@@ -116,7 +116,7 @@ def search(
             found = replace(
                 found, schedule=Schedule(found.plan.seed, found.plan.repetitions, _opening(found))
             )
-            store = stack.enter_context(begin(found, study, search=record))
+            store = stack.enter_context(begin(found, study, devices=devices, search=record))
             found = found.as_recorded(store.schedule, store.search)
         return _search(found, store, course, consent, watch)
 

@@ -22,6 +22,7 @@ from bedplate.campaign.preparation import (
 )
 from bedplate.campaign.study_run import StudyRun
 from bedplate.executors.protocol import StartOutcome
+from bedplate.study.nodes import node_devices
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class StudyStart:
             ),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,
+            devices=store.facts.devices,
+            node_devices=node_devices(store.layout, found.plan),
         )
         start = cls(store, shared, display, due).without_builds(builds.failed)
         return start.without_libraries(drivers.failed)

@@ -51,10 +51,13 @@ def file_lock_if_free(path: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def take_lock(file: int) -> bool:
-    """Lock an open file exclusively, for as long as it is open; False if somebody else holds it."""
+def take_lock(file: int, *, shared: bool = False) -> bool:
+    """Lock an open file exclusively, or `shared` with others of that kind, for as long as it is open; False if somebody else holds it.
+
+    One that was taken so can be taken anew as the other kind; where that fails it may be lost (flock(2)).
+    """
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

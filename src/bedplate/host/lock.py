@@ -2,6 +2,7 @@
 
 The lock of a device is the machine's and not a state directory's: it goes by the device's number, and a loop
 device's by the file behind it, so that two names, two links and two state directories come to the same lock.
+Who holds a partition shares the lock of its disk with the holders of others, and nobody can take the whole disk then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,16 +44,16 @@ def device_lock(state_directory: Path, stable_name: str, *, study: str = "") -> 
     Yields the node of the device that is held, None for images. DeviceInUse names the pid and the study of
     the holder. The kernel drops the lock when its holder ends, however it ends.
     """
-    path, node = _place(state_directory, stable_name)
-    with _held(path, stable_name, study):
+    places, node = _places(state_directory, stable_name)
+    with _all_held(places, stable_name, study):
         yield node
 
 
 @contextlib.contextmanager
 def study_lock(state_directory: Path, stable_name: str, *, study: str) -> Iterator[None]:
     """Hold the same for a whole study, whose visits are other processes; DeviceInUse as above."""
-    path, _ = _place(state_directory, stable_name, prefix="study-")
-    with _held(path, stable_name, study):
+    places, _ = _places(state_directory, stable_name, prefix="study-")
+    with _all_held(places, stable_name, study):
         yield
 
 
@@ -63,41 +65,67 @@ def wait_for_last_visit(
     A visit whose executor was killed is giving everything back on its own, and must be let.
     `on_wait` is told once who it is.
     """
-    path, _ = _place(state_directory, stable_name)
-    has_told = False
+    places, _ = _places(state_directory, stable_name)
+    refused: list[DeviceInUse] = []
 
     def is_free() -> bool:
-        nonlocal has_told
-        with contextlib.suppress(DeviceInUse), _held(path, stable_name, ""):
-            return True
-        if not has_told:
-            on_wait(_holder_at(path))
-            has_told = True
-        return False
+        try:
+            with _all_held(places, stable_name, ""):
+                return True
+        except DeviceInUse as error:
+            if not refused:
+                on_wait(error.holder)
+            refused.append(error)
+            return False
 
     if not wait_until(is_free, deadline_s=deadline_s):
-        raise _in_use(stable_name, _holder_at(path))
+        raise refused[-1]
 
 
-def _place(state_directory: Path, stable_name: str, *, prefix: str = "") -> tuple[Path, str | None]:
-    """The file that is locked, and the node of the device that it stands for."""
-    node = DeviceNode.at(stable_name, BlockTree()) if stable_name.startswith("/") else None
+@dataclass(frozen=True)
+class _Place:
+    """A file that is locked: `whole` is the disk that it stands for, where a partition of that is held, and the lock is shared."""
+
+    path: Path
+    whole: str | None = None
+
+
+def _places(
+    state_directory: Path, stable_name: str, *, prefix: str = ""
+) -> tuple[tuple[_Place, ...], str | None]:
+    """The files that are locked, and the node of the device that they stand for."""
+    tree = BlockTree()
+    node = DeviceNode.at(stable_name, tree) if stable_name.startswith("/") else None
     if node is None and not stable_name.startswith("/"):
         directory = state_directory / ".locks"
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-        return directory / (prefix + hashlib.sha256(os.fsencode(stable_name)).hexdigest()[:16]), None
+        name = hashlib.sha256(os.fsencode(stable_name)).hexdigest()[:16]
+        return (_Place(directory / f"{prefix}{name}"),), None
     if node is None:
         # A file that is, or will be, an image: by its name without links.
         name = os.path.realpath(stable_name)
         key = "file-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
-        return _machine_wide() / f"bedplate-{prefix}{key}", None
+        return (_Place(_machine_wide() / f"bedplate-{prefix}{key}"),), None
     with node:
-        return _machine_wide() / f"bedplate-{prefix}{_key(node)}", f"/dev/{node.name}"
+        return _places_of(node.name, node.number, tree, prefix), f"/dev/{node.name}"
 
 
-def _key(node: DeviceNode) -> str:
+def _places_of(name: str, number: int, tree: BlockTree, prefix: str) -> tuple[_Place, ...]:
+    """The lock of the disk first: who cannot have a partition has touched nothing of it."""
+    below = tree.below_loop(name)
+    if below is not None:
+        name, number = below, tree.st_rdev(below)
+    folder, whole = _machine_wide(), tree.whole(name)
+    own = _Place(folder / f"bedplate-{prefix}{_key(name, number)}")
+    if whole == name:
+        return (own,)
+    key = _key(whole, tree.st_rdev(whole))
+    return (_Place(folder / f"bedplate-{prefix}{key}", f"/dev/{whole}"), own)
+
+
+def _key(name: str, number: int) -> str:
     """Loop devices over one file are one device, whatever their numbers are."""
-    found, file = loop_file(node.name), backing_file(node.name)
+    found, file = loop_file(name), backing_file(name)
     if found is not None:
         return _number(found.block_device) if found.block_device else _inode(found.device, found.inode)
     if file is not None:
@@ -106,7 +134,7 @@ def _key(node: DeviceNode) -> str:
             if not stat.S_ISBLK(status.st_mode):
                 return _inode(status.st_dev, status.st_ino)
             return _number(status.st_rdev)
-    return _number(node.number)
+    return _number(number)
 
 
 def _inode(device: int, inode: int) -> str:
@@ -143,21 +171,32 @@ def _open(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _held(path: Path, stable_name: str, study: str) -> Iterator[None]:
+def _all_held(places: tuple[_Place, ...], stable_name: str, study: str) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for place in places:
+            stack.enter_context(_held(place, stable_name, study))
+        yield
+
+
+@contextlib.contextmanager
+def _held(place: _Place, stable_name: str, study: str) -> Iterator[None]:
+    path, shared = place.path, place.whole is not None
     while True:
         file = _open(path)
         try:
-            if not take_lock(file):
-                raise _in_use(stable_name, _holder(file))
+            if not take_lock(file, shared=shared):
+                raise _in_use(stable_name, place.whole, _holder(file))
             if not _is_at(file, path):
                 continue  # its holder has just let go and removed it: another file is the lock now
             try:
-                _sign(file, path, study)
+                if study or not shared:
+                    _sign(file, path, study)
                 yield
             finally:
-                # While it is locked: who has opened it meanwhile sees that it has no name any more.
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                # While it is locked by nobody else: who has opened it meanwhile sees that it has no name any more.
+                if take_lock(file) and _is_at(file, path):
+                    with contextlib.suppress(OSError):
+                        path.unlink()
             return
         finally:
             os.close(file)
@@ -179,19 +218,12 @@ def _is_at(file: int, path: Path) -> bool:
         return False
 
 
-def _in_use(stable_name: str, holder: str) -> DeviceInUse:
+def _in_use(stable_name: str, whole: str | None, holder: str) -> DeviceInUse:
+    way_out = "wait for it, stop it, or choose another"
     if stable_name == IMAGE_FILES:
-        return DeviceInUse(
-            f"{stable_name} is in use by {holder}; wait for it, or stop it: two at once would measure each other"
-        )
-    return DeviceInUse(f"{stable_name} is in use by {holder}; wait for it, stop it, or choose another")
-
-
-def _holder_at(path: Path) -> str:
-    try:
-        return _holder_of(path.read_bytes()[:_HOLDER_BYTES])
-    except OSError:
-        return _UNKNOWN_HOLDER
+        way_out = "wait for it, or stop it: two at once would measure each other"
+    what = stable_name if whole is None else f"{stable_name} is a partition of {whole}, which"
+    return DeviceInUse(f"{what} is in use by {holder}; {way_out}", holder=holder)
 
 
 def _holder(file: int) -> str:

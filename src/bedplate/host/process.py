@@ -174,11 +174,21 @@ def writers_below(directory: Path, proc: Path = PROC) -> tuple[str, ...]:
             held = _link(link)
             if held is None or not held.startswith(f"{top}/") or held.endswith(" (deleted)"):
                 continue
-            if _is_for_writing(link):
+            if is_for_writing(link):
                 name = _name(pid, proc)
                 found.append(f"process {pid} ({name}) still writes {held}")
                 break
     return tuple(found)
+
+
+def is_for_writing(link: Path) -> bool:
+    """By the flags of an open file, which are octal (proc_pid_fdinfo(5))."""
+    try:
+        text = (link.parent.parent / "fdinfo" / link.name).read_text()
+    except OSError:
+        return False
+    flags = next((line.split()[1] for line in text.splitlines() if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def wait_until_gone(pids: tuple[int, ...], *, deadline_s: float) -> bool:
@@ -221,16 +231,6 @@ def _descriptors(pid: int, proc: Path) -> list[Path]:
         return list((proc / str(pid) / "fd").iterdir())
     except OSError:
         return []
-
-
-def _is_for_writing(link: Path) -> bool:
-    """By the flags of an open file, which are octal (proc_pid_fdinfo(5))."""
-    try:
-        text = (link.parent.parent / "fdinfo" / link.name).read_text()
-    except OSError:
-        return False
-    flags = next((line.split()[1] for line in text.splitlines() if line.startswith("flags:")), "0")
-    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def _name(pid: int, proc: Path) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import digest
+from bedplate.model.devices.identity import DeviceIdentity
 from bedplate.model.machine import Machine
 
 # Where results and images stand on a node while a visit lives: a disk of the node's own.
@@ -66,7 +67,8 @@ class Fleet:
 class NodeFacts:
     """What a node is, found by a job on it before the first visit; None for what it does not tell.
 
-    `firmware` is the machine's own. `problems` are sentences: why no visit can run there.
+    `firmware` is the machine's own. `problems` are sentences: why no visit can run there. `device` and `journal_device` are what
+    its visits erase, None for images and in older studies.
     """
 
     node: str
@@ -78,6 +80,8 @@ class NodeFacts:
     problems: tuple[str, ...] = ()
     journal_device_model: str | None = None
     journal_device_firmware: str | None = None
+    device: DeviceIdentity | None = None
+    journal_device: DeviceIdentity | None = None
 
     @property
     def told(self) -> Mapping[str, str]:

@@ -229,7 +229,7 @@ class Plan:
         later = {
             name: value
             for name, value, default in (
-                ("journal_device", self.journal_device, None),
+                ("journal_device", self.journal_device and _named(self.journal_device), None),
                 ("guest", self.guest, GuestPlan()),
                 ("dataset_by", self.dataset_by, LOADED),
                 ("fleet", None if self.fleet is None else self.fleet.deciding, None),
@@ -244,7 +244,7 @@ class Plan:
                 "repetitions": self.repetitions,
                 "seed": self.seed,
                 "executor": self.executor,
-                "scratch_device": self.scratch_device,
+                "scratch_device": _named(self.scratch_device),
                 "canary": self.canary,
             }
         )
@@ -377,6 +377,11 @@ class Schedule:
     seed: int
     repetitions: int
     visits: tuple[ScheduledVisit, ...]
+
+
+def _named(device: ScratchDevice) -> object:
+    """What a digest of a device is made of: as the plan names it, whatever a study found there."""
+    return {name: value for name, value in to_json(device).items() if name != "recorded"}
 
 
 def _deciding(levels: DeviceLevels | KernelLevels | FilesystemLevels | BuildLevels | ClusterLevels) -> object:

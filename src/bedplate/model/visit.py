@@ -18,11 +18,12 @@ Figures are made from it afterwards, on the host (room `figures`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_512
+from bedplate.model.devices.identity import DeviceIdentity
 from bedplate.model.free_space import FreeSpace
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import Reason, because
@@ -90,11 +91,18 @@ class ScratchDevice:
     """devices that may be erased"""
     erase_foreign: bool = False
     """whether foreign data may be"""
+    recorded: DeviceIdentity | None = None
+    """what the study found at the device's name when it began: another device is refused; null for an image, and in older ones"""
 
     @property
     def is_image(self) -> bool:
         """True for an image file on a loop device."""
         return self.device is None
+
+    def recorded_in(self, devices: Mapping[str, DeviceIdentity]) -> ScratchDevice:
+        """The same, as the device that a study has recorded under its name; as it is where there is none."""
+        known = None if self.device is None else devices.get(self.device)
+        return self if known is None else replace(self, recorded=known)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from bedplate.model.devices.identity import DeviceIdentity
+    from bedplate.model.plan import Plan
     from bedplate.study.layout import StudyLayout
 
 
@@ -31,4 +33,22 @@ def read_nodes(layout: StudyLayout) -> Mapping[str, NodeFacts]:
             found[path.stem] = codec.read(NodeFacts, path)
         except StudyError as error:
             raise StudyError(*error.reasons, f"remove {path}, and it is found out again") from error
+    return found
+
+
+def node_devices(layout: StudyLayout, plan: Plan) -> Mapping[str, Mapping[str, DeviceIdentity]]:
+    """By node the devices that its visits erase, by their names, as they were when somebody looked at the node first."""
+    fleet, journal = plan.fleet, plan.journal_device
+    if fleet is None:
+        return {}
+    found = {}
+    for node, facts in read_nodes(layout).items():
+        pairs = (
+            (fleet.devices.get(node, plan.scratch_device.device), facts.device),
+            (
+                None if journal is None else fleet.journal_devices.get(node, journal.device),
+                facts.journal_device,
+            ),
+        )
+        found[node] = {name: device for name, device in pairs if name is not None and device is not None}
     return found

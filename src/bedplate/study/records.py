@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.devices.identity import DeviceIdentity
 from bedplate.model.plan import Pruned, ScheduledVisit
 
 # Where the runs of a study come from. What others published was neither watched nor set up by bedplate.
@@ -62,6 +63,9 @@ class StudyFacts:
     were when the study was made or last extended; empty in older studies"""
     origin: str = MEASURED
     """`measured`, or `imported` where `bedplate import` made it of runs that others published; missing in older studies"""
+    devices: Mapping[str, DeviceIdentity] = field(default_factory=dict)
+    """the devices that are erased, by their names in the plan, as they were when the study began; empty for images, on a
+    fleet (`fleet/nodes/` has them) and in older studies until their next start"""
 
     @property
     def is_imported(self) -> bool:

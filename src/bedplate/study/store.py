@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from bedplate.model.devices.identity import DeviceIdentity
     from bedplate.model.machine import StoredMachine
     from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
     from bedplate.model.search import SearchRecord
@@ -85,12 +86,13 @@ class StudyStore:
         machine_identity: str | None = None,
         search: SearchRecord | None = None,
         paired: PairedRecord | None = None,
+        devices: Mapping[str, DeviceIdentity] | None = None,
         origin: str = MEASURED,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else.
 
         `machine_identity` stands in place of the machine's own where several machines are measured. With `search` it is one,
-        with `paired` it measures pairs until it can tell.
+        with `paired` it measures pairs until it can tell. `devices` are those that it erases, by their names.
         """
         store = cls._held_new(directory)
         layout = store.layout
@@ -133,6 +135,7 @@ class StudyStore:
                     {str(path.relative_to(directory)): path.read_bytes() for path in written}
                 ),
                 origin=origin,
+                devices=devices or {},
             ),
         )
         _sync(directory)
@@ -273,6 +276,13 @@ class StudyStore:
         """The study goes on under another kernel, which the plan declares as a factor."""
         self._write_facts(replace(self.facts, kernel_release=release))
         self.note(f"went on under kernel {release}")
+
+    def record_devices(self, devices: Mapping[str, DeviceIdentity]) -> None:
+        """Write down which devices the study erases, those that it knows already left as they are."""
+        facts = self.facts
+        known = {**devices, **facts.devices}
+        if known != facts.devices:
+            self._write_facts(replace(facts, format_version=FORMAT_VERSION, devices=known))
 
     def close(self) -> None:
         """Let the next writer in."""

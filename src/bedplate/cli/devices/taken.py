@@ -11,7 +11,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.lock import device_lock
+from bedplate.host.lock import device_lock, study_lock
 from bedplate.host.requirement import demand, look
 from bedplate.host.state import state_directory
 from bedplate.model.cell import FilesystemLevels
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # With its defaults; that of `ab` and `bisect` too, where none is named.
 FILESYSTEM = "ext4"
+# What its locks are signed with.
+_STUDY = "device measure"
 
 
 def own_ledger() -> Ledger:
@@ -35,8 +37,13 @@ def own_ledger() -> Ledger:
 @contextmanager
 def erased_device(scratch: ScratchDevice, ledger: Ledger, commands: Commands) -> Iterator[AttachedDevice]:
     """A real device, nobody else's meanwhile. DeviceRefused with every reason. WHAT IS ON IT IS LOST."""
-    with device_lock(state_directory(), str(scratch.device), study="device measure"):
-        taken = prepare(scratch, ledger=ledger, commands=commands, directory=Path("/"))
+    name = str(scratch.device)
+    with (
+        # Between its visits a study holds its own lock alone.
+        study_lock(state_directory(), name, study=_STUDY),
+        device_lock(state_directory(), name, study=_STUDY) as locked,
+    ):
+        taken = prepare(scratch, ledger=ledger, commands=commands, directory=Path("/"), expected=locked)
         try:
             yield taken
         finally:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.command import Commands
+    from bedplate.host.devices.device_node import DeviceNode
 
 PROGRAM = "qemu-system-x86_64"
 NEEDS = (
@@ -42,13 +43,20 @@ class SharedFolder:
 class GuestDisk:
     """A disk of the guest: `/dev/disk/by-id/virtio-<serial>` in it, an image or a device on the host.
 
-    Two that are equal can stand in for each other in a running guest: a size can be changed there.
+    Two that are equal can stand in for each other in a running guest: a size can be changed there. `hold` keeps a device
+    of the host open while a visit has it, so that `path` stays the device that was looked at.
     """
 
     serial: str
     path: Path
     size_bytes: int = field(compare=False)
     in_memory: bool = False
+    hold: DeviceNode | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_what_it_was(self) -> bool:
+        """Whether its path leads to the device that was looked at; always of an image."""
+        return self.hold is None or self.hold.is_at(self.path)
 
     @property
     def device(self) -> str:

@@ -161,6 +161,11 @@ class Guest:
             raise
         return guest
 
+    @property
+    def pid(self) -> int:
+        """That of QEMU, which has the disks open for writing."""
+        return self._process.pid
+
     def is_alive(self) -> bool:
         """Whether QEMU runs; a guest that hangs inside is found by its next visit."""
         return self._process.is_running()

@@ -27,7 +27,7 @@ from bedplate.errors import (
 )
 from bedplate.executors.qemu.accelerator import find_accelerator
 from bedplate.executors.qemu.command_line import TCG, GuestSpec, qemu_version
-from bedplate.executors.qemu.disks import disks_of, inside, renew, said_of
+from bedplate.executors.qemu.disks import demand_same, disks_of, inside, renew, said_of
 from bedplate.executors.qemu.guest import BootCrashed, Deadlines, Guest
 from bedplate.executors.qemu.guest_tools import find_modprobe
 from bedplate.executors.qemu.initramfs import make_initramfs
@@ -106,7 +106,7 @@ class GuestRunner:
         self._share: ResultShare | None = None
         self._directory: Path | None = None
         # A device that the visit under way may leave an unlabelled journal on.
-        self._journal: str | None = None
+        self._journal: GuestDisk | None = None
         self._number = 0
 
     def run_visit(
@@ -123,16 +123,17 @@ class GuestRunner:
         in `logs/`; the next visit gets a new guest. MachineUnfit if no visit could run: the study's disk is full.
         """
         ledger = self._open()
-        names = [request.scratch_device.device or IMAGE_FILES]
-        journal = self._with_journal(request).journal_device
-        if journal is not None and journal.device is not None:
-            names.append(journal.device)
         fit_for_more = False
-        with contextlib.ExitStack() as locks:
-            for name in names:
-                locks.enter_context(device_lock(self._state, name, study=str(directory)))
+        with contextlib.ExitStack() as hold:
             try:
-                fit_for_more = self._visit(request, directory, on_event, boot=boot, ledger=ledger)
+                disks = self._take_disks(request, directory, hold)
+            except (RequirementMissing, DeviceRefused) as error:
+                # Of every visit's disks.
+                raise MachineUnfit(*error.reasons) from error
+            try:
+                fit_for_more = self._visit(
+                    request, directory, on_event, boot=boot, ledger=ledger, disks=disks
+                )
             finally:
                 if boot is None or not fit_for_more:
                     self._end_guest(gently=fit_for_more)
@@ -162,6 +163,19 @@ class GuestRunner:
             self._directory = directory
         return self._ledger
 
+    def _take_disks(
+        self, request: VisitRequest, directory: Path, hold: contextlib.ExitStack
+    ) -> tuple[GuestDisk, ...]:
+        """The disks of a visit, locked and kept open until `hold` ends: what is looked at is what the guest gets, and what is wiped behind it."""
+        equipped = self._with_journal(request)
+        names = [request.scratch_device.device or IMAGE_FILES]
+        if equipped.journal_device is not None and equipped.journal_device.device is not None:
+            names.append(equipped.journal_device.device)
+        locked = {
+            name: hold.enter_context(device_lock(self._state, name, study=str(directory))) for name in names
+        }
+        return disks_of(equipped, place=self._place, hold=hold, locked=locked)
+
     def _visit(
         self,
         request: VisitRequest,
@@ -170,6 +184,7 @@ class GuestRunner:
         *,
         boot: int | None,
         ledger: Ledger,
+        disks: tuple[GuestDisk, ...],
     ) -> bool:
         """Whether the guest is fit for another visit afterwards."""
         assert self._directory is not None  # noqa: S101 -- made by _open
@@ -181,8 +196,6 @@ class GuestRunner:
             cache_directory=self._cache,
             drivers=request.native_drivers,
         )
-        equipped = self._with_journal(request)
-        disks = disks_of(equipped, place=self._place)
         if self._guest is not None and (boot is None or boot != self._boot or not self._guest.is_alive()):
             self._end_guest(gently=True)
         spec = self._spec(request, kernel, disks, ledger)
@@ -195,13 +208,20 @@ class GuestRunner:
 
         on_event({"event": "step", "step": "disks"})
         try:
-            renew(equipped, disks, ledger=ledger, commands=self._commands, progress=tell)
+            renew(
+                self._with_journal(request),
+                disks,
+                ledger=ledger,
+                commands=self._commands,
+                progress=tell,
+                spared=() if self._guest is None else (self._guest.pid,),
+            )
         except (RequirementMissing, DeviceRefused) as error:
             # Of every visit's disks.
             raise MachineUnfit(*error.reasons) from error
         # From here on: what is on it was looked at, and may go.
         with_device = request.journal_device is not None and request.journal_device.device is not None
-        self._journal = str(disks[1].path) if with_device else None
+        self._journal = disks[1] if with_device else None
         (directory / "logs").mkdir(exist_ok=True)
         guest = self._guest
         try:
@@ -348,6 +368,10 @@ class GuestRunner:
 
     def _start(self, spec: GuestSpec, kernel: GuestKernel, ledger: Ledger) -> Guest:
         assert self._directory is not None  # noqa: S101 -- made by _open
+        try:
+            demand_same(spec.disks)
+        except DeviceRefused as error:
+            raise MachineUnfit(*error.reasons) from error
         if self._share is not None:
             remove_tree(self._share.directory)
         self._share = ResultShare(
@@ -387,12 +411,12 @@ class GuestRunner:
     def _leave_journal(self, *, wiped: bool) -> None:
         """Wipe a device's journal where the guest did not: the next visit would take it for a stranger's.
 
-        What cannot be wiped is named by that visit.
+        What cannot be wiped, or is another device by now, is named by that visit.
         """
-        device, self._journal = self._journal, None
-        if device is not None and not wiped:
+        disk, self._journal = self._journal, None
+        if disk is not None and not wiped and disk.is_what_it_was:
             with contextlib.suppress(BedplateError):
-                erase_signatures(device, self._commands)
+                erase_signatures(str(disk.path), self._commands)
 
     def _end_guest(self, *, gently: bool) -> None:
         guest, self._guest, self._boot = self._guest, None, None

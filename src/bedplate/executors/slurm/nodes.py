@@ -32,6 +32,8 @@ from bedplate.executors.slurm.payload import FAILURE, ONLY
 from bedplate.host.devices.journal_device import journal_places
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
+from bedplate.study.layout import StudyLayout
+from bedplate.study.nodes import node_devices
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
@@ -99,6 +101,7 @@ class _Look:
         self._manner = manner
         self._erase_foreign = erase_foreign
         self._place = layout.directory / "looking"
+        self._known = node_devices(StudyLayout(layout.directory.parent), plan)
         self._due = deque(plan.fleet.nodes)
         self._jobs: dict[str, JobFolder] = {}
         self._judges: dict[str, Judge] = {}
@@ -208,7 +211,7 @@ class _Look:
             facts=str(request_file),
         )
         folder.lay_out(order, {}, job_script(manner.words, folder.directory))
-        codec.write(request_file, _request(self._plan, node, erase_foreign=self._erase_foreign))
+        codec.write(request_file, self._request(node))
         words = submission(
             fleet,
             name=order.name,
@@ -219,6 +222,16 @@ class _Look:
             exported=manner.exported,
         )
         return folder, words
+
+    def _request(self, node: str) -> FactsRequest:
+        """With the devices that the study knows of the node, where somebody took away what it knew of another."""
+        request = _request(self._plan, node, erase_foreign=self._erase_foreign)
+        known = self._known.get(node, {})
+        return replace(
+            request,
+            scratch_device=request.scratch_device.recorded_in(known),
+            journals=tuple(journal.recorded_in(known) for journal in request.journals),
+        )
 
     def _judge(self, node: str, listing: Mapping[str, JobState]) -> None:
         folder = self._jobs[node]

@@ -34,6 +34,7 @@ from bedplate.executors.slurm.payload import STARTED
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device_identity import device_identity
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.facts import read_machine, tool_versions
@@ -127,17 +128,16 @@ def find_facts(request: FactsRequest) -> NodeFacts:
     problems = [found.sentence for found in look(dict.fromkeys(needs)) if not found.found]
     if not machine.is_root:
         problems.append("a visit formats and mounts, which needs root: see docs/FLEET.md for a rule of sudo")
+    scratch, journals = _recorded(request.scratch_device), tuple(map(_recorded, request.journals))
     local = Path(request.local_directory)
     if not local.is_dir():
         problems.append(f"{local} is no directory; make it, or name another local_directory in [slurm]")
     elif machine.is_root:
-        problems += refusal_reasons(request.scratch_device, Commands(), directory=local)
-        for place in request.journals:
-            problems += journal_refusal_reasons(
-                place, request.scratch_device, Commands(), directory=MEMORY_DIRECTORY
-            )
-    disk = _disk(request.scratch_device.device)
-    journal = next((found for place in request.journals if (found := _disk(place.device))), None)
+        problems += refusal_reasons(scratch, Commands(), directory=local)
+        for place in journals:
+            problems += journal_refusal_reasons(place, scratch, Commands(), directory=MEMORY_DIRECTORY)
+    disk = _disk(scratch.device)
+    journal = next((found for place in journals if (found := _disk(place.device))), None)
     return NodeFacts(
         node=request.node,
         machine=machine,
@@ -148,6 +148,8 @@ def find_facts(request: FactsRequest) -> NodeFacts:
         journal_device_firmware=_first(journal, _FIRMWARE) if journal else None,
         device_size_bytes=int(text_of(disk / "size") or 0) * 512 if disk else None,
         problems=tuple(f"{request.node}: {problem}" for problem in problems),
+        device=scratch.recorded,
+        journal_device=next((place.recorded for place in journals if place.recorded is not None), None),
     )
 
 
@@ -277,6 +279,13 @@ def _disk(device: str | None) -> Path | None:
     tree = BlockTree()
     name = tree.name_at(device)
     return None if name is None else Path("/sys/class/block") / tree.whole(name)
+
+
+def _recorded(device: ScratchDevice) -> ScratchDevice:
+    """The device with what it is: known before it is looked at, so that it is looked at no other."""
+    if device.device is None or device.recorded is not None:
+        return device
+    return replace(device, recorded=device_identity(device.device))
 
 
 def _firmware() -> str | None:

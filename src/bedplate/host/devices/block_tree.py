@@ -52,6 +52,11 @@ class BlockTree:
         """`major:minor`, as control groups and mountinfo write it."""
         return self.text(name, "dev")
 
+    def st_rdev(self, name: str) -> int:
+        """The same as stat(2) has it; 0 if there is no such device."""
+        major, _, minor = self.number(name).partition(":")
+        return os.makedev(int(major), int(minor)) if minor else 0
+
     def size_bytes(self, name: str) -> int:
         """The size; 0 for a loop device without a file."""
         return int(self.text(name, "size") or 0) * KERNEL_SECTOR_BYTES

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,11 @@ from bedplate.errors import DeviceInUse
 from bedplate.host.devices.loop_table import SYS_BLOCK, backing_file
 from bedplate.host.mount import mount_namespaces, process_folders, titled
 from bedplate.host.patience import wait_until
+from bedplate.host.process import is_for_writing
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from bedplate.host.mount import MountEntry, MountNamespace
 
 PROC = Path("/proc")
@@ -62,6 +66,47 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
         if backing_file(loop.name, sys_block) == path
     ]
     return tuple(found)
+
+
+def writers_of(
+    numbers: Collection[int], *, spared: Collection[int] = (), proc: Path = PROC
+) -> tuple[str, ...]:
+    """One phrase for each process that has one of these devices open for writing, by its name and pid.
+
+    `numbers` are st_rdev of the devices. A virtual machine opens its disk so, and the kernel lets others take it all
+    the same. Who only reads, as udev(7) and blkid(8) do, harms nothing. This process and `spared` are left out, and
+    whatever this user may not look at.
+    """
+    found = []
+    for folder in sorted(proc.glob("[0-9]*"), key=lambda place: int(place.name)):
+        pid = int(folder.name)
+        if pid == os.getpid() or pid in spared:
+            continue
+        # By its number: in another namespace the node may have any name.
+        held = next((link for link in _open_files(folder) if _number_at(link) in numbers), None)
+        if held is not None:
+            with contextlib.suppress(OSError):
+                found.append(f"{titled(folder)} has {held.readlink()} open for writing")
+    return tuple(found)
+
+
+def _open_files(folder: Path) -> Iterator[Path]:
+    """The links of a process's files that are open for writing and have a path."""
+    with contextlib.suppress(OSError):
+        # A busy server has ten thousands: by their texts that takes a fraction of a second.
+        for name in os.listdir(folder / "fd"):  # noqa: PTH208 -- as above
+            link = f"{folder}/fd/{name}"
+            with contextlib.suppress(OSError):
+                if os.readlink(link).startswith("/") and is_for_writing(Path(link)):  # noqa: PTH115 -- as above
+                    yield Path(link)
+
+
+def _number_at(link: Path) -> int | None:
+    try:
+        status = link.stat()
+    except OSError:
+        return None
+    return status.st_rdev if stat.S_ISBLK(status.st_mode) else None
 
 
 def _is_free(path: str) -> bool:

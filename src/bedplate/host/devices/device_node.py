@@ -92,11 +92,15 @@ class DeviceNode:
             with contextlib.suppress(OSError):
                 fcntl.ioctl(self._claim, _BLKRRPART)
 
+    def pin(self) -> None:
+        """Keep it open, which hinders nobody: its number cannot come to mean another device. OSError where it may not be read, or is gone."""
+        if self._pin is None:
+            self._pin = os.open(self._opened, os.O_RDONLY | os.O_CLOEXEC)
+
     def unclaim(self) -> None:
         """Let others take it, mkfs and the mount first, and keep it open: it stays the device that it is."""
         if self._claim is not None:
-            if self._pin is None:
-                self._pin = os.open(self._opened, os.O_RDONLY | os.O_CLOEXEC)
+            self.pin()
             os.close(self._claim)
             self._claim = None
 

@@ -47,7 +47,7 @@ def journal_refusal_reasons(
     tree = tree or BlockTree()
     return (
         *refusal_reasons(journal, commands, tree=tree),
-        *_overlap_reasons(journal.device, scratch, tree),
+        *shared_bytes_reasons(journal, scratch, tree=tree),
     )
 
 
@@ -126,12 +126,17 @@ def _memory_reasons(journal: ScratchDevice, directory: Path) -> tuple[str, ...]:
     return (*reasons, f"{where}; name a directory on a tmpfs, such as /dev/shm")
 
 
-def _overlap_reasons(device: str, scratch: ScratchDevice, tree: BlockTree) -> tuple[str, ...]:
-    name = tree.name_at(device)
-    other = tree.name_at(scratch.device) if scratch.device is not None else None
-    if name is None or other is None or scratch.device is None:
+def shared_bytes_reasons(
+    journal: ScratchDevice, scratch: ScratchDevice, *, tree: BlockTree | None = None
+) -> tuple[str, ...]:
+    """Why the journal's device and the scratch device are no two, by their names alone; () where either is an image."""
+    if journal.device is None or scratch.device is None:
         return ()
-    return overlap_reasons(device, name, scratch.device, other, tree)
+    tree = tree or BlockTree()
+    name, other = tree.name_at(journal.device), tree.name_at(scratch.device)
+    if name is None or other is None:
+        return ()
+    return overlap_reasons(journal.device, name, scratch.device, other, tree)
 
 
 def journal_places(journal: ScratchDevice | None) -> tuple[ScratchDevice, ...]:

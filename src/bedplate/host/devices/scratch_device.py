@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, DeviceRefused, RequirementMissing
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.device import AttachedDevice
-from bedplate.host.devices.device_holders import device_holders
+from bedplate.host.devices.device_holders import device_holders, writers_of
+from bedplate.host.devices.device_identity import other_device_reasons
 from bedplate.host.devices.device_node import DeviceNode
 from bedplate.host.devices.loop import attach_loop, detach_loop, image_reasons, write_image
 from bedplate.host.devices.signature import erase_signatures, read_signatures
 from bedplate.host.ledger import Holding
+from bedplate.host.patience import wait_until
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Ledger
@@ -44,12 +46,13 @@ def refusal_reasons(
     directory: Path | None = None,
     tree: BlockTree | None = None,
     expected: str | None = None,
+    spared: Collection[int] = (),
 ) -> tuple[str, ...]:
     """Every reason why this may not be erased, as a sentence with its way out; () if it may.
 
     Writes nothing. `minimum_bytes` is what the study needs, `directory` where an image would stand if
-    the plan names none, `expected` the node that the device's name led to before. Reading a device's
-    signatures needs root.
+    the plan names none, `expected` the node that the device's name led to before, `spared` the processes that may write to
+    the device. Reading a device's signatures needs root.
     """
     if scratch.device is None:
         return _image_reasons(scratch, directory, minimum_bytes)
@@ -59,7 +62,13 @@ def refusal_reasons(
         return _nothing_there(scratch)
     with node:
         return _device_reasons(
-            scratch, node, commands, tree=tree, minimum_bytes=minimum_bytes, expected=expected
+            scratch,
+            node,
+            commands,
+            tree=tree,
+            minimum_bytes=minimum_bytes,
+            expected=expected,
+            spared=spared,
         )
 
 
@@ -164,6 +173,7 @@ def _device_reasons(
     minimum_bytes: int = 0,
     expected: str | None = None,
     apart_from: AttachedDevice | None = None,
+    spared: Collection[int] = (),
     hold: bool = False,
 ) -> tuple[str, ...]:
     """Every reason against this node; `hold` keeps the claim on it, so that nobody takes it after the last look."""
@@ -177,6 +187,7 @@ def _device_reasons(
         reasons.append(f"{device} was {name}, whose number has gone to another device meanwhile; try again")
     if expected is not None and not node.is_at(expected):
         reasons.append(f"{device} is another device than before: {node.path}, and it was {expected}")
+    reasons += other_device_reasons(device, name, scratch.recorded, tree)
     if apart_from is not None:
         reasons += overlap_reasons(device, name, apart_from.path, apart_from.name, tree)
     if not _is_stable(device, name, tree):
@@ -192,7 +203,9 @@ def _device_reasons(
             f"use a larger device or a smaller scale"
         )
     reasons += _signature_reasons(scratch, node, commands, tree)
-    if claim is not None and not in_use:
+    if claim is None:
+        reasons += _writer_reasons(device, name, tree, spared, patience_s=_CLAIM_PATIENCE_S if hold else 0.0)
+    elif not in_use:
         reasons.append(_claim_reason(device, node, claim))
     return tuple(reasons)
 
@@ -292,6 +305,26 @@ def _signature_reasons(
                     f"{named} holds {signature} that bedplate did not make; --erase-foreign allows to erase it"
                 )
     return reasons
+
+
+def _writer_reasons(
+    device: str, name: str, tree: BlockTree, spared: Collection[int], *, patience_s: float
+) -> tuple[str, ...]:
+    """Who writes to it, to a part of it or to its whole disk, though nobody has claimed it."""
+    numbers = {tree.st_rdev(part) for part in (name, *tree.partitions(name), tree.whole(name))}
+    writers: tuple[str, ...] = ()
+
+    def none_left() -> bool:
+        nonlocal writers
+        writers = writers_of(numbers, spared=spared, proc=tree.proc)
+        return not writers
+
+    # A program that has just ended its work on the device may be on its way out.
+    wait_until(none_left, deadline_s=patience_s)
+    return tuple(
+        f"{device} is written to by a program, as by a virtual machine: {writer}; end it, or choose another device"
+        for writer in writers
+    )
 
 
 def _claim_reason(device: str, node: DeviceNode, found: str) -> str:

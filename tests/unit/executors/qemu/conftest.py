@@ -1,13 +1,19 @@
-"""A small request and a kernel that is none, for tests that boot nothing."""
+"""A small request, a kernel that is none and a guest that pretends, for tests that boot nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.guests.pretended_guest import Stage
 
+from bedplate.executors.qemu import runner as module
+from bedplate.executors.qemu.command_line import TCG
+from bedplate.executors.qemu.guest import Guest
 from bedplate.executors.qemu.kernels import GuestKernel
+from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -73,3 +79,22 @@ def request_of(tmp_path: Path) -> Any:
         )
 
     return make
+
+
+@pytest.fixture
+def stage(tmp_path: Path, kernel: GuestKernel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    found = Stage(tmp_path)
+    monkeypatch.setattr(Guest, "boot", found.boot)
+    monkeypatch.setattr(module, "find_accelerator", lambda *_, **__: TCG)
+    monkeypatch.setattr(module, "make_initramfs", lambda _, target: target.write_bytes(b""))
+    monkeypatch.setattr(module, "qemu_version", lambda _: "7.2.22")
+    found.executor = GuestRunner(
+        place=tmp_path / "place",
+        cache_directory=tmp_path / "cache",
+        state_directory=tmp_path / "state",
+        find=lambda asked, cache_directory: None if asked == "9.9" else kernel,
+    )
+    yield found
+    found.executor.close()
+    found.executor.close()
+    assert [] == found.left()

@@ -18,8 +18,10 @@ from bedplate.executors.slurm.fleet_run import Manner
 from bedplate.executors.slurm.job_folder import JobClaim, JobEnd, JobFolder
 from bedplate.executors.slurm.layout import FleetLayout
 from bedplate.executors.slurm.nodes import find_node_facts
+from bedplate.executors.slurm.on_node import FactsRequest
 from bedplate.executors.slurm.payload import ONLY
 from bedplate.model import codec
+from bedplate.model.devices.identity import DeviceIdentity
 from bedplate.model.fleet import NodeFacts
 from bedplate.plan.load import load_plan
 
@@ -191,3 +193,25 @@ def test_what_a_killed_look_left_in_the_queue_is_cancelled_by_the_next(tmp_path:
     assert NODES == tuple(look(tmp_path / "study", second))
     assert ["2", "3"] == sorted(second.cancelled)
     assert not looking.exists()
+
+
+def test_a_node_that_is_looked_at_again_is_held_against_the_disk_that_the_study_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = "/dev/disk/by-path/port-1"
+    monkeypatch.setitem(globals(), "PLAN", PLAN.replace('image_size = "1 GB"', f'device = "{device}"'))
+    known = FleetLayout.of_study(tmp_path / "study").facts_of("n1")
+    known.parent.mkdir(parents=True)
+    disk = DeviceIdentity(1 << 30, serial="A")
+    codec.write(known, NodeFacts("n1", MACHINE, device=disk))
+    asked: dict[str, DeviceIdentity | None] = {}
+
+    class Reading(Cluster):
+        def submit(self, arguments: Sequence[str]) -> str:
+            order = JobFolder(Path(arguments[-1]).parent).order
+            assert order.facts is not None
+            asked[order.node] = codec.read(FactsRequest, Path(order.facts)).scratch_device.recorded
+            return super().submit(arguments)
+
+    look(tmp_path / "study", Reading())
+    assert {"n1": disk, "n2": None, "n3": None} == asked

@@ -19,7 +19,9 @@ from bedplate.executors.slurm import on_node
 from bedplate.executors.slurm.layout import job_script
 from bedplate.executors.slurm.nodes import words_about
 from bedplate.executors.slurm.on_node import FactsRequest, find_facts
+from bedplate.host.facts import read_machine
 from bedplate.host.lock import device_lock, study_lock
+from bedplate.model.devices.identity import DeviceIdentity
 from bedplate.model.fleet import NodeFacts, common_machine, fleet_identity, unwanted_differences
 from bedplate.model.visit import EngineBuild, ScratchDevice
 from bedplate.plan.expand import expand
@@ -192,3 +194,24 @@ def test_a_visit_waits_for_who_has_its_journal_device_too(
             on_node.devices_held(request, study="two"),
         ):
             pytest.fail("two visits have one journal")
+
+
+def test_a_node_tells_which_disk_it_has_and_is_looked_at_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = ScratchDevice(device="/dev/disk/by-path/port-1")
+    found, before = (DeviceIdentity(1 << 30, serial=serial) for serial in "AB")
+    seen: list[DeviceIdentity | None] = []
+
+    def refusals(scratch: ScratchDevice, *_: object, **__: object) -> tuple[str, ...]:
+        seen.append(scratch.recorded)
+        return ()
+
+    monkeypatch.setattr(on_node, "device_identity", lambda _: found)
+    monkeypatch.setattr(on_node, "refusal_reasons", refusals)
+    monkeypatch.setattr(on_node, "read_machine", lambda: replace(read_machine(), is_root=True))
+    request = FactsRequest("n9", device, str(tmp_path), (), ())
+    assert found == find_facts(request).device
+    # Where the study knows the disk of the node, that stays the one.
+    assert before == find_facts(replace(request, scratch_device=replace(device, recorded=before))).device
+    assert [found, before] == seen

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.devices.device_holders import device_holders
+from bedplate.host.devices import device_holders as device_holders_module
+from bedplate.host.devices.device_holders import device_holders, writers_of
 
 OWN, OTHER, THIRD = "mnt:[1]", "mnt:[2]", "mnt:[3]"
 
@@ -65,3 +66,31 @@ def test_nobody_is_invented(proc: Path) -> None:
     process(proc, "20", "gone", OTHER, "no table\n")
     assert () == device_holders("/dev/null", proc=proc, sys_block=proc.parent / "block")
     assert () == device_holders("/dev/there-is-none", proc=proc, sys_block=proc.parent / "block")
+
+
+DISK = 2048
+
+
+def files(proc: Path, pid: str, **flags: str) -> None:
+    """Open files of a process, the first of each name's path by its flags (fdinfo)."""
+    process(proc, pid, "qemu", OTHER, opened=tuple(f"/{name}" for name in flags))
+    (proc / pid / "fdinfo").mkdir()
+    for number, text in enumerate(flags.values()):
+        (proc / pid / "fdinfo" / str(number)).write_text(f"pos:\t0\nflags:\t{text}\nmnt_id:\t9\n")
+
+
+def test_who_writes_to_a_disk_is_named_whatever_its_node_is_called_there(
+    proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = {"/sdb": DISK, "/xvdb": DISK, "/sdc": 1}
+    monkeypatch.setattr(device_holders_module, "_number_at", lambda link: numbers.get(str(link.readlink())))
+    reading, writing, both = "0100000", "02100001", "0140002"
+    files(proc, "10", sdb=reading, log=writing)
+    files(proc, "20", sdc=both, xvdb=both)
+    files(proc, "30", sdb=writing)
+    files(proc, str(os.getpid()), sdb=writing)
+    assert (
+        "process 20 (qemu) has /xvdb open for writing",
+        "process 30 (qemu) has /sdb open for writing",
+    ) == writers_of({DISK}, proc=proc)
+    assert ("process 20 (qemu) has /xvdb open for writing",) == writers_of({DISK}, spared=(30,), proc=proc)
