@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from bedplate import registry
 from bedplate.model.cell import UNTORN_OFF, Cell, Dataset, FilesystemLevels
 from bedplate.model.filesystem import AGE_PROFILES, FILL, TRAITS, age_of, fill_of
 from bedplate.model.kept_dataset import RESTORABLE, deciding, kept_data_of
-from bedplate.model.plan import Load, Plan
+from bedplate.model.plan import Load, Plan, PlannedCell
 from bedplate.model.reason import Reason
 from bedplate.model.visit import RESTORED, ScratchDevice
 from bedplate.model.workload import model_of
@@ -136,6 +136,30 @@ def _sentences(plan: Plan, cell: Cell, load: Load, executor: str) -> Iterator[st
         )
     elif kept_data_of(cell.build.engine) is None:
         yield f"nobody has looked which settings of {cell.build.engine} decide the files that a load leaves"
+
+
+def restored_warnings(
+    plan: Plan, kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]
+) -> tuple[str, ...]:
+    """Memory that holds less than the data, one sentence for each size and memory.
+
+    A load leaves large folios in the page cache there, which stay in it, and reading makes small ones
+    (docs/decisions/0018-restored-under-memory-pressure.md).
+    """
+    if plan.dataset_by != RESTORED:
+        return ()
+    found: dict[str, None] = {}
+    for planned in kept:
+        memory = memory_of(planned.cell)
+        for load in planned.loads:
+            data = estimate_of(load.dataset.workload).dataset_bytes(planned.cell, load)
+            if memory is not None and memory < data:
+                found[
+                    f'dataset = "{RESTORED}": {load.dataset.words} is about {format_size(int(data))}, more than the memory of '
+                    f"{format_size(memory)}; restored visits differ there from loaded ones by several per cent, and little from one "
+                    "another: compare them with one another alone (docs/method/filesystems.md)"
+                ] = None
+    return tuple(found)
 
 
 def restored_seconds(cell: Cell, dataset: Dataset) -> float:

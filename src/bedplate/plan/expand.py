@@ -12,7 +12,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkload, Pruned
 from bedplate.model.reason import distinct
-from bedplate.plan.age import age_reasons, restored_reasons
+from bedplate.plan.age import age_reasons, restored_reasons, restored_warnings
 from bedplate.plan.canary import canary
 from bedplate.plan.emulated.rules import latency_reasons
 from bedplate.plan.estimate import device_bytes_needed
@@ -40,6 +40,10 @@ def expand(
     that is not known.
     """
     platform = platform or Platform()
+
+    def memory_of(cell: Cell) -> int | None:
+        return _memory_bytes(plan, cell, machine, platform)
+
     around: dict[KernelLevels, CellContext] = {}
     kept: list[PlannedCell] = []
     pruned: list[Pruned] = []
@@ -52,7 +56,7 @@ def expand(
         found = reasons(cell, around[cell.kernel])
         loads: tuple[Load, ...] = ()
         if not found:
-            all_loads = _loads(plan.workloads_of(asked), _memory_bytes(plan, cell, machine, platform))
+            all_loads = _loads(plan.workloads_of(asked), memory_of(cell))
             against = [
                 distinct(
                     (
@@ -78,7 +82,8 @@ def expand(
         warnings=(
             *plan.warnings,
             *_warnings(plan, kept, pruned),
-            *_small_files(kept, lambda cell: _memory_bytes(plan, cell, machine, platform)),
+            *_small_files(kept, memory_of),
+            *restored_warnings(plan, kept, memory_of),
         ),
     )
 

@@ -101,6 +101,17 @@ def test_real_devices_guests_and_measured_loads_are_pruned(load_text: LoadText, 
     assert any("untorn_writes" in each for each in refused(load_text(untorn)))
 
 
+def test_a_memory_that_holds_less_than_the_data_is_said(load_text: LoadText, minimal: str) -> None:
+    def said(text: str) -> list[str]:
+        return [each for each in expand(load_text(text), MACHINE).warnings if "from loaded ones" in each]
+
+    small, large = ('[machine]\nmemory = "%s"\n' % size for size in ("16 MB", "2 GB"))
+    assert 1 == len(said(asking(minimal, 'type = "ext4"\n', small)))
+    assert "more than the memory of 16 MiB" in said(asking(minimal, 'type = "ext4"\n', small))[0]
+    assert not said(asking(minimal, 'type = "ext4"\n', large))
+    assert not said(minimal + small)
+
+
 def test_an_image_is_reckoned_once_and_its_loads_are_not(load_text: LoadText, minimal: str) -> None:
     slow = '[machine]\nmemory = "1 GB"\n'
     lines = 'type = "ext4"\nbarrier = { vary = [true, false] }\n'
