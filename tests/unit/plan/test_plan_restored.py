@@ -105,7 +105,7 @@ def test_a_memory_that_holds_less_than_the_data_is_said(load_text: LoadText, min
     def said(text: str) -> list[str]:
         return [each for each in expand(load_text(text), MACHINE).warnings if "from loaded ones" in each]
 
-    small, large = ('[machine]\nmemory = "%s"\n' % size for size in ("16 MB", "2 GB"))
+    small, large = (f'[machine]\nmemory = "{size}"\n' for size in ("16 MB", "2 GB"))
     assert 1 == len(said(asking(minimal, 'type = "ext4"\n', small)))
     assert "more than the memory of 16 MiB" in said(asking(minimal, 'type = "ext4"\n', small))[0]
     assert not said(asking(minimal, 'type = "ext4"\n', large))
