@@ -13,7 +13,7 @@ from tests.support.studies.search_lab import BEST, CELLS, SearchLab, best_of, se
 from bedplate.analysis.search.answer import answer_lines
 from bedplate.analysis.search.front import beside_each_other
 from bedplate.analysis.search.searched import stages
-from bedplate.campaign import searching, start
+from bedplate.campaign import running, searching, start
 from bedplate.campaign.preparation import PreparedDrivers
 from bedplate.campaign.search_question import SearchAsked
 from bedplate.plan.fleet_order import blocks_of
@@ -59,7 +59,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SearchLab:
 def cutting(lab: SearchLab) -> SearchLab:
     lab.plan.write_text(WITH_CUTS)
     lab.patch.setattr(start, "drivers_of_plan", lambda *_: PreparedDrivers({}, {}))
-    lab.patch.setattr(searching, "ensure_requirements", lambda *_: None)
+    for module in (running, searching):
+        lab.patch.setattr(module, "ensure_requirements", lambda *_: None)
     lab.asked = replace(lab.asked, durable="measured", runs=("write",))
     return lab
 
