@@ -141,25 +141,26 @@ def _sentences(plan: Plan, cell: Cell, load: Load, executor: str) -> Iterator[st
 def restored_warnings(
     plan: Plan, kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]
 ) -> tuple[str, ...]:
-    """Memory that holds less than the data, one sentence for each size and memory.
+    """Memory that holds less than the data, one sentence for each dataset and memory.
 
     A load leaves large folios in the page cache there, which stay in it, and reading makes small ones
     (docs/decisions/0018-restored-under-memory-pressure.md).
     """
     if plan.dataset_by != RESTORED:
         return ()
-    found: dict[str, None] = {}
+    most: dict[tuple[Dataset, int], float] = {}
     for planned in kept:
         memory = memory_of(planned.cell)
         for load in planned.loads:
             data = estimate_of(load.dataset.workload).dataset_bytes(planned.cell, load)
             if memory is not None and memory < data:
-                found[
-                    f'dataset = "{RESTORED}": {load.dataset.words} is about {format_size(int(data))}, more than the memory of '
-                    f"{format_size(memory)}; restored visits differ there from loaded ones by several per cent, and little from one "
-                    "another: compare them with one another alone (docs/method/filesystems.md)"
-                ] = None
-    return tuple(found)
+                most[load.dataset, memory] = max(data, most.get((load.dataset, memory), 0.0))
+    return tuple(
+        f'dataset = "{RESTORED}": {dataset.words} is about {format_size(int(data))}, more than the memory of {format_size(memory)}; '
+        "restored visits differ there from loaded ones by several per cent, and less from one another: compare them with one another "
+        "alone (docs/method/filesystems.md)"
+        for (dataset, memory), data in most.items()
+    )
 
 
 def restored_seconds(cell: Cell, dataset: Dataset) -> float:

@@ -105,11 +105,14 @@ def test_a_memory_that_holds_less_than_the_data_is_said(load_text: LoadText, min
     def said(text: str) -> list[str]:
         return [each for each in expand(load_text(text), MACHINE).warnings if "from loaded ones" in each]
 
-    small, large = (f'[machine]\nmemory = "{size}"\n' for size in ("16 MB", "2 GB"))
-    assert 1 == len(said(asking(minimal, 'type = "ext4"\n', small)))
-    assert "more than the memory of 16 MiB" in said(asking(minimal, 'type = "ext4"\n', small))[0]
-    assert not said(asking(minimal, 'type = "ext4"\n', large))
-    assert not said(minimal + small)
+    small, large = (f'[machine]\nmemory = "{size}"\n' for size in ("256 MB", "2 GB"))
+    grown = minimal.replace("scale = 10", "scale = 50")
+    assert grown != minimal
+    (words,) = said(asking(grown, 'type = { vary = ["ext4", "xfs"] }\n', small))
+    assert "more than the memory of 256 MiB" in words
+    assert not said(asking(grown, 'type = "ext4"\n', large))
+    assert not said(asking(minimal, 'type = "ext4"\n', small))
+    assert not said(grown + small)
 
 
 def test_an_image_is_reckoned_once_and_its_loads_are_not(load_text: LoadText, minimal: str) -> None:
