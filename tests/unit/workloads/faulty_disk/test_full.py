@@ -24,14 +24,15 @@ Patch: TypeAlias = "Callable[[Room], Room]"
 class Room:
     """A file system with `free` bytes: what its calls answer, and what a file took of it."""
 
-    def __init__(self, free: int, *, allocates: bool | None) -> None:
-        self.free, self.allocates = free, allocates
+    def __init__(self, free: int, *, allocates: bool | None, for_root: int = 0) -> None:
+        self.free, self.allocates, self.for_root = free, allocates, for_root
         self.calls: list[str] = []
         self.written: list[bytes] = []
         self.size = self.blocks = 0
 
     def fstatvfs(self, _: int) -> SimpleNamespace:
-        return SimpleNamespace(f_bfree=self.free // BLOCK, f_frsize=BLOCK)
+        available = max(0, self.free - self.for_root)
+        return SimpleNamespace(f_bfree=self.free // BLOCK, f_bavail=available // BLOCK, f_frsize=BLOCK)
 
     def fstat(self, _: int) -> SimpleNamespace:
         return SimpleNamespace(st_blocks=self.blocks, st_size=self.size)
@@ -130,6 +131,17 @@ def test_it_ends_with_the_clients(patched: Patch, allocates: bool | None) -> Non
 
     assert not Filler(3, writable_bytes=lambda: 1024 * MIB).fill(is_over)
     assert 21 == len(looks)
+
+
+def test_clients_find_no_room_while_that_of_root_is_taken(patched: Patch) -> None:
+    """They end then, and with them what fills: the file system was full to them all the same."""
+    room = patched(Room(20 * MIB, allocates=None, for_root=8 * MIB))
+    filler = Filler(3, writable_bytes=lambda: 20 * MIB)
+    assert not filler.fill(lambda: room.free <= 12 * MIB)
+    assert not filler.leaves_nothing
+    assert not filler.fill(lambda: room.free <= 8 * MIB)
+    assert filler.leaves_nothing
+    assert room.free == 8 * MIB
 
 
 def test_an_error_that_is_no_want_of_room_is_raised(patched: Patch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,6 +264,10 @@ class FaultBeside:
         filler = Filler(file, writable_bytes=self._begin_to_write)
         try:
             if not filler.fill(self._stop.is_set):
+                # Clients that found no room end before the last small piece is taken.
+                if filler.leaves_nothing:
+                    self._filled = True
+                    return
                 self.unplaced = "the clients ended before the file system was full; make `duration` longer, or `image_size` smaller"
                 return
             self._filled, until_s = True, time.monotonic() + _FULL_FOR_S

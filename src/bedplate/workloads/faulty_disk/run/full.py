@@ -32,12 +32,21 @@ class Filler:
 
     def __init__(self, file: int, *, writable_bytes: Callable[[], int]) -> None:
         self._file, self._writable_bytes = file, writable_bytes
-        self._end, self._random = 0, b""
+        self._end, self._random, self._was_refused = 0, b"", False
 
     @property
     def writes(self) -> bool:
         """Whether it is written, as the file system allocates nothing ahead."""
         return bool(self._random)
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether others find no room: a piece was refused, or less than one is left to those who are not root.
+
+        What is kept for root (5 % of ext2 to ext4) is taken last, and engines do not run as root.
+        """
+        room = os.fstatvfs(self._file)
+        return self._was_refused or room.f_bavail * room.f_frsize < _WRITTEN_BYTES
 
     def fill(self, is_over: Callable[[], bool]) -> bool:
         """Take what is free now; whether nothing was left before `is_over`. BallastTooLong before anything was written."""
@@ -63,6 +72,7 @@ class Filler:
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
+                self._was_refused = True
                 length //= 2
                 continue
             if taken is None:
