@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.tools.filesystem_site import device_at
+from tests.support.tools.written_log import FLUSH, Written, written_log
 
 from bedplate.errors import RequirementMissing
-from bedplate.host.command import Account
+from bedplate.host.command import Account, Commands
 from bedplate.host.pages.extents import FileExtent
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.page_writes import PageLayout, RecoveredPages
+from bedplate.model.power_cut import CutPoint, Placement, PointRecord, Profile
 from bedplate.visit.cut_engine import OracleAnswer, Subject
 from bedplate.visit.engine_server import ServerSite
 from bedplate.visit.untorn_writes import UNTORN_SHIM
-from bedplate.workloads.power_cut.run import pages, workload
+from bedplate.workloads.power_cut.run import pages, recovery, workload
 from bedplate.workloads.power_cut.run import worker as power_cut_worker
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
 from bedplate.workloads.power_cut.run.image import Built
+from bedplate.workloads.power_cut.run.recovery import SecondCuts
+from bedplate.workloads.power_cut.run.recut import Recut
 from bedplate.workloads.power_cut.run.replaying import Recovered, judge
 from bedplate.workloads.power_cut.run.window import CrashState
 from bedplate.workloads.power_cut.run.worker import CutSite
 from bedplate.workloads.power_cut.run.workload import _Cuts
+
+if TYPE_CHECKING:
+    from bedplate.workloads.power_cut.run.cut_room import Room
 
 PAGE = 8192
 LIBRARY = "/nowhere/untorn_writes.so"
@@ -45,6 +53,8 @@ JOB = ReplayJob(
     untorn_writes="on",
     page_bytes=PAGE,
 )
+PROMISED = Acknowledged(3, {0: 3}, None, cast("Any", None), {})
+PAGES = RecoveredPages(1, PageLayout(1, 2, 1, 0, 0, 0))
 
 
 class Engine:
@@ -119,10 +129,9 @@ def test_what_is_known_of_its_pages_is_in_the_record_of_the_whole_recovery(
 ) -> None:
     whole = CutPoint(8, 100, Profile.ORDERED, Placement.WHOLE, 0, recovery_of=3)
     found = recovered(site_of(tmp_path, JOB))
-    promised = Acknowledged(3, {0: 3}, None, cast("Any", None), {})
     assert engine.environments
     assert found.pages is not None
-    assert found.pages == judge(whole, WINDOW, promised, found, WHOLE).pages
+    assert found.pages == judge(whole, WINDOW, PROMISED, found, WHOLE).pages
 
 
 def test_of_a_server_that_writes_as_it_likes_nothing_is_counted(engine: Engine, tmp_path: Path) -> None:
@@ -152,6 +161,35 @@ def test_without_the_library_no_recovery_is_recorded(engine: Engine, tmp_path: P
     with pytest.raises(RequirementMissing, match="names no driver untorn_writes"):
         recovered(site)
     assert [] == engine.environments
+
+
+class Examined:
+    """A recovery that wrote pages, and images of it that are all good."""
+
+    room = cast("Room", SimpleNamespace(demand=lambda _: None))
+
+    def recover(self, *_: object) -> tuple[Recovered, OracleAnswer]:
+        return Recovered(mounted=True, pages=PAGES), WHOLE
+
+    def replay(self, point: CutPoint, *_: object) -> PointRecord:
+        return judge(point, WINDOW, PROMISED, Recovered(mounted=True), WHOLE)
+
+
+def test_the_record_of_a_whole_recovery_has_its_pages_and_those_of_cuts_in_it_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def below(_: ReplayJob, __: Built, ___: Path, folder: Path, **____: object) -> Iterator[object]:
+        written_log(folder / "log", [Written(sector=1, data=b"w" * 512), Written(flags=FLUSH)])
+        yield SimpleNamespace(seal=lambda: None), []
+
+    monkeypatch.setattr(recovery, "below_recorder", below)
+    job = replace(JOB, points=(CutPoint(3, 1, Profile.SUBSET_4K, Placement.UNIFORM, 0),))
+    again = SecondCuts(job, tmp_path, Examined(), commands=Commands(), workers=1)
+    first = Built(WINDOW, (tmp_path / "disk",))
+    (tmp_path / "disk").write_bytes(bytes(1 << 20))
+    found = again.cut(Recut(3, 10, 2, 1), first, PROMISED, recorder=tmp_path, kept=tmp_path)
+    assert {10: None, 11: None, 12: PAGES} == {each.point.number: each.pages for each in found}
 
 
 @pytest.mark.parametrize(
