@@ -11,6 +11,7 @@ import pytest
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.mariadb.preparation import PREPARATION
 from bedplate.errors import BedplateError
+from bedplate.figures.power_cut_points import read_cuts
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
@@ -18,8 +19,8 @@ from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.page_writes import PageFacts
-from bedplate.model.power_cut import RECORDING_FILE, RecordingFacts
+from bedplate.model.page_writes import PageCounts, PageFacts
+from bedplate.model.power_cut import RECORDING_FILE, Placement, PointOutcome, RecordingFacts
 from bedplate.model.reason import sentences
 from bedplate.model.visit import EngineBuild, Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
@@ -127,6 +128,41 @@ def test_every_page_of_innodb_is_counted_and_none_of_its_log(
     all_counted(found, level)
     assert found is not None
     assert found.page_bytes == 16384
+    assert [] == bench.left_behind()
+
+
+@pytest.mark.parametrize("level", ["on", "count"])
+def test_a_recovery_that_is_cut_again_writes_its_pages_as_the_recording_did(
+    level: str, bench: Bench, drivers: dict[str, str]
+) -> None:
+    asked = request(bench, drivers, level, FilesystemLevels("xfs"))
+    (run,) = asked.runs
+    bench.live(
+        replace(
+            asked,
+            dataset=replace(asked.dataset, levels=asked.dataset.levels.updated(recut=16)),
+            runs=(replace(run, levels=run.levels.updated(points=8, recut=16)),),
+        )
+    )
+    (directory,) = (bench.directory / "runs").iterdir()
+    record = codec.read(RunRecord, directory / "record.json")
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    recuts = read_cuts(directory).recuts
+    wholes = [each for each in recuts if each.point.placement is Placement.WHOLE]
+    assert len(wholes) == 2
+    assert len(recuts) > len(wholes)
+    found = [each.pages for each in wholes]
+    assert {PointOutcome.OK} == {each.outcome for each in wholes}
+    for pages in found:
+        assert pages is not None
+        assert pages.counts is not None
+        assert pages.direct_files > 0
+        assert pages.after.pages > 0
+        assert (0, 0, False) == (pages.counts.refusals, pages.counts.no_pages, pages.counts.is_empty)
+    together = PageCounts.together(pages.counts for pages in found if pages and pages.counts)
+    assert (together.atomic > 0, together.plain > 0) == (level == "on", level == "count")
+    if level == "on":
+        assert [] == [each for each in recuts if each.outcome.is_bad]
     assert [] == bench.left_behind()
 
 

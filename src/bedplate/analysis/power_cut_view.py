@@ -139,6 +139,7 @@ class CutRun:
             unit,
             tearing=tearing,
             copies=self.unmended,
+            recovered=self.verdict.recovered_pages,
         )
 
     def words_with(self, cache: str) -> str:

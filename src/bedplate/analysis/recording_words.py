@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.model.page_writes import PageCounts
 from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, HAS_FUA, IN_FLIGHT, LATE, LATE_US
 from bedplate.units import format_size
 
@@ -71,11 +72,11 @@ def _page_words(run: CutRun) -> list[str]:
     before, after = pages.before, pages.after
     words = []
     if pages.counts is not None:
-        counts = pages.counts
-        how = f"{counts.atomic:,} pages untorn" if counts.atomic else f"{counts.plain:,} pages plainly"
-        words.append(
-            f"the server wrote {how} over older ones, {counts.refusals:,} refused, and {counts.extensions:,} behind a file's end"
-        )
+        words.append(f"the server wrote {_counted_words(pages.counts)}")
+    recovered = [each.counts for each in run.verdict.recovered_pages if each.counts is not None]
+    if recovered:
+        counted = _counted_words(PageCounts.together(recovered))
+        words.append(f"as it recovered, to be cut again, it wrote {counted}, in {len(recovered)} recoveries")
     if pages.direct_files:
         words.append(
             f"{after.misplaced:,} of {after.pages:,} pages do not lie at a multiple of their size; the data files were in "
@@ -84,3 +85,10 @@ def _page_words(run: CutRun) -> list[str]:
     else:
         words.append("the server had no data file open with direct I/O")
     return words
+
+
+def _counted_words(counts: PageCounts) -> str:
+    how = f"{counts.atomic:,} pages untorn" if counts.atomic else f"{counts.plain:,} pages plainly"
+    return (
+        f"{how} over older ones, {counts.refusals:,} refused, and {counts.extensions:,} behind a file's end"
+    )

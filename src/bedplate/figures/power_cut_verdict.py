@@ -52,7 +52,7 @@ from bedplate.units import percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bedplate.model.page_writes import PageFacts
+    from bedplate.model.page_writes import PageFacts, RecoveredPages
     from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
 
 # One control in some 80 is whole by chance, with barriers off as well (all that matters had just been written back).
@@ -98,6 +98,7 @@ class CutEvidence(RunEvidence):
     waits: bool
     untorn: str = UNTORN_OFF
     pages: PageFacts | None = None
+    recovered: tuple[RecoveredPages | None, ...] = ()
 
 
 def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdict | None:
@@ -135,6 +136,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
         states=_tried(cuts.points, cuts.recording),
         recoveries=recoveries_of(visit, run, cuts),
         pages=cuts.recording.pages,
+        recovered_pages=tuple(filter(None, _recovered_pages(cuts))),
         remade=sum(
             each.failed_once is not None
             for each in (*cuts.points, *_counted_recuts(cuts))
@@ -176,6 +178,7 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         waits=_waits(visit),
         untorn=_untorn_wanted(visit),
         pages=recording.pages if recording else None,
+        recovered=_recovered_pages(cuts),
     )
 
 
@@ -230,6 +233,11 @@ def recoveries_not_whole(cuts: Cuts) -> tuple[Reason, ...]:
 def _wholes(cuts: Cuts) -> list[PointRecord]:
     """Of each recovery that was recorded, what was found behind all of it."""
     return [record for record in cuts.recuts if record.point.placement is Placement.WHOLE]
+
+
+def _recovered_pages(cuts: Cuts) -> tuple[RecoveredPages | None, ...]:
+    """Of each recovery that left no damage, so that the cuts in it may count."""
+    return tuple(record.pages for record in _wholes(cuts) if not record.outcome.is_bad)
 
 
 def _counted_recuts(cuts: Cuts) -> list[PointRecord]:
@@ -464,9 +472,10 @@ FLUSHES_DIFFER: Rule[CutEvidence] = Rule(
 )
 PAGES_WRITTEN_OTHERWISE: Rule[CutEvidence] = Rule(
     "pages written otherwise",
-    "`untorn_writes` is on, the engine keeps no images of its pages, and the kernel refused a page, none was written so, or a write was no whole page",
+    "`untorn_writes` is on, the engine keeps no images of its pages, and the kernel refused a page, none was written so, or a write was no whole page. "
+    "So it is in the recoveries that were cut again, all of them together",
     "what is refused is written plainly all the same, and may be torn",
-    lambda evidence: why_not_untorn(evidence.untorn, evidence.pages),
+    lambda evidence: why_not_untorn(evidence.untorn, evidence.pages, evidence.recovered),
 )
 POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
     INPUT_UNREADABLE,

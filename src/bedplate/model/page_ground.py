@@ -12,9 +12,9 @@ from bedplate.model.reason import PAGES_PASSED_OVER
 from bedplate.units import KIB
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from bedplate.model.page_writes import PageFacts
+    from bedplate.model.page_writes import PageCounts, PageFacts, RecoveredPages
 
 BY_FILE_SYSTEM = "untorn by file system"
 PAGES_TEAR = "pages tear"
@@ -45,23 +45,24 @@ def page_ground(
     *,
     tearing: int,
     copies: str,
+    recovered: Sequence[RecoveredPages] = (),
 ) -> PageGround | None:
     """The ground of a class that cuts show of an engine without copies of its pages; None where nothing is known of it.
 
     `profiles` are the drawn cuts by profile; `unit_bytes` is what the cut device was said to write whole; `tearing` are the
     cuts that could have torn a page. Fewer than `CUTS_FOR_MORE` of them are no ground. `copies` are those that are left out, by the
-    code of the reason.
+    code of the reason. `recovered` are the recoveries that were cut again: a ground has to hold for their pages too.
     """
     is_broken = any(each.broken for each in profiles.values())
     if copies in PAGES_PASSED_OVER and shown in CLASSES and not is_broken:
         return PageGround(UNSAFE, PASSED_OVER)
     if shown == UNSAFE:
-        return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) and not _all_untorn(pages) else None
+        return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) and not are_untorn(pages) else None
     if shown not in (DURABLE, BOUNDED_LOSS):
         return None
     if unit_bytes is None:
-        return PageGround(shown, BY_FILE_SYSTEM) if _all_untorn(pages) else None
-    ground = _by_device(shown, pages, unit_bytes)
+        return PageGround(shown, BY_FILE_SYSTEM) if are_untorn(pages, recovered) else None
+    ground = _by_device(shown, pages, unit_bytes, recovered)
     if ground.stands != UNKNOWN and tearing < CUTS_FOR_MORE:
         return PageGround(UNKNOWN, f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page")
     return ground
@@ -70,8 +71,15 @@ def page_ground(
 def is_broken_otherwise(profiles: Mapping[str, CutCounts], pages: PageFacts | None) -> bool:
     """Whether cuts broke something that no torn page explains: they tear nothing, or each page was written whole."""
     return _together(profiles, _TEARS_NOTHING).broken > 0 or (
-        _together(profiles, _TEARS_PAGES).broken > 0 and _all_untorn(pages)
+        _together(profiles, _TEARS_PAGES).broken > 0 and are_untorn(pages)
     )
+
+
+def are_untorn(pages: PageFacts | None, recovered: Sequence[RecoveredPages] = ()) -> bool:
+    """Whether each page was written whole over an older one, and in these recoveries too."""
+    counts = None if pages is None else pages.counts
+    is_whole = counts is not None and counts.atomic > 0 and _is_whole(counts)
+    return is_whole and all(_is_whole(each.counts) for each in recovered)
 
 
 def _only_torn(profiles: Mapping[str, CutCounts]) -> bool:
@@ -84,12 +92,14 @@ def _together(profiles: Mapping[str, CutCounts], kinds: tuple[Profile, ...]) -> 
     return CutCounts.together(profiles[kind.value] for kind in kinds if kind.value in profiles)
 
 
-def _all_untorn(pages: PageFacts | None) -> bool:
-    counts = None if pages is None else pages.counts
-    return counts is not None and counts.atomic > 0 and not counts.refusals and not counts.no_pages
+def _is_whole(counts: PageCounts | None) -> bool:
+    """Whether no page was written that may be torn; a recovery may have had none to write over an older one."""
+    return counts is not None and not (counts.plain or counts.refusals or counts.no_pages)
 
 
-def _by_device(shown: str, pages: PageFacts | None, unit_bytes: int) -> PageGround:
+def _by_device(
+    shown: str, pages: PageFacts | None, unit_bytes: int, recovered: Sequence[RecoveredPages]
+) -> PageGround:
     """A device's promise is one for writes of a power of two, aligned to themselves and no longer than the unit."""
     if pages is None:
         return PageGround(UNKNOWN, "nobody looked where the pages lie")
@@ -108,5 +118,12 @@ def _by_device(shown: str, pages: PageFacts | None, unit_bytes: int) -> PageGrou
     if pages.uncovered_writes:
         return PageGround(
             UNKNOWN, f"{pages.uncovered_writes:,} of {pages.writes or 0:,} writes of pages beyond the unit"
+        )
+    if not all(each.direct_files for each in recovered):
+        return PageGround(UNKNOWN, "nobody saw where the pages of a recovery lie")
+    worst = max((each.after for each in recovered), key=lambda layout: layout.misplaced, default=found)
+    if worst.misplaced:
+        return PageGround(
+            UNKNOWN, f"{worst.misplaced:,} of {worst.pages:,} pages not aligned after a recovery"
         )
     return PageGround(shown, f"untorn by device ({unit_bytes // KIB} kB)")

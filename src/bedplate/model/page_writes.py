@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ENOSPC = "ENOSPC"
 # Facts of a recording, of a server that counts them while clients write.
@@ -28,6 +33,18 @@ class PageCounts:
     """calls of a page or more through the page cache: WAL, and all else that is not opened with O_DIRECT"""
     refused: Mapping[str, int] = field(default_factory=dict)
     """pages that the kernel would not write untorn, by its error; each was written plainly and may be torn"""
+
+    @classmethod
+    def together(cls, every: Iterable[PageCounts]) -> Self:
+        """Several servers' as one."""
+        counts = tuple(every)
+        refused: Counter[str] = Counter()
+        for each in counts:
+            refused.update(each.refused)
+        named = (each.name for each in fields(cls) if each.name != "refused")
+        return cls(
+            **{name: sum(getattr(each, name) for each in counts) for name in named}, refused=dict(refused)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -109,3 +126,15 @@ class PageFacts:
     unit, and in older records"""
     uncovered_writes: int | None = None
     """those of them that the unit does not cover, or that are shorter than a page"""
+
+
+@dataclass(frozen=True)
+class RecoveredPages:
+    """What the recording of a recovery knows of its server's pages, from its start to its end."""
+
+    direct_files: int
+    """files below the data directory that the server's processes had open with O_DIRECT"""
+    after: PageLayout
+    """of these files, when all was written back"""
+    counts: PageCounts | None = None
+    """what the preloaded library counted; null without it"""

@@ -13,7 +13,7 @@ from enum import Enum
 
 from bedplate.model.free_space import FreeSpace
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.page_writes import PageFacts
+from bedplate.model.page_writes import PageFacts, RecoveredPages
 from bedplate.units import GIB, KIB, MIB
 
 WORKLOAD = "power_cut"
@@ -245,6 +245,9 @@ class PointRecord:
     `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone"""
     engine_said: tuple[str, ...] = ()
     """what the log of an engine that worked on said of errors of the disk; empty of an engine without a log, and in older records"""
+    pages: RecoveredPages | None = None
+    """of the whole of a recovery: how the pages of the server that recovered came to the file system. Null of every other cut, and where
+    neither `untorn_writes` nor a `device_unit` asks for it"""
 
     @property
     def volatile_changes(self) -> int:

@@ -23,7 +23,7 @@ from bedplate.model.visit import Durability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.model.page_writes import PageFacts
+    from bedplate.model.page_writes import PageFacts, RecoveredPages
 
 OK = "ok"
 NEEDS_FSCK = "needs fsck"
@@ -202,6 +202,8 @@ class PowerCutVerdict:
     recoveries: Recoveries | None = None
     # How the server's pages came to the file system; None where nobody looked.
     pages: PageFacts | None = None
+    # The same of each recovery that left no damage; none of which nobody looked.
+    recovered_pages: tuple[RecoveredPages, ...] = ()
     # Cuts whose first look ended on an error that the second, at a fresh copy, did not meet.
     remade: int = 0
 

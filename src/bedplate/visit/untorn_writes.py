@@ -75,15 +75,21 @@ def untorn_writes(
     cell: Cell, native_drivers: Mapping[str, str], counts: Path, account: Account
 ) -> UntornWrites | None:
     """The library for a server of the cell, its counts at 0 in the new file `counts`; None where the cell asks for none."""
-    mode = cell.cluster.untorn_writes
+    mode, library = cell.cluster.untorn_writes, native_drivers.get(UNTORN_SHIM.name)
+    return preloaded(mode, library, cell.database_block_bytes, counts, account)
+
+
+def preloaded(
+    mode: str, library: str | None, page_bytes: int | None, counts: Path, account: Account
+) -> UntornWrites | None:
+    """The same for a server with pages of that size, by the cell's level `mode`."""
     if mode == UNTORN_OFF:
         return None
-    library = native_drivers.get(UNTORN_SHIM.name)
-    if library is None or cell.database_block_bytes is None:
+    if library is None or page_bytes is None:
         raise RequirementMissing(
             f"the request names no driver {UNTORN_SHIM.name}; `bedplate setup` builds it"
         )
     counts.write_bytes(bytes(_FORMAT.size))
     counts.chmod(0o600)
     shutil.chown(counts, account.uid, account.gid)
-    return UntornWrites(Path(library), counts, cell.database_block_bytes, mode)
+    return UntornWrites(Path(library), counts, page_bytes, mode)

@@ -8,17 +8,24 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.support.studies.judged_cuts import CELL, good, made
+from tests.support.studies.judged_cuts import made
 from tests.support.studies.synthetic_power_cuts import (
-    DATASET,
     RECIPE,
     RECORDING,
-    SPEC,
     RawCuts,
     controls,
-    points_of,
     power_cut_study,
-    write_cut_visit,
+)
+from tests.support.studies.unmended_pages import (
+    ALIGNED,
+    COUNTS,
+    OFF,
+    PAGES,
+    PLAIN,
+    UNIT,
+    run_of,
+    untorn_cell,
+    weighted,
 )
 
 from bedplate.analysis.headline.answered import headline
@@ -27,16 +34,13 @@ from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.headline.page_copies import copies_words, without_copies
 from bedplate.analysis.overview import overview
-from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.recording_words import recording_words
-from bedplate.model.cell import Cell
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.figure import Scale
 from bedplate.model.levels import Levels
-from bedplate.model.page_writes import PageCounts, PageFacts, PageLayout
-from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile
+from bedplate.model.page_writes import PageCounts, PageFacts
+from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import (
-    FULL_PAGE_WRITES_OFF,
     INNODB_DOUBLEWRITE_OFF,
     PAGES_WRITTEN_OTHERWISE,
     because,
@@ -48,69 +52,6 @@ from bedplate.statistics.summary import Observation, Summary, summarise
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import CellFacts, Overview
-
-COUNTS = PageCounts(atomic=9729, plain=0, extensions=1086, split_calls=0, no_pages=0, buffered=40)
-COUNTED = replace(COUNTS, atomic=0, plain=9729)
-ALIGNED = PageLayout(files=4, pages=10512, extents=300, unaligned=0, divided=0, unmapped=0)
-PAGES = PageFacts(8192, 4096, 2**20, 0, "taken", 4, replace(ALIGNED, extents=4), ALIGNED, COUNTS)
-PLAIN = replace(PAGES, counts=COUNTED)
-# Nothing is declared of a server that cannot mend a torn page; 72 weighted cuts that tear one may show more.
-OFF = Durability("unsafe", "unknown", "declared", (because(FULL_PAGE_WRITES_OFF, "page images are off"),))
-UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
-
-
-def untorn_cell(level: str) -> Cell:
-    return replace(CELL, cluster=replace(CELL.cluster, untorn_writes=level))
-
-
-def weighted(
-    bad: dict[Profile, PointOutcome] | None = None, *, count: int = 320, torn_as: Profile = Profile.SUBSET_4K
-) -> tuple[PointRecord, ...]:
-    drawn = points_of(bad or {}, count=count)
-    found = [
-        replace(each, point=replace(each.point, profile=torn_as))
-        if each.point.profile is Profile.SUBSET_4K
-        else each
-        for each in drawn
-    ]
-    return (
-        *(replace(each, point=replace(each.point, placement=Placement.WEIGHTED)) for each in found),
-        *controls(),
-    )
-
-
-def run_of(
-    path: Path,
-    pages: PageFacts | None = PAGES,
-    *,
-    level: str = "on",
-    points: tuple[PointRecord, ...] | None = None,
-    changed: dict[str, object] | None = None,
-) -> CutRun:
-    raw = replace(
-        good(
-            points=points or weighted(),
-            recording=replace(RECORDING, pages=pages),
-            **{"durability": OFF, **(changed or {})},
-        ),
-        cell=untorn_cell(level),
-    )
-    raw = replace(
-        raw, spec=replace(raw.spec, levels=Levels({**raw.spec.levels, "points": len(raw.points) - 6}))
-    )
-    verdict = made(path, raw)[1]
-    assert verdict is not None
-    return CutRun(
-        key=VisitKey("cell", "dataset", 1, 1),
-        dataset=DATASET,
-        spec=raw.spec,
-        directory=write_cut_visit(path / "again", raw),
-        recording=raw.recording,
-        verdict=verdict,
-        declared=OFF,
-        lost_transactions=(),
-        recovery_s=(),
-    )
 
 
 def test_pages_that_the_file_system_writes_whole_are_the_ground_of_a_durable_cell(tmp_path: Path) -> None:

@@ -397,6 +397,23 @@ def test_recoveries_of_each_engine_and_of_external_journals_are_cut(machine: Mak
     }
 
 
+def test_recoveries_without_page_images_are_cut_however_their_pages_are_written(machine: MakeMachine) -> None:
+    plan = read("page-images-recovery")
+    expansion = expand(plan, machine())
+    found = {
+        (
+            planned.cell.filesystem.type,
+            planned.cell.cluster.untorn_writes,
+            load.runs[0].levels.integer("recut"),
+            load.runs[0].levels.integer("device_unit"),
+        )
+        for planned in expansion.cells
+        for load in planned.loads
+    }
+    assert {("xfs", "on", 80, None), ("xfs", "count", 40, None), ("ext4", "off", 80, 16 * KIB)} == found
+    assert estimate(plan, expansion, order(plan, expansion)).seconds < 10 * 60
+
+
 def test_the_quick_lmdb_plan_takes_minutes(machine: MakeMachine) -> None:
     plan = read("lmdb-quick")
     expansion = expand(plan, machine())

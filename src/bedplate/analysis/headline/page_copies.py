@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.headline.copies_saved import saving, saving_words
-from bedplate.analysis.power_cut_view import bound_words
+from bedplate.analysis.power_cut_view import cut_cell_words
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import UNKNOWN, UNSAFE
-from bedplate.model.page_ground import PAGES_TEAR, is_broken_otherwise
-from bedplate.model.page_writes import ENOSPC
+from bedplate.model.page_ground import PAGES_TEAR, are_untorn, is_broken_otherwise
+from bedplate.model.page_writes import ENOSPC, PageCounts
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.power_cut_verdict import CUTS_FOR_MORE
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF, PAGES_WRITTEN_OTHERWISE
@@ -90,6 +90,12 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             # Where cuts that tear nothing are too few, nobody knows what broke it: that is said of the cell alone.
             if is_broken_otherwise(run.verdict.profiles, run.verdict.pages):
                 broken.append(run)
+        elif ground is None and (again := run.verdict.cuts(VOLATILE_4K).recut).bad:
+            if are_untorn(run.verdict.pages, run.verdict.recovered_pages):
+                broken.append(run)
+            else:
+                words = f"{again.bad} of {again.cuts} cuts in recovery bad"
+                unknown[words] = (*unknown.get(words, ()), run)
         elif ground is None and (in_order := run.verdict.cuts(PROTECTED).drawn).broken:
             words = f"{in_order.broken} of {in_order.cuts} cuts in order bad, which no whole page mends"
             unknown[words] = (*unknown.get(words, ()), run)
@@ -134,19 +140,18 @@ def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tupl
 
 
 def _listed(runs: Sequence[CutRun], names: Mapping[str, str], *, with_unit: bool = False) -> str:
-    """`xfs untorn_writes=on (bad: 0 of 150, < 2.5 %)`: bad cuts, and the bound of their share."""
+    """`xfs untorn_writes=on (bad: 0 of 150, < 2.5 %)`: bad cuts, and the bound of their share; bad ones that have none, as in recovery."""
     named = []
     for run in runs[:_SHOWN]:
         unit = run.spec.levels.integer(DEVICE_UNIT) if with_unit else None
         where = f" on a device that writes {format_size(unit)} whole" if unit else ""
-        named.append(f"{names[run.key.cell]}{where} (bad: {bound_words(_volatile(run))})")
+        named.append(f"{names[run.key.cell]}{where} (bad: {cut_cell_words(run.verdict.cuts(VOLATILE_4K))})")
     return f"{', '.join(named)}{and_more(len(runs), _SHOWN)}"
 
 
 def _pages_without_room(run: CutRun) -> int:
     """Pages that were to be written whole, and were written plainly as XFS found no room for them."""
-    pages = run.verdict.pages
-    return 0 if pages is None or pages.counts is None else pages.counts.refused.get(ENOSPC, 0)
+    return _counts(run).refused.get(ENOSPC, 0)
 
 
 def _why_otherwise(run: CutRun) -> str | None:
@@ -156,8 +161,15 @@ def _why_otherwise(run: CutRun) -> str | None:
 
 
 def _pages_asked(run: CutRun) -> int:
+    counts = _counts(run)
+    return counts.atomic + counts.refusals
+
+
+def _counts(run: CutRun) -> PageCounts:
+    """Of the recorded server, and of it in the recoveries that were cut again."""
     pages = run.verdict.pages
-    return 0 if pages is None or pages.counts is None else pages.counts.atomic + pages.counts.refusals
+    every = (pages.counts if pages else None, *(each.counts for each in run.verdict.recovered_pages))
+    return PageCounts.together(filter(None, every))
 
 
 def _way_out(run: CutRun) -> str:

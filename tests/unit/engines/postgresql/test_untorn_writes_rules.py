@@ -14,7 +14,6 @@ from bedplate.model.cell import (
 from bedplate.model.levels import Levels
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.rules import CellContext
-from bedplate.workloads.power_cut.rules import cut_recoveries
 
 KB = 1024
 
@@ -77,19 +76,3 @@ def test_a_file_system_that_takes_none_can_be_counted_only(filesystem: Filesyste
 
 def test_without_it_nothing_is_asked() -> None:
     assert [] == reasons("off", version="15", direct=None, filesystem=FilesystemLevels("btrfs"))
-
-
-def test_a_recovery_is_not_cut_again_as_its_pages_are_written_otherwise() -> None:
-    def why(recut: int, level: str) -> list[str]:
-        cell = Cell(
-            DeviceLevels(),
-            KernelLevels(),
-            FilesystemLevels("xfs"),
-            BuildLevels(),
-            ClusterLevels(untorn_writes=level),
-        )
-        return list(cut_recoveries(cell, Levels({"recut": recut} if recut else {})))
-
-    assert [] == why(0, "on") == why(40, "off")
-    (reason,) = why(40, "on")
-    assert "leave recut out" in reason

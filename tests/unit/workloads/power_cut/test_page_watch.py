@@ -15,7 +15,7 @@ from bedplate.errors import BedplateError
 from bedplate.host.pages.extents import FileExtent
 from bedplate.model.power_cut import Profile
 from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.pages import PageWatch
+from bedplate.workloads.power_cut.run.pages import PageWatch, RecoveryWatch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,3 +121,33 @@ def test_what_reached_the_device_of_the_pages_is_held_against_its_unit(
         assert without == watch.facts
         assert without is not None
         assert without.writes is None
+
+
+@pytest.mark.parametrize(("filesystem", "unaligned", "unmapped"), [("xfs", 4, 0), ("btrfs", 0, 4)])
+def test_the_pages_of_a_recovery_are_looked_for_while_it_runs(
+    filesystem: str, unaligned: int, unmapped: int, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = (FileExtent(0, 4 * PAGE, PAGE // 2),)
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    with RecoveryWatch(data, filesystem, PAGE, None) as watch:
+        assert {} == watch.environment
+    found = watch.facts()
+    assert found is not None
+    assert (1, 4, unaligned, unmapped, None) == (
+        found.direct_files,
+        found.after.pages,
+        found.after.unaligned,
+        found.after.unmapped,
+        found.counts,
+    )
+
+
+def test_pages_of_a_recovery_without_a_size_are_not_looked_for(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "bedplate.workloads.power_cut.run.pages.direct_files", lambda _: pytest.fail("looked")
+    )
+    with RecoveryWatch(data, "xfs", None, None) as watch:
+        pass
+    assert watch.facts() is None

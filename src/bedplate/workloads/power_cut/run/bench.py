@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.model.cell import FilesystemLevels  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.cell import UNTORN_OFF, FilesystemLevels
 from bedplate.model.fault_order import ByteRange  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import USUAL_SECTOR_BYTES, CutPoint, Placement, Profile
@@ -35,6 +35,8 @@ class ReplayJob:
     whose own points are known once they are recorded; while they are, writes are answered up to `late_us` late, as when the log was.
     The devices have sectors of `sector_bytes`. Where it `listens`, the records have what the file system says of each image.
     What is `unreadable` of the disk gives an error to whoever reads it, until it is written.
+    The server of a recovery that is recorded writes its pages by the cell's level `untorn_writes`. They have `page_bytes` where they are
+    looked at, else None.
     """
 
     filesystem: FilesystemLevels
@@ -50,6 +52,8 @@ class ReplayJob:
     sector_bytes: int = USUAL_SECTOR_BYTES
     listens: bool = False
     unreadable: tuple[ByteRange, ...] = ()
+    untorn_writes: str = UNTORN_OFF
+    page_bytes: int | None = None
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

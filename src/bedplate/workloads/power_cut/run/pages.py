@@ -1,7 +1,7 @@
-"""How the recorded server's pages come to the file system: what it takes untorn, where they lie, and what was counted.
+"""How a recorded server's pages come to the file system: what it takes untorn, where they lie, and what was counted.
 
 Asked of a server whose pages are to be written untorn, or whose device is said to write a unit whole. Files are known as the server's data
-by being open with O_DIRECT, so they are looked at while the clients work.
+by being open with O_DIRECT, so they are looked for while the clients work, or while the server recovers and is asked.
 """
 
 from __future__ import annotations
@@ -17,27 +17,61 @@ from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
 from bedplate.host.files import folders_below
-from bedplate.host.pages.extents import extents_of, page_layout
+from bedplate.host.pages.extents import FileExtent, extents_of, page_layout
 from bedplate.host.pages.open_files import direct_files
 from bedplate.host.pages.untorn_unit import TAKEN, probe_untorn_write, untorn_unit
 from bedplate.model.cell import UNTORN_ON
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.page_writes import ENOSPC, PageFacts
+from bedplate.model.page_writes import ENOSPC, PageFacts, RecoveredPages
 from bedplate.units import format_size
 from bedplate.workloads.power_cut.run.log import DISK
 from bedplate.workloads.power_cut.run.window import is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
 
-    from bedplate.host.pages.extents import FileExtent
     from bedplate.model.cell import Cell
     from bedplate.model.power_cut import Profile
     from bedplate.visit.untorn_writes import UntornWrites
     from bedplate.workloads.power_cut.run.log import Log
 
 _LOOK_EVERY_S = 0.2
+# A server that recovers may be asked all questions, and be gone, within half a second.
+_LOOK_AT_RECOVERY_EVERY_S = 0.02
 _END_LIMIT_S = 60.0
+# Of each file its size and its extents.
+_Mapped = dict[Path, tuple[int, tuple[FileExtent, ...]]]
+
+
+class DirectFiles:
+    """Looks again and again for the files below a directory that a server has open with O_DIRECT."""
+
+    def __init__(self, below: Path, *, every_s: float) -> None:
+        self._below = below
+        self._every_s = every_s
+        self._found: set[Path] = set()
+        self._ended = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="page watch", daemon=True)
+
+    def begin(self) -> None:
+        """From now on."""
+        self._looking.start()
+
+    def end(self) -> AbstractSet[Path] | None:
+        """Look once more; those that were ever found, None where the looking has failed."""
+        if not self._looking.is_alive():
+            return None
+        self._ended.set()
+        self._looking.join(_END_LIMIT_S)
+        return self._found
+
+    def _look(self) -> None:
+        has_ended = False
+        while not has_ended:
+            has_ended = self._ended.wait(self._every_s)
+            # Once more behind the last transaction: a short recording is over between two looks.
+            self._found |= direct_files(self._below)
 
 
 class PageWatch:
@@ -54,10 +88,8 @@ class PageWatch:
         self._page_bytes = cell.database_block_bytes if wanted or untorn is not None else None
         self._untorn = untorn
         self._has_own_addresses = TRAITS[cell.filesystem.type].has_own_addresses
-        self._direct: set[Path] = set()
-        self._ended = threading.Event()
-        self._looking = threading.Thread(target=self._look, name="page watch", daemon=True)
-        self._before: Mapping[Path, tuple[int, tuple[FileExtent, ...]]] = {}
+        self._direct = DirectFiles(data_directory, every_s=_LOOK_EVERY_S)
+        self._before: _Mapped = {}
         self._probe = ""
         # Where the pages lay in the end, by bytes of the device, those that touch as one.
         self._places: list[tuple[int, int]] = []
@@ -78,17 +110,16 @@ class PageWatch:
                     f"came to {self._probe}; XFS with reflink and blocks no larger than the page takes one, others where the device does"
                 )
             paths = (Path(each.path) for _, found in folders_below(self._data_directory) for each in found)
-            self._before = self._mapped(paths, self._page_bytes)
-            self._looking.start()
+            self._before = _mapped(paths, self._page_bytes, has_own_addresses=self._has_own_addresses)
+            self._direct.begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._page_bytes is None or not self._looking.is_alive():
+        if self._page_bytes is None:
             return
-        self._ended.set()
-        self._looking.join(_END_LIMIT_S)
-        if kind is None:
-            self.facts = self._found(self._page_bytes)
+        direct = self._direct.end()
+        if kind is None and direct is not None:
+            self.facts = self._found(direct, self._page_bytes)
 
     def facts_of(self, log: Log, measured: range, unit: Profile | None) -> PageFacts | None:
         """With what reached the disk of the pages, where it is said to write a `unit` whole.
@@ -112,15 +143,8 @@ class PageWatch:
         with log.data(index) as data:
             return data != bytes(length)
 
-    def _look(self) -> None:
-        has_ended = False
-        while not has_ended:
-            has_ended = self._ended.wait(_LOOK_EVERY_S)
-            # Once more behind the last transaction: a short recording is over between two looks.
-            self._direct |= direct_files(self._data_directory)
-
-    def _found(self, page_bytes: int) -> PageFacts:
-        after = self._mapped(self._direct, page_bytes)
+    def _found(self, direct: AbstractSet[Path], page_bytes: int) -> PageFacts:
+        after = _mapped(direct, page_bytes, has_own_addresses=self._has_own_addresses)
         own = sorted(after)
         self._places = _joined(each for _, extents in after.values() for each in extents)
         unit = untorn_unit(own[0] if own else self._data_directory)
@@ -137,21 +161,55 @@ class PageWatch:
             counts=self._untorn.counted() if self._untorn else None,
         )
 
-    def _mapped(
-        self, paths: Iterable[Path], page_bytes: int
-    ) -> dict[Path, tuple[int, tuple[FileExtent, ...]]]:
-        """Sizes and extents of those that are files of a page or more; the server may take one away meanwhile."""
-        found = {}
-        for path in paths:
-            with contextlib.suppress(FileNotFoundError):
-                status = path.lstat()
-                if stat.S_ISREG(status.st_mode) and status.st_size >= page_bytes:
-                    extents = _extents(path)
-                    # Of such a file system nobody can tell where on the device a page lies.
-                    if self._has_own_addresses:
-                        extents = tuple(replace(each, at=None) for each in extents)
-                    found[path] = (status.st_size, extents)
-        return found
+
+class RecoveryWatch:
+    """Looks from `with` to its end at the files of a server that recovers, if its pages have a size by which to look."""
+
+    def __init__(
+        self, data_directory: Path, filesystem: str, page_bytes: int | None, untorn: UntornWrites | None
+    ) -> None:
+        self._page_bytes = page_bytes
+        self._untorn = untorn
+        self._has_own_addresses = TRAITS[filesystem].has_own_addresses
+        self._direct = DirectFiles(data_directory, every_s=_LOOK_AT_RECOVERY_EVERY_S)
+        self._found: AbstractSet[Path] | None = None
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the server is started with."""
+        return self._untorn.environment if self._untorn else {}
+
+    def __enter__(self) -> Self:
+        if self._page_bytes is not None:
+            self._direct.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._page_bytes is not None:
+            self._found = self._direct.end()
+
+    def facts(self) -> RecoveredPages | None:
+        """Once all is written back; None where nobody looked."""
+        if self._page_bytes is None or self._found is None:
+            return None
+        after = _mapped(self._found, self._page_bytes, has_own_addresses=self._has_own_addresses)
+        counts = self._untorn.counted() if self._untorn else None
+        return RecoveredPages(len(after), page_layout(after.values(), self._page_bytes), counts)
+
+
+def _mapped(paths: Iterable[Path], page_bytes: int, *, has_own_addresses: bool) -> _Mapped:
+    """Sizes and extents of those that are files of a page or more; the server may take one away meanwhile."""
+    found: _Mapped = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_size >= page_bytes:
+                extents = _extents(path)
+                # Of such a file system nobody can tell where on the device a page lies.
+                if has_own_addresses:
+                    extents = tuple(replace(each, at=None) for each in extents)
+                found[path] = (status.st_size, extents)
+    return found
 
 
 def _joined(extents: Iterable[FileExtent]) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate.host.devices.image_file import fill_from
@@ -114,7 +115,14 @@ class SecondCuts:
                 cut = window(log, whole, self._job.window_bytes)
                 record = judge(whole, cut, promised, recovered, answer)
                 record = looked_again(reason, why_again(recovered, answer), record)
-                found = [record] if record.outcome.is_bad else self.replayed(log, points, first, promised)
+                found = [record]
+                if not record.outcome.is_bad:
+                    # The whole is judged by its image as each cut is; how it was written is known of the recording alone.
+                    replayed = self.replayed(log, points, first, promised)
+                    found = [
+                        replace(each, pages=recovered.pages) if each.point == whole else each
+                        for each in replayed
+                    ]
             if any(record.outcome.is_bad for record in found):
                 _keep(self._folder / _LOG, kept / RECOVERY_LOG_FILE.format(first=recut.first))
             return found

@@ -10,6 +10,7 @@ from bedplate.model.power_cut import PointOutcome, PointRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bedplate.model.page_writes import RecoveredPages
     from bedplate.model.power_cut import CutPoint
     from bedplate.visit.cut_engine import OracleAnswer
     from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
@@ -30,6 +31,7 @@ class Recovered:
     asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
     journal, which it could not replay. `refused` is why the first mount failed that did, None if none did. `kernel_said` is what the
     file system complained of in the kernel's log, None where nobody listened. `counted` is what it said of errors to who asked it.
+    `pages` is how a server's pages came to it, None where nobody looked.
     Times in seconds.
     """
 
@@ -43,6 +45,7 @@ class Recovered:
     problems: tuple[str, ...] = ()
     kernel_said: tuple[str, ...] | None = None
     counted: tuple[str, ...] = ()
+    pages: RecoveredPages | None = None
 
 
 def why_again(recovered: Recovered, answer: OracleAnswer | None) -> str | None:
@@ -98,6 +101,7 @@ def judge(
         replay_failed=recovered.replay_failed,
         kernel_said=recovered.kernel_said,
         engine_said=() if answer is None else tuple(map(_shortened, answer.disk_errors)),
+        pages=recovered.pages,
         problems=tuple(map(_shortened, _problems(recovered.problems, (*found, *lost)))),
     )
 

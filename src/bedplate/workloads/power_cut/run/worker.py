@@ -39,6 +39,7 @@ from bedplate.model.fault_order import FaultEffect, FaultOperation, FaultOrder
 from bedplate.model.power_cut import PointOutcome
 from bedplate.visit.cut_engine import OracleAnswer
 from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.untorn_writes import UNTORN_SHIM, preloaded
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob, cut_engine
 from bedplate.workloads.power_cut.run.cut_commands import CutCommands
@@ -47,6 +48,7 @@ from bedplate.workloads.power_cut.run.image import ImageBuilder
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.run.name_commits import NameCommits
 from bedplate.workloads.power_cut.run.naming import ImageNames, log_files, page_names
+from bedplate.workloads.power_cut.run.pages import RecoveryWatch
 from bedplate.workloads.power_cut.run.positions import building_order
 from bedplate.workloads.power_cut.run.recovery import HeldByNamespace, SecondCuts, below_recorder
 from bedplate.workloads.power_cut.run.replaying import Recovered, judge, looked_again, why_again
@@ -140,7 +142,7 @@ class CutSite:
     def recover(
         self, devices: Sequence[AttachedDevice], promised: Mapping[int, int], settled: Callable[[], object]
     ) -> tuple[Recovered, OracleAnswer | None]:
-        """The same on devices that log, once, and beside it a neighbour that commits.
+        """The same on devices that log, once, and beside it a neighbour that commits. A server writes its pages as the recorded one did.
 
         `settled` is called when all is written back, before the unmount.
         """
@@ -149,14 +151,26 @@ class CutSite:
         if not recovered.mounted:
             settled()
             return recovered, None
+        data, pages = self._mount_point / DATA_DIRECTORY, self._recovery_watch()
         try:
-            with NameCommits(self._mount_point / DATA_DIRECTORY, self._mount_point / "neighbour of recovery"):
-                answer = self._ask(promised)
+            with NameCommits(data, self._mount_point / "neighbour of recovery"), pages:
+                answer = self._ask(promised, pages.environment)
             self._commands.run(["sync", "--file-system", str(self._mount_point)], timeout_s=_SYNC_LIMIT_S)
             settled()
+            # Of a recovery that left damage no cut counts, nor does how it wrote.
+            if not answer.detected:
+                recovered = replace(recovered, pages=pages.facts())
         finally:
             unmount_beside_twins(self._filesystem, site)
         return recovered, answer
+
+    def _recovery_watch(self) -> RecoveryWatch:
+        job, counts = self._job, self._directory / "untorn-writes"
+        library = job.subject.drivers.text(UNTORN_SHIM.name)
+        untorn = preloaded(job.untorn_writes, library, job.page_bytes, counts, self._account)
+        # As /proc names it.
+        data = self._mount_point.resolve() / DATA_DIRECTORY
+        return RecoveryWatch(data, job.filesystem.type, job.page_bytes, untorn)
 
     def replay(
         self,
@@ -330,7 +344,7 @@ class CutSite:
         again_answered, _ = self._ask_once(promised, site)
         return found, replace(again_answered, start_s=answer.start_s, oracle_s=answer.oracle_s)
 
-    def _ask(self, promised: Mapping[int, int]) -> OracleAnswer:
+    def _ask(self, promised: Mapping[int, int], environment: Mapping[str, str] | None = None) -> OracleAnswer:
         """What the engine says; a file system that gives errors is what an engine complains of.
 
         BedplateError where the error is not the image's: an engine that cannot be started has found nothing.
@@ -340,13 +354,14 @@ class CutSite:
             if place.is_symlink():
                 # Of an image of others: root would be led out of it.
                 return OracleAnswer(None, detected=(f"{place.name} is a link, and no folder",))
-            return cut_engine(subject.engine).examine(self._server_site(place), subject, promised)
+            site = self._server_site(place, environment)
+            return cut_engine(subject.engine).examine(site, subject, promised)
         except OSError as error:
             if error.filename is not None and not Path(error.filename).is_relative_to(self._mount_point):
                 raise BedplateError(f"{error.filename}: {error.strerror}, and no cut was judged") from error
             return OracleAnswer(None, detected=(f"{error.filename or place}: {error.strerror}",))
 
-    def _server_site(self, place: Path) -> ServerSite:
+    def _server_site(self, place: Path, environment: Mapping[str, str] | None = None) -> ServerSite:
         return ServerSite(
             build=self._job.subject.build,
             data_directory=place,
@@ -355,6 +370,7 @@ class CutSite:
             account=self._account,
             commands=self._commands,
             ledger=HeldByNamespace(),
+            environment=environment or {},
         )
 
 

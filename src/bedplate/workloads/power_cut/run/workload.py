@@ -19,6 +19,7 @@ from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.metadata_blocks import metadata_of
 from bedplate.host.foreign_syncs import CallsNotCounted
 from bedplate.model import codec
+from bedplate.model.cell import UNTORN_OFF
 from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import (
@@ -360,8 +361,10 @@ class _Cuts:
             sought=self._sought,
             enumerated=enumerated,
         )
+        cell = self._bench.cell
+        are_pages_asked = cell.cluster.untorn_writes != UNTORN_OFF or self._unit is not None
         return ReplayJob(
-            filesystem=self._bench.cell.filesystem,
+            filesystem=cell.filesystem,
             subject=subject_of(self._context, self._engine_name, self._engine),
             points=points,
             image_bytes=self._image_bytes,
@@ -372,6 +375,8 @@ class _Cuts:
             recuts=self._recuts(log, points, begin),
             late_us=late_us(self._context.dataset.levels),
             sector_bytes=sector_bytes(self._context.dataset.levels),
+            untorn_writes=cell.cluster.untorn_writes,
+            page_bytes=cell.database_block_bytes if are_pages_asked else None,
         )
 
     def _recuts(self, log: Log, points: Sequence[CutPoint], begin: int) -> tuple[Recut, ...]:
