@@ -131,11 +131,11 @@ def test_every_page_of_innodb_is_counted_and_none_of_its_log(
     assert [] == bench.left_behind()
 
 
-@pytest.mark.parametrize("level", ["on", "count"])
 def test_a_recovery_that_is_cut_again_writes_its_pages_as_the_recording_did(
-    level: str, bench: Bench, drivers: dict[str, str]
+    bench: Bench, drivers: dict[str, str]
 ) -> None:
-    asked = request(bench, drivers, level, FilesystemLevels("xfs"))
+    # With "count" a cut may be bad, and no recovery behind it is cut again: plans/page-images-recovery.toml has that.
+    asked = request(bench, drivers, "on", FilesystemLevels("xfs"))
     (run,) = asked.runs
     bench.live(
         replace(
@@ -160,9 +160,9 @@ def test_a_recovery_that_is_cut_again_writes_its_pages_as_the_recording_did(
         assert pages.after.pages > 0
         assert (0, 0, False) == (pages.counts.refusals, pages.counts.no_pages, pages.counts.is_empty)
     together = PageCounts.together(pages.counts for pages in found if pages and pages.counts)
-    assert (together.atomic > 0, together.plain > 0) == (level == "on", level == "count")
-    if level == "on":
-        assert [] == [each for each in recuts if each.outcome.is_bad]
+    assert together.atomic > 0
+    assert not together.plain
+    assert [] == [each for each in recuts if each.outcome.is_bad]
     assert [] == bench.left_behind()
 
 
