@@ -41,7 +41,7 @@ class Filler:
 
     @property
     def leaves_nothing(self) -> bool:
-        """Whether others find no room: a piece was refused, or less than one is left to those who are not root.
+        """Whether others find no room: a small piece was refused, or less than one is left to those who are not root.
 
         What is kept for root (5 % of ext2 to ext4) is taken last, and engines do not run as root.
         """
@@ -72,7 +72,8 @@ class Filler:
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
-                self._was_refused = True
+                # Much may be left where a large piece finds no room.
+                self._was_refused |= length <= _WRITTEN_BYTES
                 length //= 2
                 continue
             if taken is None:
