@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate import registry
-from bedplate.campaign.paired.toml_written import toml_text
+from bedplate.plan.toml_written import toml_text
 from bedplate.campaign.planning import plan_path, planned_text, read_plan
 from bedplate.errors import PlanError
 from bedplate.near_names import did_you_mean

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.campaign.paired.sides import commits_beside, kernels_beside, paired_plan, varied_key
-from bedplate.campaign.paired.toml_written import toml_text
+from bedplate.plan.toml_written import toml_text
 from bedplate.campaign.planning import own_plans
 from bedplate.errors import PlanError
 

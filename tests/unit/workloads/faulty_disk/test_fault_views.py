@@ -26,16 +26,23 @@ from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.export.tables import export
 from bedplate.figures.run import make_figures
+from bedplate.model.cell import Dataset
 from bedplate.model.codec import read
+from bedplate.model.levels import Levels
 from bedplate.model.power_cut import PointOutcome
 from bedplate.model.visit import VisitRecord
 from bedplate.page.build import build_report
+from bedplate.plan.load import load_plan
 from bedplate.terminal.tables import show_tables
+from bedplate.units import GIB
 from bedplate.workloads.faulty_disk.analysis import FaultSquare, fault_rows
 from bedplate.workloads.faulty_disk.answer import answer_lines
-from bedplate.workloads.faulty_disk.page import _square, fault_matrix
+from bedplate.workloads.faulty_disk.page import _plan_of, _square, fault_matrix
 from bedplate.workloads.faulty_disk.records import FaultVerdict
 from bedplate.workloads.faulty_disk.validity import NOT_WHOLE
+
+PLANS = Path(__file__).parents[4] / "plans"
+QUICK_LEVELS = {"engine": "postgresql", "image_bytes": 4 * GIB, "clients": 2, "duration_s": 4.0, "tries": 1}
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +81,27 @@ def test_the_page_has_the_evidence_and_what_tries_it_again(found: Overview) -> N
     square = bare.squares[0]
     assert "unsafe" == square.badge
     assert ("1 hit", "500 acknowledged, 3 of them missing") == square.evidence[:2]
-    assert 'again: faults = ["write-once-data"], seed = 9' == square.evidence[-1]
     assert "the server answered by itself once the disk worked again" in square.evidence
     assert "mounted anew: 3 of 500 acknowledged transactions are missing" in square.evidence
     assert "unknown" == bare.squares[2].badge
+
+
+def test_the_plan_of_a_square_makes_its_worst_try_alone(found: Overview) -> None:
+    text = (PLANS / "faulty-disk-quick.toml").read_text(encoding="utf-8")
+    cell = next(load_plan(text, source="quick", directory=PLANS).cells())
+    datasets = {FAULT_DATASET.id: Dataset(FAULT_DATASET.workload, Levels(QUICK_LEVELS))}
+    row = next(row for row in fault_rows(found) if "nobarrier" in row.cell.label.full)
+    schedule = replace(found.study.schedule, cells={row.cell.id: cell}, datasets=datasets)
+    study = replace(found.study, plan_text=text, schedule=schedule)
+    plan = _plan_of(replace(found, study=study), row)
+    again = load_plan(_square(row, "write-once-data", plan).plan, source="again", directory=PLANS)
+    assert [cell] == list(again.cells())
+    (run,) = again.workloads[0].runs
+    assert {"faults": "write-once-data", "tries": 1, "seed": 9} == dict(run.levels)
+    assert (1, False) == (again.repetitions, again.canary.enabled)
+    # Of a plan that is none here, or has no such cell, nothing is offered.
+    assert not _plan_of(found, row)
+    assert not _square(row, "write-once-data", {}).plan
 
 
 def test_what_is_not_counted_or_not_known_is_not_said(found: Overview) -> None:
@@ -91,14 +115,14 @@ def test_what_is_not_counted_or_not_known_is_not_said(found: Overview) -> None:
         hit_bytes=4096,
     )
     square = replace(first, records=(refused,))
-    matrix = _square(replace(row, squares=(square,)), first.fault)
+    matrix = _square(replace(row, squares=(square,)), first.fault, {})
     assert (
         "1 hit, the first of 4,096 bytes at 8,192",
         "500 acknowledged, what is missing was not counted",
     ) == matrix.evidence[:2]
     assert "bounded" == matrix.badge
     # Whatever came of it: the controls were not as they must be.
-    assert "unknown" == _square(replace(row, squares=(square,), doubts=("why",)), first.fault).badge
+    assert "unknown" == _square(replace(row, squares=(square,), doubts=("why",)), first.fault, {}).badge
     unheard = replace(refused, detected=(), kernel_heard=False)
     assert "unknown: no kernel log" == replace(first, records=(unheard,)).detected
     assert "nobody" == replace(first, records=(replace(unheard, kernel_heard=True), unheard)).detected

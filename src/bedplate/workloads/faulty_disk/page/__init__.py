@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.errors import PlanError
 from bedplate.model.power_cut import PointOutcome
 from bedplate.page.workload_page import WorkloadPage
+from bedplate.plan.toml_written import toml_text
+from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count
 from bedplate.workloads.faulty_disk.analysis import fault_rows
 from bedplate.workloads.faulty_disk.faults import fault_named
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.overview import Overview
     from bedplate.workloads.faulty_disk.analysis import FaultRow, FaultSquare
+    from bedplate.workloads.faulty_disk.records import FaultRecord
 
 # The page's badges, by what they say of a class of durability.
 _BADGES = {
@@ -33,12 +38,16 @@ _COUNTED = (PointOutcome.OK, PointOutcome.NEEDS_FSCK, PointOutcome.LOST, PointOu
 
 @dataclass(frozen=True)
 class MatrixSquare:
-    """`verdict` with its badge's class, who said something, and the evidence a line each; all empty where it was not tried."""
+    """`verdict` with its badge's class, who said something, and the evidence a line each; all empty where it was not tried.
+
+    `plan` is the text of one that tries it again; empty where the study's plan cannot be read here.
+    """
 
     verdict: str = ""
     badge: str = ""
     detected: str = ""
     evidence: tuple[str, ...] = ()
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,41 +63,74 @@ class MatrixRow:
 def fault_matrix(overviews: Sequence[Overview]) -> tuple[tuple[str, ...], tuple[MatrixRow, ...]]:
     """The faults in words, and a row for each cell and dataset with a square for each of them."""
     rows = [*_indexed(overviews)]
-    faults = tuple(dict.fromkeys(square.fault for _, row in rows for square in row.squares))
+    faults = tuple(dict.fromkeys(square.fault for _, row, _ in rows for square in row.squares))
     return (
         tuple(fault_named(fault).words for fault in faults),
         tuple(
-            MatrixRow(index, row.cell.label.full, tuple(_square(row, fault) for fault in faults), row.doubts)
-            for index, row in rows
+            MatrixRow(
+                index,
+                row.cell.label.full,
+                tuple(_square(row, fault, plan) for fault in faults),
+                row.doubts,
+            )
+            for index, row, plan in rows
         ),
     )
 
 
-def _indexed(overviews: Sequence[Overview]) -> Iterator[tuple[int, FaultRow]]:
+def _indexed(overviews: Sequence[Overview]) -> Iterator[tuple[int, FaultRow, Mapping[str, Any]]]:
+    """Each row with its cell's place on the page, and the values of a plan that has this cell alone, none where it cannot be read."""
     before = 0
     for found in overviews:
         numbers = {cell: before + number for number, cell in enumerate(found.cells)}
         for row in fault_rows(found):
-            yield numbers[row.cell.id], row
+            yield numbers[row.cell.id], row, _plan_of(found, row)
         before += len(found.cells)
 
 
-def _square(row: FaultRow, fault: str) -> MatrixSquare:
+def _plan_of(found: Overview, row: FaultRow) -> Mapping[str, Any]:
+    from bedplate.plan.narrowed import narrowed  # noqa: PLC0415 -- pydantic
+
+    study = found.study
+    dataset = study.schedule.datasets.get(row.dataset)
+    if dataset is None:
+        return {}
+    files = StudyLayout(study.directory).plan_files
+    with suppress(PlanError):
+        return narrowed(study.plan_text, study.schedule.cells[row.cell.id], dataset, directory=files)
+    return {}
+
+
+def _plan_again(plan: Mapping[str, Any], record: FaultRecord) -> str:
+    """The text of a plan that makes one try and the controls, with what was drawn; empty without the plan."""
+    if not plan:
+        return ""
+    workload = {**plan["workload"][0], "faults": [record.fault], "seed": record.seed, "tries": 1}
+    once = {"title": f"{record.fault} again", "repetitions": 1, "workload": [workload]}
+    return toml_text({**plan, **once, "canary": {"enabled": False}})
+
+
+def _square(row: FaultRow, fault: str, plan: Mapping[str, Any]) -> MatrixSquare:
     for square in row.squares:
         if square.fault == fault:
+            record = _shown(square)
             return MatrixSquare(
                 square.verdicts,
                 # Controls that went wrong leave nothing to believe.
                 "unknown" if row.doubts else _BADGES.get(square.worst, "durable"),
                 square.detected,
-                tuple(_evidence(square)),
+                tuple(_evidence(record)),
+                _plan_again(plan, record),
             )
     return MatrixSquare()
 
 
-def _evidence(square: FaultSquare) -> Iterator[str]:
-    """Of the first try with the worst verdict, and how it is tried again."""
-    record = next(each for each in square.records if each.verdict is square.worst)
+def _shown(square: FaultSquare) -> FaultRecord:
+    """The first try with the worst verdict."""
+    return next(each for each in square.records if each.verdict is square.worst)
+
+
+def _evidence(record: FaultRecord) -> Iterator[str]:
     where = "" if record.hit_at is None else f", the first of {record.hit_bytes:,} bytes at {record.hit_at:,}"
     yield f"{format_count(record.hits, 'hit')}{where}"
     # Of what an engine refuses to open nobody counts what is missing.
@@ -103,7 +145,6 @@ def _evidence(square: FaultSquare) -> Iterator[str]:
         yield f"the server {'answered' if record.came_back else 'did not answer'} by itself once the disk worked again"
     yield from (f"then: {text}" for text in record.said[:_EVIDENCE_MOST])
     yield from (f"mounted anew: {text}" for text in record.found[:_EVIDENCE_MOST])
-    yield f'again: faults = ["{record.fault}"], seed = {record.seed}'
 
 
 def _variables(overviews: Sequence[Overview]) -> Mapping[str, Any]:
