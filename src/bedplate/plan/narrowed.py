@@ -51,7 +51,7 @@ def _kept(values: dict[str, Any], has: Callable[[Mapping[str, Any]], bool], path
     """The values with the one alternative at `path` with which the plan has what is asked for."""
     reasons: tuple[str, ...] = (f"{path} has no level of the cell",)
     for alternative in _alternatives(_at(values, path)):
-        candidate = _with(values, path, alternative)
+        candidate: dict[str, Any] = _with(values, path, alternative)
         try:
             if has(candidate):
                 return candidate
@@ -64,7 +64,7 @@ def _several(values: object, path: _Path = ()) -> Iterator[_Path]:
     """Where more than one thing stands of which a cell has one: levels that are varied, and tables of file systems."""
     if isinstance(values, dict):
         if "vary" in values or (len(path) == 0 and len(values.get("filesystem", ())) > 1):
-            yield path if path else ("filesystem",)
+            yield path or ("filesystem",)
             return
         for name, each in values.items():
             yield from _several(each, (*path, name))
@@ -92,6 +92,6 @@ def _with(values: Any, path: _Path, new: object) -> Any:
     if not path:
         return new
     first, *rest = path
-    changed = dict(values) if isinstance(values, dict) else list(values)
+    changed: Any = dict(values) if isinstance(values, dict) else list(values)
     changed[first] = _with(values[first], tuple(rest), new)
     return changed

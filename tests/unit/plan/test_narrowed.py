@@ -52,7 +52,7 @@ def test_the_kernel_that_an_executor_chose_is_none_that_the_plan_has_to_name() -
 def test_a_cell_or_dataset_that_the_plan_has_not_is_refused() -> None:
     text = (PLANS / "faulty-disk-quick.toml").read_text(encoding="utf-8")
     cell = next(load_plan(text, source="quick", directory=PLANS).cells())
-    with pytest.raises(PlanError, match="has no cell ext4-.* with faulty_disk"):
+    with pytest.raises(PlanError, match=r"has no cell ext4-.* with faulty_disk"):
         narrowed(text, cell, Dataset("faulty_disk", Levels(engine="postgresql")), directory=PLANS)
     with pytest.raises(PlanError, match="unknown"):
         narrowed(f"{text}\n[nonsense]\na = 1\n", cell, Dataset("faulty_disk"), directory=PLANS)

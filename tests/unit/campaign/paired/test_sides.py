@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bedplate.campaign.paired.sides import commits_beside, kernels_beside, paired_plan, varied_key
-from bedplate.plan.toml_written import toml_text
 from bedplate.campaign.planning import own_plans
 from bedplate.errors import PlanError
+from bedplate.plan.toml_written import toml_text
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from bedplate.workloads.faulty_disk.records import FaultVerdict
 from bedplate.workloads.faulty_disk.validity import NOT_WHOLE
 
 PLANS = Path(__file__).parents[4] / "plans"
-QUICK_LEVELS = {"engine": "postgresql", "image_bytes": 4 * GIB, "clients": 2, "duration_s": 4.0, "tries": 1}
+QUICK_LEVELS = Levels(engine="postgresql", image_bytes=4 * GIB, clients=2, duration_s=4.0, tries=1)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_the_page_has_the_evidence_and_what_tries_it_again(found: Overview) -> N
 def test_the_plan_of_a_square_makes_its_worst_try_alone(found: Overview) -> None:
     text = (PLANS / "faulty-disk-quick.toml").read_text(encoding="utf-8")
     cell = next(load_plan(text, source="quick", directory=PLANS).cells())
-    datasets = {FAULT_DATASET.id: Dataset(FAULT_DATASET.workload, Levels(QUICK_LEVELS))}
+    datasets = {FAULT_DATASET.id: Dataset(FAULT_DATASET.workload, QUICK_LEVELS)}
     row = next(row for row in fault_rows(found) if "nobarrier" in row.cell.label.full)
     schedule = replace(found.study.schedule, cells={row.cell.id: cell}, datasets=datasets)
     study = replace(found.study, plan_text=text, schedule=schedule)
