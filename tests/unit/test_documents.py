@@ -299,7 +299,7 @@ def test_a_how_to_is_one_screen(repository: Path) -> None:
     }
     assert 7 <= len(lines)
     # What a guest needs of a kernel is looked up, and not typed from.
-    assert {} == {name: count for name, count in lines.items() if count > 60 and name != "kernel.md"}
+    assert {} == {name: count for name, count in lines.items() if count > 60}
 
 
 def test_a_plan_of_a_how_to_is_a_right_plan(repository: Path, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
 
     `begun` is the study that the plan goes on with, or adds to.
     """
-    from bedplate.plan.toml_text import MOST_CHARACTERS  # noqa: PLC0415 -- a plan that is not there loads nothing
+    from bedplate.plan.toml.parsed import MOST_CHARACTERS  # noqa: PLC0415 -- a plan that is not there loads nothing
 
     path = plan_path(path)
     try:

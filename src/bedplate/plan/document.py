@@ -100,7 +100,7 @@ class MachineTable(PlanTable):
         default=(), description='version of the kernel, such as "6.12", a path, or a tree and its commit'
     )
     """kernel | a version, a release, the path of a kernel of your own, or a tree: `{ tree = "~/src/linux", commit = { vary = ["v7.0", "v7.1"] },
-    config = "guest" }` ([how-to/kernel.md](how-to/kernel.md)) | the running one; for guests the executor's own | `{ vary = ["6.1", "6.12"] }`"""
+    config = "guest" }` ([KERNELS.md](KERNELS.md)) | the running one; for guests the executor's own | `{ vary = ["6.1", "6.12"] }`"""
 
 
 class JournalDeviceTable(PlanTable):

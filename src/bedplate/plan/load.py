@@ -32,7 +32,7 @@ from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import bounded, sentences
-from bedplate.plan.toml_text import parse_toml
+from bedplate.plan.toml.parsed import parse_toml
 from bedplate.plan.trees.commits import Revisions, left_out
 from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES
 from bedplate.plan.warnings import warnings

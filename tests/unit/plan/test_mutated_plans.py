@@ -13,7 +13,7 @@ from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.toml_text import MOST_CHARACTERS, parse_toml
+from bedplate.plan.toml.parsed import MOST_CHARACTERS, parse_toml
 
 ReasonsOf = Callable[[str], tuple[str, ...]]
 Edited = Callable[..., str]

@@ -17,7 +17,7 @@ from bedplate.model.metrics import METRICS, metric_today
 from bedplate.near_names import did_you_mean, of_near_paths
 from bedplate.plan.reasons import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
-from bedplate.plan.toml_text import parse_toml
+from bedplate.plan.toml.parsed import parse_toml
 from bedplate.plan.words import at_most, shown
 
 if TYPE_CHECKING:

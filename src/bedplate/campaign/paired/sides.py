@@ -16,7 +16,7 @@ from bedplate.campaign.planning import plan_path, planned_text, read_plan
 from bedplate.errors import PlanError
 from bedplate.near_names import did_you_mean
 from bedplate.plan.platforms import QEMU
-from bedplate.plan.toml_written import toml_text
+from bedplate.plan.toml.written import toml_text
 from bedplate.study.paired import PAIRED_VERSION, PairedCells, PairedRecord
 
 if TYPE_CHECKING:

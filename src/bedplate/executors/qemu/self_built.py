@@ -170,7 +170,7 @@ def _require(asked: str, image: Path, configuration: Configuration | None, *, wi
     if not reasons:
         return
     place = "" if configuration is None else f" (by {configuration.place})"
-    way_out = "build the kernel with them, docs/how-to/kernel.md has the list" + (
+    way_out = "build the kernel with them, docs/KERNELS.md has the list" + (
         "" if with_modules else "; or put its modules beside it: `make modules_install INSTALL_MOD_PATH=.`"
     )
     raise RequirementMissing(f"kernel {asked} cannot run a guest{place}", *reasons, way_out)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.errors import PlanError
 from bedplate.model.power_cut import PointOutcome
 from bedplate.page.workload_page import WorkloadPage
-from bedplate.plan.toml_written import toml_text
+from bedplate.plan.toml.written import toml_text
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count
 from bedplate.workloads.faulty_disk.analysis import fault_rows
@@ -89,7 +89,7 @@ def _indexed(overviews: Sequence[Overview]) -> Iterator[tuple[int, FaultRow, Map
 
 
 def _plan_of(found: Overview, row: FaultRow) -> Mapping[str, Any]:
-    from bedplate.plan.narrowed import narrowed  # noqa: PLC0415 -- pydantic
+    from bedplate.plan.toml.narrowed import narrowed  # noqa: PLC0415 -- pydantic
 
     study = found.study
     dataset = study.schedule.datasets.get(row.dataset)

@@ -10,8 +10,8 @@ from bedplate.errors import PlanError
 from bedplate.model.cell import Cell, Dataset
 from bedplate.plan.engine_table import engine_tables
 from bedplate.plan.load import load_plan
-from bedplate.plan.toml_text import parse_toml
-from bedplate.plan.toml_written import toml_text
+from bedplate.plan.toml.parsed import parse_toml
+from bedplate.plan.toml.written import toml_text
 
 _Path = tuple[str | int, ...]
 

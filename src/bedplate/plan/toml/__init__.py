@@ -1,0 +1,1 @@
+"""Plans as texts: read, written, and kept to one cell."""
