@@ -23,7 +23,7 @@ from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF
 from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
 from bedplate.model.engine import engine_model
-from bedplate.model.filesystem import flushed_by_nothing
+from bedplate.model.filesystem import TRAITS, flushed_by_nothing
 from bedplate.model.power_cut import (
     COMPLETIONS,
     LATE,
@@ -35,6 +35,7 @@ from bedplate.model.power_cut import (
     RecordingFacts,
 )
 from bedplate.model.power_cut_verdict import (
+    BROKEN,
     WHOLE,
     CacheCuts,
     CutCounts,
@@ -50,8 +51,9 @@ from bedplate.model.workload import model_of
 from bedplate.units import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from bedplate.model.cell import FilesystemLevels
     from bedplate.model.page_writes import PageFacts, RecoveredPages
     from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
 
@@ -113,7 +115,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
     return PowerCutVerdict(
         caches=_caches(cuts, cuts.recording, visit, is_refused=bool(refused)),
-        profiles=_tallies(cuts.points, cuts.recording),
+        profiles=_with_unmounted(cuts.points, cuts.recording, visit.cell.filesystem),
         controls=_controls(cuts.points, cuts.recording),
         loss=_loss((*cuts.points, *_counted_recuts(cuts)), cuts.recording),
         window_bytes=cuts.recording.window_bytes,
@@ -290,6 +292,31 @@ def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[s
         if not record.point.control and _is_drawn(record):
             by_profile.setdefault(record.point.profile.value, []).append(record)
     return {name: _tally(records, recording) for name, records in sorted(by_profile.items())}
+
+
+def _with_unmounted(
+    points: Sequence[PointRecord], recording: RecordingFacts, filesystem: FilesystemLevels
+) -> dict[str, CutCounts]:
+    """The same, with those that broke the file system itself; one without a journal is checked behind every cut, which says nothing."""
+    found = _tallies(points, recording)
+    if TRAITS[filesystem.type].checked_by_fsck(filesystem.journal):
+        return found
+    broken = [record for record in points if _is_broken(record) and not _was_whole(record)]
+    unmounted = _tallies(broken, recording)
+    return {
+        name: replace(tally, unmounted=unmounted[name].cuts if name in unmounted else 0)
+        for name, tally in found.items()
+    }
+
+
+def _is_broken(record: PointRecord) -> bool:
+    return record.outcome.value in BROKEN
+
+
+def _was_whole(record: PointRecord) -> bool:
+    """Whether the file system mounted by itself and no check of it found errors."""
+    is_lost = record.outcome is PointOutcome.FILE_SYSTEM_LOST
+    return not is_lost and record.fsck_s is None and not record.unclean
 
 
 def _tally(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:

@@ -69,10 +69,10 @@ def page_ground(
 
 
 def is_broken_otherwise(profiles: Mapping[str, CutCounts], pages: PageFacts | None) -> bool:
-    """Whether cuts broke something that no torn page explains: they tear nothing, or each page was written whole."""
-    return _together(profiles, _TEARS_NOTHING).broken > 0 or (
-        _together(profiles, _TEARS_PAGES).broken > 0 and are_untorn(pages)
-    )
+    """Whether cuts broke something that no torn page explains: they tear nothing, each page was written whole, or it is the file system itself."""
+    torn = _together(profiles, _TEARS_PAGES)
+    is_otherwise = torn.unmounted > 0 or (torn.broken > 0 and are_untorn(pages))
+    return is_otherwise or _together(profiles, _TEARS_NOTHING).broken > 0
 
 
 def are_untorn(pages: PageFacts | None, recovered: Sequence[RecoveredPages] = ()) -> bool:
@@ -83,9 +83,12 @@ def are_untorn(pages: PageFacts | None, recovered: Sequence[RecoveredPages] = ()
 
 
 def _only_torn(profiles: Mapping[str, CutCounts]) -> bool:
-    """Whether cuts that tear pages broke something, and those that tear nothing, of which there were some, were all good."""
+    """Whether cuts that tear pages broke something, and those that tear nothing, of which there were some, were all good.
+
+    What broke the file system itself is its own block, and no page of the engine's.
+    """
     torn, other = (_together(profiles, kinds) for kinds in (_TEARS_PAGES, _TEARS_NOTHING))
-    return torn.broken > 0 and other.cuts > 0 and other.bad == 0
+    return torn.broken > torn.unmounted and other.cuts > 0 and other.bad == 0
 
 
 def _together(profiles: Mapping[str, CutCounts], kinds: tuple[Profile, ...]) -> CutCounts:

@@ -47,9 +47,13 @@ BROKEN = (DETECTED, SILENT, FILE_SYSTEM_LOST)
 
 @dataclass(frozen=True)
 class CutCounts:
-    """How often each finding came up among cuts of one kind; a finding that did not is left out."""
+    """How often each finding came up among cuts of one kind; a finding that did not is left out.
+
+    Of those that left something broken `unmounted` are those whose file system has a journal and was not whole by it: it had to be repaired, or was lost.
+    """
 
     findings: Mapping[str, int] = field(default_factory=dict)
+    unmounted: int = 0
 
     @property
     def cuts(self) -> int:
@@ -80,7 +84,9 @@ class CutCounts:
         """Several as one, the findings from best to worst."""
         every = tuple(tallies)
         counts = {name: sum(tally.of(name) for tally in every) for name in FINDINGS}
-        return cls({name: count for name, count in counts.items() if count})
+        return cls(
+            {name: count for name, count in counts.items() if count}, sum(each.unmounted for each in every)
+        )
 
 
 @dataclass(frozen=True)

@@ -282,6 +282,27 @@ def test_what_a_cell_without_copies_saves_is_said_beside_the_like_cell_that_has_
     assert saving(found, []) is None
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_file_system_that_loses_a_block_of_its_own_tore_no_page(kept: int, tmp_path: Path) -> None:
+    # As XFS with blocks of 8 kB does: its repair leaves the engine's files in lost+found, and no page was torn.
+    bad = {Profile.SUBSET_4K: PointOutcome.DETECTED}
+    broken = [each for each in weighted(bad) if each.outcome.is_bad and not each.point.control]
+    repaired = {each.point.number for each in broken[kept:]}
+    points = tuple(
+        replace(each, fsck_s=0.2, problems=("cannot be mounted",)) if each.point.number in repaired else each
+        for each in weighted(bad)
+    )
+    run = run_of(tmp_path, PLAIN, level="count", points=points)
+    (told,) = without_copies(
+        cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(run,), declared=OFF)}))
+    )
+    # One cut whose file system was whole is enough to say that pages tear.
+    assert (((run,), ()) if kept else ((), (run,))) == (told.torn, told.broken)
+    assert ("unsafe · pages tear" if kept else "unsafe") == run.words_with(VOLATILE_4K)
+    (text,) = (text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Not")
+    assert ("pages tear" if kept else "cuts are bad that no torn page explains") in text
+
+
 @pytest.mark.parametrize(
     ("pages", "bad", "is_said"),
     [
