@@ -23,7 +23,7 @@ from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF
 from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
 from bedplate.model.engine import engine_model
-from bedplate.model.filesystem import TRAITS, flushed_by_nothing
+from bedplate.model.filesystem import flushed_by_nothing
 from bedplate.model.power_cut import (
     COMPLETIONS,
     LATE,
@@ -53,7 +53,6 @@ from bedplate.units import percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from bedplate.model.cell import FilesystemLevels
     from bedplate.model.page_writes import PageFacts, RecoveredPages
     from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
 
@@ -115,7 +114,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
     return PowerCutVerdict(
         caches=_caches(cuts, cuts.recording, visit, is_refused=bool(refused)),
-        profiles=_with_unmounted(cuts.points, cuts.recording, visit.cell.filesystem),
+        profiles=_with_unmounted(cuts.points, cuts.recording),
         controls=_controls(cuts.points, cuts.recording),
         loss=_loss((*cuts.points, *_counted_recuts(cuts)), cuts.recording),
         window_bytes=cuts.recording.window_bytes,
@@ -294,12 +293,14 @@ def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[s
     return {name: _tally(records, recording) for name, records in sorted(by_profile.items())}
 
 
-def _with_unmounted(
-    points: Sequence[PointRecord], recording: RecordingFacts, filesystem: FilesystemLevels
-) -> dict[str, CutCounts]:
-    """The same, with those that broke the file system itself; one without a journal is checked behind every cut, which says nothing."""
+def _with_unmounted(points: Sequence[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
+    """The same, with those that broke the file system itself.
+
+    A repair says nothing where good cuts need it too: without a journal, with a lost one, and on JFS, which never mounts behind a cut.
+    """
     found = _tallies(points, recording)
-    if TRAITS[filesystem.type].checked_by_fsck(filesystem.journal):
+    good = [record for record in points if not record.outcome.is_bad]
+    if 2 * sum(record.fsck_s is not None for record in good) >= len(good):
         return found
     broken = [record for record in points if _is_broken(record) and not _was_whole(record)]
     unmounted = _tallies(broken, recording)

@@ -75,6 +75,12 @@ def is_broken_otherwise(profiles: Mapping[str, CutCounts], pages: PageFacts | No
     return is_otherwise or _together(profiles, _TEARS_NOTHING).broken > 0
 
 
+def broke_itself(profiles: Mapping[str, CutCounts]) -> bool:
+    """Whether all that cuts broke is the file system itself, which copies of the engine's pages would not mend."""
+    every = CutCounts.together(profiles.values())
+    return 0 < every.broken == every.unmounted
+
+
 def are_untorn(pages: PageFacts | None, recovered: Sequence[RecoveredPages] = ()) -> bool:
     """Whether each page was written whole over an older one, and in these recoveries too."""
     counts = None if pages is None else pages.counts
@@ -117,6 +123,8 @@ def _by_device(
         return PageGround(UNKNOWN, "the file system does not say where its pages lie on the device")
     if found.misplaced:
         return PageGround(UNKNOWN, f"{found.misplaced:,} of {found.pages:,} pages not aligned")
+    if pages.uncovered_writes is None:
+        return PageGround(UNKNOWN, "nobody counted the writes of pages beyond the unit")
     # Pages side by side, joined to one aligned write, are none of it either: of a longer one AWUPF promises nothing, for no page in it.
     if pages.uncovered_writes:
         return PageGround(

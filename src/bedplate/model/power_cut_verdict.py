@@ -49,7 +49,8 @@ BROKEN = (DETECTED, SILENT, FILE_SYSTEM_LOST)
 class CutCounts:
     """How often each finding came up among cuts of one kind; a finding that did not is left out.
 
-    Of those that left something broken `unmounted` are those whose file system has a journal and was not whole by it: it had to be repaired, or was lost.
+    Of those that left something broken `unmounted` are those whose file system broke itself: unlike behind good cuts it had to be repaired, was
+    lost, or a check of it found errors.
     """
 
     findings: Mapping[str, int] = field(default_factory=dict)

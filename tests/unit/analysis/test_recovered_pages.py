@@ -102,7 +102,7 @@ def test_a_device_keeps_whole_what_a_recovery_wrote_aligned(
     again = recut(RECOVERED, found)
     run = run_of(
         tmp_path,
-        replace(PAGES, counts=None),
+        replace(PAGES, counts=None, writes=4190, uncovered_writes=0),
         level="off",
         points=weighted(torn_as=Profile.UNTORN_16K),
         changed={"spec": UNIT},

@@ -92,7 +92,7 @@ def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pages", "words"),
     [
-        (PAGES, "durable · untorn by device (16 kB)"),
+        (PAGES, "unknown · nobody counted the writes of pages beyond the unit"),
         (replace(PAGES, after=replace(ALIGNED, unaligned=300, divided=7, unmapped=5)), "unknown · 312 of 10,512 pages not aligned"),
         (replace(PAGES, direct_files=0), "unknown · pages through the page cache, which joins them to longer writes"),
         (replace(PAGES, page_bytes=32768), "unknown · a page of 32 kB is more than 16 kB"),
@@ -114,7 +114,8 @@ def test_a_device_keeps_whole_what_is_aligned_and_direct(
 
 def test_a_device_is_no_ground_after_a_few_cuts_that_could_tear(tmp_path: Path) -> None:
     points = weighted(count=40, torn_as=Profile.UNTORN_16K)
-    run = run_of(tmp_path, replace(PAGES, counts=None), level="off", points=points, changed={"spec": UNIT})
+    pages = replace(PAGES, counts=None, writes=4190, uncovered_writes=0)
+    run = run_of(tmp_path, pages, level="off", points=points, changed={"spec": UNIT})
     tearing = run.verdict.cuts(VOLATILE_4K).tearing
     assert 0 < tearing < 72
     assert f"unknown · {tearing} of 72 cuts that could tear a page" == run.words_with(VOLATILE_4K)
@@ -297,10 +298,23 @@ def test_a_file_system_that_loses_a_block_of_its_own_tore_no_page(kept: int, tmp
         cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(run,), declared=OFF)}))
     )
     # One cut whose file system was whole is enough to say that pages tear.
-    assert (((run,), ()) if kept else ((), (run,))) == (told.torn, told.broken)
+    assert ((run,) if kept else (), (), () if kept else (run,)) == (told.torn, told.broken, told.fallen)
     assert ("unsafe · pages tear" if kept else "unsafe") == run.words_with(VOLATILE_4K)
     (text,) = (text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Not")
-    assert ("pages tear" if kept else "cuts are bad that no torn page explains") in text
+    assert (
+        "pages tear" if kept else "the file system itself broke, which page images do not mend: xfs"
+    ) in text
+
+
+def test_a_repair_that_good_cuts_need_too_says_nothing_of_what_broke(tmp_path: Path) -> None:
+    # As without a journal, or on JFS.
+    bad = {Profile.SUBSET_4K: PointOutcome.DETECTED}
+    points = tuple(
+        each if each.point.control else replace(each, fsck_s=0.2, problems=("repaired",))
+        for each in weighted(bad)
+    )
+    run = run_of(tmp_path, PLAIN, level="count", points=points)
+    assert "unsafe · pages tear" == run.words_with(VOLATILE_4K)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,36 @@ def test_the_kernel_that_an_executor_chose_is_none_that_the_plan_has_to_name() -
     chosen = replace(cell, kernel=replace(cell.kernel, release="6.12"))
     dataset = Dataset(workload.type, workload.datasets[0])
     assert narrowed(text, chosen, dataset, directory=PLANS) == narrowed(text, cell, dataset, directory=PLANS)
+
+
+def test_kernels_and_file_systems_that_are_varied_are_told_apart() -> None:
+    text = """executor = "qemu"
+machine.kernel = { vary = ["6.1", "6.12"] }
+filesystem = [{ type = "ext4" }, { type = "xfs", block_size = { vary = ["1 kB", "4 kB"] } }]
+[[workload]]
+type = "faulty_disk"
+engine = { vary = ["lmdb", "sqlite"] }
+"""
+    plan = load_plan(text, source="kernels", directory=PLANS)
+    cells = list(plan.cells())
+    assert 12 == len(cells)
+    for cell in cells:
+        (workload,) = plan.workloads_of(cell)
+        (levels,) = workload.datasets
+        values = narrowed(text, cell, Dataset(workload.type, levels), directory=PLANS)
+        assert [cell] == list(load_plan(toml_text(values), source="alone", directory=PLANS).cells())
+
+
+def test_an_engine_of_your_own_keeps_its_table() -> None:
+    text = (PLANS / "own-engine.toml").read_text(encoding="utf-8")
+    text = re.sub(
+        r"(?s)\[\[workload\]\].*", '[[workload]]\ntype = "faulty_disk"\nengine = "own-engine"\n', text
+    )
+    plan = load_plan(text, source="own", directory=PLANS)
+    cell = next(plan.cells())
+    (workload,) = plan.workloads_of(cell)
+    values = narrowed(text, cell, Dataset(workload.type, workload.datasets[0]), directory=PLANS)
+    assert [cell] == list(load_plan(toml_text(values), source="alone", directory=PLANS).cells())
 
 
 def test_a_cell_or_dataset_that_the_plan_has_not_is_refused() -> None:

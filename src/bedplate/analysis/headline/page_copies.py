@@ -13,7 +13,7 @@ from bedplate.analysis.headline.copies_saved import saving, saving_words
 from bedplate.analysis.power_cut_view import cut_cell_words
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import UNKNOWN, UNSAFE
-from bedplate.model.page_ground import PAGES_TEAR, are_untorn, is_broken_otherwise
+from bedplate.model.page_ground import PAGES_TEAR, are_untorn, broke_itself, is_broken_otherwise
 from bedplate.model.page_writes import ENOSPC, PageCounts
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.power_cut_verdict import CUTS_FOR_MORE
@@ -39,7 +39,7 @@ class WithoutCopies:
     """The recordings of a study that were made without one kind of copies (`page images`), as their cuts came out.
 
     `whole` are those that may do without, by why their pages are whole; `torn` are unsafe, and so are those that something else than a
-    torn page broke (`broken`); of the others `unknown` says what is missing. Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC), and of `refused` as pages
+    torn page broke (`broken`), or whose file system broke itself (`fallen`); of the others `unknown` says what is missing. Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC), and of `refused` as pages
     were written otherwise for another reason, which it says. `saving` is what one of the first saves.
     """
 
@@ -50,6 +50,7 @@ class WithoutCopies:
     no_room: tuple[CutRun, ...] = ()
     saving: Saving | None = None
     broken: tuple[CutRun, ...] = ()
+    fallen: tuple[CutRun, ...] = ()
     refused: Mapping[str, tuple[CutRun, ...]] = field(default_factory=dict)
 
 
@@ -76,7 +77,7 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
     whole: dict[str, tuple[CutRun, ...]] = {}
     unknown: dict[str, tuple[CutRun, ...]] = {}
     refused: dict[str, tuple[CutRun, ...]] = {}
-    torn, broken = [], []
+    torn, broken, fallen = [], [], []
     no_room = tuple(run for run in runs if _pages_without_room(run))
     for run in runs:
         ground = run.ground(VOLATILE_4K)
@@ -86,6 +87,8 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             refused[why] = (*refused.get(why, ()), run)
         elif ground is not None and ground.words == PAGES_TEAR:
             torn.append(run)
+        elif broke_itself(run.verdict.profiles):
+            fallen.append(run)
         elif _volatile(run).broken:
             # Where cuts that tear nothing are too few, nobody knows what broke it: that is said of the cell alone.
             if is_broken_otherwise(run.verdict.profiles, run.verdict.pages):
@@ -107,7 +110,16 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             unknown[ground.words] = (*unknown.get(ground.words, ()), run)
         else:
             whole[ground.words] = (*whole.get(ground.words, ()), run)
-    return WithoutCopies(copies, whole, tuple(torn), unknown, no_room, broken=tuple(broken), refused=refused)
+    return WithoutCopies(
+        copies,
+        whole,
+        tuple(torn),
+        unknown,
+        no_room,
+        broken=tuple(broken),
+        fallen=tuple(fallen),
+        refused=refused,
+    )
 
 
 def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tuple[str, str, str, int]]:
@@ -124,6 +136,9 @@ def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tupl
     if told.broken:
         named = _listed(told.broken, names, with_unit=True)
         yield "Not", f"{without} cuts are bad that no torn page explains: {named}.", without, 1
+    if told.fallen:
+        named = _listed(told.fallen, names, with_unit=True)
+        yield "Not", f"the file system itself broke, which {told.copies} do not mend: {named}.", "", 1
     for run in told.no_room:
         refused, asked = _pages_without_room(run), _pages_asked(run)
         words = (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bedplate.errors import PlanError
 from bedplate.model.cell import Cell, Dataset
-from bedplate.plan.engine_table import engine_tables
+from bedplate.plan.engine_table import engine_tables, section_of
 from bedplate.plan.load import load_plan
 from bedplate.plan.toml.parsed import parse_toml
 from bedplate.plan.toml.written import toml_text
@@ -19,7 +20,7 @@ _Path = tuple[str | int, ...]
 def narrowed(text: str, cell: Cell, dataset: Dataset, *, directory: Path) -> dict[str, Any]:
     """The values of a plan that comes to this cell and dataset and to no other; its files are read from `directory`.
 
-    Of each factor the level is kept with which the plan, read as any, still has both. So nothing has to know what cells call a key.
+    Each factor keeps its first level with which the plan, read as any, still has both. So nothing has to know what cells call a key.
     PlanError where the plan cannot be read here, or has no such cell.
     """
 
@@ -28,8 +29,7 @@ def narrowed(text: str, cell: Cell, dataset: Dataset, *, directory: Path) -> dic
         return any(
             dataset.workload == workload.type and dataset.levels in workload.datasets
             for found in plan.cells()
-            # Of a plan for guests the executor chooses the kernel that it leaves open.
-            if cell in (found, Cell(found.device, cell.kernel, found.filesystem, found.build, found.cluster))
+            if _is(found, cell)
             for workload in plan.workloads_of(found)
         )
 
@@ -40,11 +40,18 @@ def narrowed(text: str, cell: Cell, dataset: Dataset, *, directory: Path) -> dic
     # Its cells are named beside the plan's first one, which is another now.
     values = {**values, "workload": [{**values["workload"][0]}]}
     values["workload"][0].pop("cells", None)
-    others = {table.section or name for name, table in engine_tables().items() if name != cell.build.engine}
+    others = engine_tables().keys() - {section_of(cell.build.engine)}
     values = {name: each for name, each in values.items() if name not in others}
     while (path := next(_several(values), None)) is not None:
         values = _kept(values, has, path)
+    if not has(values):
+        raise PlanError(f"the plan does not have cell {cell.id} alone")
     return values
+
+
+def _is(found: Cell, cell: Cell) -> bool:
+    """Whether a cell of the plan is the one; an executor chooses the kernel that the plan leaves open."""
+    return cell == (found if found.kernel.release is not None else replace(found, kernel=cell.kernel))
 
 
 def _kept(values: dict[str, Any], has: Callable[[Mapping[str, Any]], bool], path: _Path) -> dict[str, Any]:
@@ -61,7 +68,7 @@ def _kept(values: dict[str, Any], has: Callable[[Mapping[str, Any]], bool], path
 
 
 def _several(values: object, path: _Path = ()) -> Iterator[_Path]:
-    """Where more than one thing stands of which a cell has one: levels that are varied, and tables of file systems."""
+    """Paths at which the plan has several alternatives and a cell has one: varied levels, and tables of file systems."""
     if isinstance(values, dict):
         if "vary" in values or (len(path) == 0 and len(values.get("filesystem", ())) > 1):
             yield path or ("filesystem",)

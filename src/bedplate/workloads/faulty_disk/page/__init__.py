@@ -105,6 +105,7 @@ def _plan_again(plan: Mapping[str, Any], record: FaultRecord) -> str:
     """The text of a plan that makes one try and the controls, with what was drawn; empty without the plan."""
     if not plan:
         return ""
+    # All that is changed are keys of this workload, whose values are its own records'.
     workload = {**plan["workload"][0], "faults": [record.fault], "seed": record.seed, "tries": 1}
     once = {"title": f"{record.fault} again", "repetitions": 1, "workload": [workload]}
     return toml_text({**plan, **once, "canary": {"enabled": False}})
