@@ -11,9 +11,9 @@
  *     mark           each line that is written to it becomes a mark in the log (at most 468 bytes), by anybody
  *     status         the document below, as of its opening
  *     seal           any write to it ends the log: from then on the disks work, and nothing is logged
- *     fault          each line that is written to it, in one write(2), is an order to the disk (never the journal):
- *                        OPERATION EFFECT HITS SKIP [FROM+BYTES]...
- *                            what a request is answered, in place of the order before. OPERATION write with EFFECT eio,
+ *     fault          each line that is written to it, in one write(2), is an order to the disk, or to the journal:
+ *                        [journal] OPERATION EFFECT HITS SKIP [FROM+BYTES]...
+ *                            what a request is answered, in place of the order before, on whichever device that was. OPERATION write with EFFECT eio,
  *                            enospc, lost (answered as done, and not done) or misdirected (done elsewhere, 1 MiB off);
  *                            or flush or read, with eio; or read, with unreadable: eio until its place is written. HITS requests, 0 without end, once SKIP have passed,
  *                            of those that touch a range of the disk; without a range any

@@ -71,6 +71,9 @@ static bool read_order(struct faults *faults, char *line)
     }
     if (word != NULL && strcmp(word, "ranges") == 0)
         return read_ranges(faults, &state) && faults->count > 0;
+    faults->on_journal = word != NULL && strcmp(word, "journal") == 0;
+    if (faults->on_journal)
+        word = strtok_r(NULL, " ", &state);
     int operation = find(word, OPERATIONS, FAULT_WRITE, FAULT_READ + 1);
     int effect = find(strtok_r(NULL, " ", &state), EFFECTS, FAULT_EIO, FAULT_UNREADABLE + 1);
     if (!fits(operation, effect) || !number(strtok_r(NULL, " ", &state), '\0', &faults->left, &rest) ||

@@ -1,6 +1,7 @@
 /* What the disk answers otherwise than it should, by order. Knows nothing of files. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,8 +13,9 @@ struct fault_range {
     uint64_t from, until;
 };
 
-/* `effect` is FAULT_NONE where nothing fails. No ranges: anywhere. */
+/* `effect` is FAULT_NONE where nothing fails. No ranges: anywhere on its device. */
 struct faults {
+    bool on_journal; /* of the journal; else of the disk */
     enum fault_operation operation;
     enum fault_effect effect;
     uint64_t left; /* so many hits more; 0: until it is cleared */

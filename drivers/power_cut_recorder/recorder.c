@@ -136,11 +136,11 @@ static int outside(const struct device *device, uint64_t bytes, uint64_t at)
     return at > device->bytes || bytes > device->bytes - at ? ENOSPC : 0;
 }
 
-/* What was ordered for a request of the disk. */
+/* What was ordered for a request of a device. */
 static enum fault_effect met(struct recorder *recorder, const struct device *device, enum fault_operation operation,
                              uint64_t at, uint64_t bytes)
 {
-    if (device != &recorder->devices[DISK_DEVICE])
+    if ((device == &recorder->devices[JOURNAL_DEVICE]) != recorder->faults.on_journal)
         return FAULT_NONE;
     return faults_meet(&recorder->faults, operation, at, bytes);
 }

@@ -31,7 +31,7 @@ struct recorder {
     bool sealed, memory_locked, io_flusher, real_time;
     struct lateness lateness;
     char failure[512]; /* empty: none */
-    struct faults faults; /* of the disk; a journal does not fail */
+    struct faults faults; /* of one device at a time */
 };
 
 /* False, with a reason on standard error, where the files cannot be made. */

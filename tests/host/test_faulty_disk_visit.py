@@ -190,6 +190,26 @@ def test_what_stood_in_an_external_journal_is_there_when_the_file_system_is_moun
     found = tried(bench, drivers, "write-once-data", filesystem=outside)
     (once,) = found["write-once-data"]
     assert (FaultVerdict.STOPPED, 1, 0) == (once.verdict, once.hits, once.lost_transactions)
+    assert not once.hit_journal
+
+
+@pytest.mark.parametrize("type_", ["ext4", "xfs"])
+def test_the_device_of_an_external_journal_fails_and_rots_too(
+    bench: Bench, drivers: dict[str, str], type_: str
+) -> None:
+    outside = FilesystemLevels(type_, journal="external", journal_device=JOURNAL_IN_RAM)
+    faults = ("write-once-journal", "write-on-journal", "rot-block-journal", "unreadable-journal")
+    found = tried(bench, drivers, *faults, filesystem=outside, image="1 GB", seconds=2)
+    for name in faults:
+        (record,) = found[name]
+        assert record.hits >= 1, record
+        assert record.hit_journal, record
+        assert record.verdict is not FaultVerdict.LOST_SILENT, record
+    # A journal that cannot be written ends in a file system that takes no more.
+    (never,) = found["write-on-journal"]
+    assert (False, True) == (never.writable, Detected.FILE_SYSTEM in never.detected), never
+    (unread,) = found["unreadable-journal"]
+    assert 4096 == unread.hit_bytes, unread
 
 
 def test_page_images_decide_whether_one_write_that_fails_takes_what_was_acknowledged(

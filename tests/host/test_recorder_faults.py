@@ -168,13 +168,24 @@ def test_what_is_unreadable_can_be_read_once_it_was_written(place: RecorderLab) 
         assert b"x" * BLOCK == os.pread(file, BLOCK, 5 * BLOCK)
 
 
-def test_a_journal_of_its_own_does_not_fail(place: RecorderLab) -> None:
+def test_an_order_is_to_the_disk_or_to_the_journal(place: RecorderLab) -> None:
     with place.start() as recorder:
         assert recorder.journal is not None
-        order(recorder, FaultOrder(WRITE))
-        with opened(recorder.journal) as file:
-            assert 0 == error_of_write(file, 0)
-        assert 0 == recorder.status().fault_hits
+        with opened(recorder.journal) as journal, opened(recorder.disk) as disk:
+            order(recorder, FaultOrder(WRITE))
+            assert [0, errno.EIO] == [error_of_write(file, 0) for file in (journal, disk)]
+            order(recorder, FaultOrder(WRITE, ranges=(ByteRange(BLOCK, 1),), on_journal=True))
+            assert [0, 0] == [error_of_write(file, 0) for file in (journal, disk)]
+            assert [errno.EIO, 0] == [error_of_write(file, BLOCK) for file in (journal, disk)]
+            recorder.order_fault(moved_line([ByteRange(0, 1)]))
+            assert [errno.EIO, 0] == [error_of_write(file, 0) for file in (journal, disk)]
+            order(recorder, FaultOrder(FLUSH_OF, on_journal=True))
+            os.fsync(disk)
+            with pytest.raises(OSError, match="Input/output error"):
+                os.fsync(journal)
+            recorder.order_fault(CLEAR_LINE)
+            assert [0, 0] == [error_of_write(file, 0) for file in (journal, disk)]
+        assert 4 == recorder.status().fault_hits
     with read_log(recorder.log) as log:
         assert JOURNAL == log.entry(0).device
 
@@ -208,6 +219,9 @@ def test_the_most_ranges_go_in_one_order(place: RecorderLab) -> None:
             "ranges",
             "write eio 1 0\nclear",
             "write eio 1x 0",
+            "journal",
+            "journal clear",
+            "journal journal write eio 1 0",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the recorder's disk is ordered to answer otherwise than it should (drivers/power_cut_recorder.c has the words)."""
+"""What the recorder's disk, or its journal, is ordered to answer otherwise than it should (drivers/power_cut_recorder.c has the words)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ByteRange:
 class FaultOrder:
     """`hits` requests fail, 0 all from now on, once `skip` of those that would have been hit have passed.
 
-    `ranges` are the places of the disk; none: anywhere.
+    `ranges` are the places of the device; none: anywhere. The device is the disk, or that of an external journal.
     """
 
     operation: FaultOperation
@@ -52,11 +52,12 @@ class FaultOrder:
     hits: int = 0
     skip: int = 0
     ranges: tuple[ByteRange, ...] = ()
+    on_journal: bool = False
 
     def line(self) -> str:
         """As the recorder reads it."""
         words = (self.operation.value, self.effect.value, str(self.hits), str(self.skip))
-        return " ".join((*words, *_words(self.ranges)))
+        return " ".join((*(["journal"] if self.on_journal else []), *words, *_words(self.ranges)))
 
 
 def moved_line(ranges: Iterable[ByteRange]) -> str:

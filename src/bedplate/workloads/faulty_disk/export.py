@@ -43,6 +43,7 @@ _COLUMNS: Mapping[str, ExportColumn] = {
         Int64, "where on the disk the first hit began, and how long it was; bytes; empty of a flush"
     ),
     "hit_bytes": ExportColumn(Int64),
+    "hit_journal": ExportColumn(Boolean, "whether that is on the device of an external journal"),
     "kernel_heard": ExportColumn(Boolean, "whether the kernel's log could be read"),
     "said": ExportColumn(String, "what engine and kernel said while the disk failed; joined by `; `"),
     "found": ExportColumn(String, "what was found once the file system was mounted anew; joined by `; `"),

@@ -91,6 +91,8 @@ class FaultRecord:
     """where on the disk the first hit began, in bytes; null of none, of a flush, and of a full file system"""
     hit_bytes: int | None = None
     """how long that request was, or what changed at rest; null as `hit_at`"""
+    hit_journal: bool = False
+    """whether that is a place on the device of an external journal"""
     kernel_heard: bool = True
     """whether the kernel's log could be read; without it nobody knows what the file system said"""
     said: tuple[str, ...] = ()

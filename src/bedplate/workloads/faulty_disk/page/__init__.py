@@ -132,7 +132,12 @@ def _shown(square: FaultSquare) -> FaultRecord:
 
 
 def _evidence(record: FaultRecord) -> Iterator[str]:
-    where = "" if record.hit_at is None else f", the first of {record.hit_bytes:,} bytes at {record.hit_at:,}"
+    device = " of the journal's device" if record.hit_journal else ""
+    where = (
+        ""
+        if record.hit_at is None
+        else f", the first of {record.hit_bytes:,} bytes at {record.hit_at:,}{device}"
+    )
     yield f"{format_count(record.hits, 'hit')}{where}"
     # Of what an engine refuses to open nobody counts what is missing.
     is_counted = record.lost_transactions or record.left in _COUNTED

@@ -230,7 +230,13 @@ class FaultBeside:
             self.unplaced = str(error)
             return is_ordered
         self.unplaced = None
-        order = FaultOrder(fault.operation, fault.effect, fault.hits, ranges=ranges)
+        order = FaultOrder(
+            fault.operation,
+            fault.effect,
+            fault.hits,
+            ranges=ranges,
+            on_journal=self._disk.is_on_journal(fault.place),
+        )
         self._setup.recorder.order_fault(moved_line(ranges) if is_ordered else order.line())
         return True
 

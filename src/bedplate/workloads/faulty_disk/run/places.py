@@ -65,12 +65,20 @@ def wants_layout(place: Place, filesystem: str) -> bool:
 
 @dataclass(frozen=True)
 class DiskMap:
-    """Whose the blocks of a recorded disk are: the engine's files by their maps, the file system's own by its tools, as `layout`."""
+    """Whose the blocks of a recorded disk are: the engine's files by their maps, the file system's own by its tools, as `layout`.
+
+    `journal_bytes` is the size of an external journal's device, None without one.
+    """
 
     engine: FaultEngine
     data_directory: Path
     filesystem: str
     layout: Layout = field(default_factory=Layout)
+    journal_bytes: int | None = None
+
+    def is_on_journal(self, place: Place) -> bool:
+        """Whether a place is the device of an external journal, and no part of the disk."""
+        return place is Place.JOURNAL and self.journal_bytes is not None
 
     def ranges(self, place: Place, *, is_written: bool = False) -> tuple[ByteRange, ...]:
         """The blocks of a place as they are now, none for anywhere; PlaceUnknown where they cannot be found, with the reason.
@@ -83,6 +91,8 @@ class DiskMap:
             if self.filesystem not in _SUPERBLOCKS:
                 raise PlaceUnknown(f"where {self.filesystem} has its superblock is not known here")
             return (_SUPERBLOCKS[self.filesystem],)
+        if place is Place.JOURNAL and self.journal_bytes is not None:
+            return (ByteRange(0, self.journal_bytes),)
         if place in _AREAS:
             return self._own(place)
         if place is Place.INODE:

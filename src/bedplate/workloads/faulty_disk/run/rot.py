@@ -1,4 +1,4 @@
-"""Bytes that change at rest, or cannot be read any more: on the recorder's disk, while nothing is mounted or attached."""
+"""Bytes that change at rest, or cannot be read any more: on a device of the recorder's, while nothing is mounted or attached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bedplate.host.recorder import Recorder
     from bedplate.workloads.faulty_disk.faults import Rot
 
 # What the recorder takes as one write.
@@ -21,14 +20,14 @@ _SECTOR_BYTES = 512
 _BLOCK_BYTES, _READ_BYTES = 4096, 2**20
 
 
-def rot_away(recorder: Recorder, rot: Rot, ranges: Sequence[ByteRange], seed: int) -> ByteRange:
+def rot_away(device: Path, rot: Rot, ranges: Sequence[ByteRange], seed: int) -> ByteRange:
     """Change what one drawn place holds, as much of it as the place has; where. What becomes unreadable is drawn alone.
 
     Of what the file system keeps most was never written: there a block that holds something is drawn.
     """
     draw = random.Random(f"rot of {seed}")  # noqa: S311 -- chance, not secrecy
     if rot.place in (Place.JOURNAL, Place.METADATA):
-        ranges = written_in(recorder.disk, ranges) or ranges
+        ranges = written_in(device, ranges) or ranges
     chosen = draw.choices(ranges, [each.length for each in ranges])[0]
     length = min(rot.length or _SECTOR_BYTES, chosen.length)
     at = chosen.start + draw.randrange(chosen.length // length) * length
@@ -37,7 +36,7 @@ def rot_away(recorder: Recorder, rot: Rot, ranges: Sequence[ByteRange], seed: in
         return ByteRange(at // _BLOCK_BYTES * _BLOCK_BYTES, _BLOCK_BYTES)
     bit = draw.randrange(8 * length)
     first = at // _SECTOR_BYTES * _SECTOR_BYTES
-    disk = os.open(recorder.disk, os.O_RDWR | os.O_CLOEXEC)
+    disk = os.open(device, os.O_RDWR | os.O_CLOEXEC)
     try:
         # Whole sectors, of which a place smaller than one changes alone.
         found = bytearray(os.pread(disk, -(-(at + length - first) // _SECTOR_BYTES) * _SECTOR_BYTES, first))

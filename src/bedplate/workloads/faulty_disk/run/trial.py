@@ -120,7 +120,10 @@ class FaultTrial:
             if isinstance(fault, Rot) and course.numbers is not None:
                 self._find_at_rest(recorder, fault, course)
             if isinstance(fault, Rot) and course.ranges and not course.hits:
-                course.first_hit, course.hits = rot_away(recorder, fault, course.ranges, seed), 1
+                course.first_hit, course.hits = (
+                    rot_away(_device(recorder, fault), fault, course.ranges, seed),
+                    1,
+                )
 
         log = None
         try:
@@ -131,7 +134,8 @@ class FaultTrial:
                         FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}"
                     )
                 course.kernel_said = complaints_of(kernel, device)
-            left, after_ms = self._left(log, course, _unreadable(fault, course))
+            on_journal = _is_on_journal(fault, course)
+            left, after_ms = self._left(log, course, _unreadable(fault, course), on_journal=on_journal)
         finally:
             self._give_back(log, logs / f"try-{number}.server.log")
         return _record(fault, number, seed, course, left, after_ms=after_ms)
@@ -182,7 +186,7 @@ class FaultTrial:
     def _map(self, setup: FaultSetup, fault: Fault) -> DiskMap:
         """Of the disk as it is now, by the file system's tools where the fault's place takes them."""
         filesystem = self._bench.cell.filesystem.type
-        found = DiskMap(self._engine, setup.data_directory, filesystem)
+        found = DiskMap(self._engine, setup.data_directory, filesystem, journal_bytes=setup.journal_bytes)
         place = _place_of(fault)
         return replace(found, layout=setup.layout()) if wants_layout(place, filesystem) else found
 
@@ -198,7 +202,10 @@ class FaultTrial:
             course.no_result = str(error)
             return
         if rot.place is Place.JOURNAL:
-            course.first_hit, course.hits = rot_away(setup.recorder, rot, course.ranges, seed), 1
+            course.first_hit, course.hits = (
+                rot_away(_device(setup.recorder, rot), rot, course.ranges, seed),
+                1,
+            )
 
     def _find_at_rest(self, recorder: Recorder, rot: Rot, course: _Course) -> None:
         finder = finder_at_rest(self._bench.cell.filesystem.type, rot.place)
@@ -223,7 +230,7 @@ class FaultTrial:
             course.hits, course.no_result = 0, f"what was hit is a part of {names}"
 
     def _left(
-        self, path: Path, course: _Course, unreadable: tuple[ByteRange, ...]
+        self, path: Path, course: _Course, unreadable: tuple[ByteRange, ...], *, on_journal: bool
     ) -> tuple[PointRecord, float]:
         """What the disk holds in the end, mounted anew and asked; and the time from the last acknowledgement to that end, in ms."""
         with read_log(path) as log:
@@ -242,6 +249,7 @@ class FaultTrial:
             measured_from=begin,
             journal_bytes=course.journal_bytes,
             unreadable=unreadable,
+            unreadable_on_journal=on_journal,
         )
         (record,) = self._bench.replayed(path, job, lambda _: None, kept=path.parent)
         return record, after_ms
@@ -297,6 +305,7 @@ def _record(
         left=outcome,
         hit_at=course.first_hit.start if course.first_hit else None,
         hit_bytes=course.first_hit.length if course.first_hit else None,
+        hit_journal=course.first_hit is not None and _is_on_journal(fault, course),
         kernel_heard=course.kernel_said is not None and left.kernel_said is not None,
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
         found=(*left.problems, *left.engine_said, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
@@ -350,6 +359,17 @@ def _require_untorn(untorn: UntornWrites | None, fault: Fault) -> None:
 
 def _place_of(fault: Fault) -> Place:
     return fault.place if isinstance(fault, DiskFault | Rot) else Place.ANYWHERE
+
+
+def _is_on_journal(fault: Fault, course: _Course) -> bool:
+    """Whether the device that fails is that of an external journal."""
+    return _place_of(fault) is Place.JOURNAL and course.journal_bytes is not None
+
+
+def _device(recorder: Recorder, rot: Rot) -> Path:
+    """The device on which a place rots."""
+    has_journal = rot.place is Place.JOURNAL and recorder.journal is not None
+    return recorder.journal if has_journal and recorder.journal is not None else recorder.disk
 
 
 def _unreadable(fault: Fault, course: _Course) -> tuple[ByteRange, ...]:

@@ -34,7 +34,7 @@ class ReplayJob:
     journal, and `loses_journal` says that it stood in memory and is gone after each cut. `recuts` are the recoveries to be cut again,
     whose own points are known once they are recorded; while they are, writes are answered up to `late_us` late, as when the log was.
     The devices have sectors of `sector_bytes`. Where it `listens`, the records have what the file system says of each image.
-    What is `unreadable` of the disk gives an error to whoever reads it, until it is written.
+    What is `unreadable` of the disk, or of an external journal's device, gives an error to whoever reads it, until it is written.
     The server of a recovery that is recorded writes its pages by the cell's level `untorn_writes`. They have `page_bytes` where they are
     looked at, else None.
     """
@@ -52,6 +52,7 @@ class ReplayJob:
     sector_bytes: int = USUAL_SECTOR_BYTES
     listens: bool = False
     unreadable: tuple[ByteRange, ...] = ()
+    unreadable_on_journal: bool = False
     untorn_writes: str = UNTORN_OFF
     page_bytes: int | None = None
 

@@ -122,7 +122,12 @@ class CutSite:
         recorder, devices = stack.enter_context(
             below_recorder(job, built, self._recorder, folder, commands=self._commands, workers=self._workers)
         )
-        order = FaultOrder(FaultOperation.READ, FaultEffect.UNREADABLE, ranges=job.unreadable)
+        order = FaultOrder(
+            FaultOperation.READ,
+            FaultEffect.UNREADABLE,
+            ranges=job.unreadable,
+            on_journal=job.unreadable_on_journal,
+        )
         recorder.order_fault(order.line())
         return devices
 
