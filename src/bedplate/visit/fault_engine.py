@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bedplate.visit.cut_engine import CutEngine
     from bedplate.visit.workload import Driver
 
 
 @dataclass(frozen=True)
 class FaultEngine:
-    """The role itself. The files are patterns below the data directory; an engine without a log has none of `log_files`."""
+    """The role itself. The files are patterns below the data directory; an engine without a log has none of `log_files`.
+
+    `said_of_disk` finds in what a server logs the lines that say that the disk failed; a library logs nothing.
+    """
 
     cuts: CutEngine
     log_files: tuple[str, ...]
     data_files: tuple[str, ...]
+    said_of_disk: Callable[[str], tuple[str, ...]] = lambda _: ()
 
     @property
     def drivers(self) -> tuple[Driver, ...]:

@@ -132,6 +132,11 @@ def complaints(server: MariadbInstance) -> tuple[str, ...]:
         text = server.log.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ()
+    return errors_in(text)
+
+
+def errors_in(text: str) -> tuple[str, ...]:
+    """The same of a log's text; what the disk gave is not told apart from other errors."""
     found = (line.partition(_ERROR)[2] for line in text.splitlines() if _ERROR in line)
     return tuple(dict.fromkeys(found))[:_MOST_QUOTED]
 

@@ -8,7 +8,6 @@ import random
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
@@ -177,7 +176,7 @@ def test_what_rots_is_as_long_as_its_name_says_and_within_its_place(tmp_path: Pa
     ranges = [ByteRange(8192, 8192), ByteRange(65536, 512)]
     for seed in range(20):
         disk.write_bytes(before)
-        where = rot_away(cast("Any", SimpleNamespace(disk=disk)), rot, ranges, seed)
+        where = rot_away(disk, rot, ranges, seed)
         after = disk.read_bytes()
         changed = [at for at in range(MIB) if before[at] != after[at]]
         assert all(any(r.start <= at < r.start + r.length for r in ranges) for at in changed)
@@ -198,7 +197,7 @@ def test_what_can_be_read_no_more_is_a_block_of_its_place_and_stays_as_it_is(tmp
     assert "a block cannot be read any more, in an inode of the engine's" == lost.words
     for seed in range(20):
         ranges = [ByteRange(8192 + 256, 256), ByteRange(65536, 8192)]
-        where = rot_away(cast("Any", SimpleNamespace(disk=disk)), lost, ranges, seed)
+        where = rot_away(disk, lost, ranges, seed)
         assert where in {ByteRange(at, 4096) for at in (8192, 65536, 65536 + 4096)}
     assert before == disk.read_bytes()
 
@@ -278,9 +277,7 @@ def test_rot_of_what_a_file_system_keeps_hits_what_it_holds(tmp_path: Path) -> N
         assert isinstance(rot, Rot)
         for seed in range(20):
             disk.write_bytes(bytes(40960) + held + bytes(MIB - 40960 - 4096))
-            where = rot_away(
-                cast("Any", SimpleNamespace(disk=disk)), rot, [ByteRange(8192, MIB - 8192)], seed
-            )
+            where = rot_away(disk, rot, [ByteRange(8192, MIB - 8192)], seed)
             assert 40960 <= where.start < 40960 + 4096
 
 
@@ -290,7 +287,7 @@ def test_an_inode_smaller_than_a_sector_rots_alone(tmp_path: Path) -> None:
     rot = FAULTS["rot-sector-inode"]
     assert isinstance(rot, Rot)
     disk.write_bytes(before)
-    where = rot_away(cast("Any", SimpleNamespace(disk=disk)), rot, [ByteRange(4096 + 256, 256)], 3)
+    where = rot_away(disk, rot, [ByteRange(4096 + 256, 256)], 3)
     after = disk.read_bytes()
     assert ByteRange(4096 + 256, 256) == where
     assert before[: 4096 + 256] == after[: 4096 + 256]

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.engines.mariadb.faulty_disk import FAULTY_DISK as MARIADB
+from bedplate.engines.postgresql.faulty_disk import FAULTY_DISK
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
@@ -160,7 +162,11 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     def write(self: FaultTrial, _: object, fault: Any, course: _Course, **__: object) -> None:
         courses.append(course)
         setup = SimpleNamespace(
-            settle=lambda: None, data_directory=tmp_path / "data", layout=Layout, recorder=bench.recorder
+            settle=lambda: None,
+            data_directory=tmp_path / "data",
+            layout=Layout,
+            recorder=bench.recorder,
+            journal_bytes=None,
         )
         self._find_what_rots(cast("Any", setup), fault, course, 3)
         assert 0 == course.hits
@@ -170,7 +176,7 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     number: list[int] = []
     monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
     monkeypatch.setattr(FaultTrial, "_write", write)
-    monkeypatch.setattr(FaultTrial, "_left", lambda *_: (whole(), 0.0))
+    monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
     monkeypatch.setattr(trial, "KernelLog", lambda: nullcontext(object()))
     monkeypatch.setattr(trial, "complaints_of", lambda *_: ())
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
@@ -255,8 +261,9 @@ def test_a_try_reads_what_the_preloaded_library_counted(
     )
     monkeypatch.setattr(FaultTrial, "_map", lambda *_: None)
     engine = SimpleNamespace(cuts=SimpleNamespace(writer=lambda *_, **__: writer))
+    context = cast("Any", SimpleNamespace(log_directory=tmp_path))
     tried = FaultTrial(
-        *(cast("Any", None), cast("Any", None), cast("Any", engine), "postgresql"),
+        *(context, cast("Any", None), cast("Any", engine), "postgresql"),
         clients=1,
         duration_s=1.0,
         image_bytes=65536,
@@ -355,3 +362,31 @@ def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
 ) -> None:
     record = _record(FAULTS["rot-sector-superblock"], 1, 7, _Course(hits=1), whole(said_anew), after_ms=0.0)
     assert (verdict, detected, said_anew) == (record.verdict, record.detected, record.found)
+
+
+def test_what_a_background_process_logged_of_the_disk_was_said(tmp_path: Path) -> None:
+    line = 'ERROR:  could not write blocks 179..179 in file "base/16393/16404": Input/output error'
+    log = f"1795756324.620 22404 background writer {line}\n1795756324.9 1 checkpointer LOG:  checkpoint complete\n"
+    context = cast("Any", SimpleNamespace(log_directory=tmp_path))
+    trial = FaultTrial(
+        context, cast("Any", None), FAULTY_DISK, "postgresql", clients=2, duration_s=4, image_bytes=2**32
+    )
+    course = _Course(hits=1)
+    trial._read_log(course)
+    assert () == course.engine_said
+    (tmp_path / "server.log").write_text(log, encoding="utf-8")
+    trial._read_log(course)
+    trial._read_log(course)
+    assert (line,) == course.engine_said
+    # Of a library nobody reads a log.
+    library = FaultTrial(
+        context, cast("Any", None), ENGINE, "lmdb", clients=2, duration_s=4, image_bytes=2**32
+    )
+    silent = _Course(hits=1)
+    library._read_log(silent)
+    assert () == silent.engine_said
+
+
+def test_mariadbs_errors_are_found_in_its_log() -> None:
+    said = MARIADB.said_of_disk("2026 [Note] InnoDB: ready\n2026 [ERROR] InnoDB: Tried to read 16384 bytes\n")
+    assert ("InnoDB: Tried to read 16384 bytes",) == said

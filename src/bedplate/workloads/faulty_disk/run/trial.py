@@ -173,6 +173,7 @@ class FaultTrial:
         self._look_at_place(fault, course, disk)
         if not _is_quiet_in_log(fault):
             _let_come_back(writer, course, is_hit=beside.hits > 0)
+        self._read_log(course)
         _require_untorn(setup.untorn, fault)
         course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
         course.was_resumed = beside.was_resumed
@@ -182,6 +183,20 @@ class FaultTrial:
         if fault.is_quiet and _place_of(fault) is Place.JOURNAL:
             # An unmount makes it needless.
             course.position = setup.recorder.status().entries
+
+    def _read_log(self, course: _Course) -> None:
+        """What the server said of the disk in its log alone, as a background process does that no client waits for."""
+        try:
+            text = self._server_log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        course.engine_said += tuple(
+            line for line in self._engine.said_of_disk(text) if line not in course.engine_said
+        )
+
+    @property
+    def _server_log(self) -> Path:
+        return self._context.log_directory / "server.log"
 
     def _map(self, setup: FaultSetup, fault: Fault) -> DiskMap:
         """Of the disk as it is now, by the file system's tools where the fault's place takes them."""
@@ -257,9 +272,8 @@ class FaultTrial:
     def _give_back(self, log: Path | None, server_log: Path) -> None:
         if log is not None:
             shutil.rmtree(log.parent)
-        said = self._context.log_directory / "server.log"
-        if said.exists():
-            shutil.move(said, server_log)
+        if self._server_log.exists():
+            shutil.move(self._server_log, server_log)
 
 
 def _record(
