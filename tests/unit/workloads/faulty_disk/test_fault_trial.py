@@ -368,23 +368,23 @@ def test_what_a_background_process_logged_of_the_disk_was_said(tmp_path: Path) -
     line = 'ERROR:  could not write blocks 179..179 in file "base/16393/16404": Input/output error'
     log = f"1795756324.620 22404 background writer {line}\n1795756324.9 1 checkpointer LOG:  checkpoint complete\n"
     context = cast("Any", SimpleNamespace(log_directory=tmp_path))
-    trial = FaultTrial(
+    server = FaultTrial(
         context, cast("Any", None), FAULTY_DISK, "postgresql", clients=2, duration_s=4, image_bytes=2**32
     )
     course = _Course(hits=1)
-    trial._read_log(course)
-    assert () == course.engine_said
+    server._read_log(course)
+    assert [] == list(course.engine_said)
     (tmp_path / "server.log").write_text(log, encoding="utf-8")
-    trial._read_log(course)
-    trial._read_log(course)
-    assert (line,) == course.engine_said
+    server._read_log(course)
+    server._read_log(course)
+    assert [line] == list(course.engine_said)
     # Of a library nobody reads a log.
     library = FaultTrial(
         context, cast("Any", None), ENGINE, "lmdb", clients=2, duration_s=4, image_bytes=2**32
     )
     silent = _Course(hits=1)
     library._read_log(silent)
-    assert () == silent.engine_said
+    assert [] == list(silent.engine_said)
 
 
 def test_mariadbs_errors_are_found_in_its_log() -> None:
