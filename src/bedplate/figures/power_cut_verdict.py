@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.power_cut_points import Cuts, finding_of, tears_pages
+from bedplate.figures.power_cut_tallies import is_drawn, is_placed, tallies, tally, with_unmounted
 from bedplate.figures.rule import Rule, Spoken, judge, spoken
 from bedplate.figures.unfinished import NOT_COMPLETED
 from bedplate.figures.untorn_pages import why_not_untorn
@@ -35,7 +36,6 @@ from bedplate.model.power_cut import (
     RecordingFacts,
 )
 from bedplate.model.power_cut_verdict import (
-    BROKEN,
     WHOLE,
     CacheCuts,
     CutCounts,
@@ -51,7 +51,7 @@ from bedplate.model.workload import model_of
 from bedplate.units import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from bedplate.model.page_writes import PageFacts, RecoveredPages
     from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
@@ -114,7 +114,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
     return PowerCutVerdict(
         caches=_caches(cuts, cuts.recording, visit, is_refused=bool(refused)),
-        profiles=_with_unmounted(cuts.points, cuts.recording),
+        profiles=with_unmounted(cuts.points, cuts.recording),
         controls=_controls(cuts.points, cuts.recording),
         loss=_loss((*cuts.points, *_counted_recuts(cuts)), cuts.recording),
         window_bytes=cuts.recording.window_bytes,
@@ -153,7 +153,7 @@ def judged(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tu
 
 def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
     recording = cuts.recording
-    by_profile = _tallies(cuts.points, recording) if recording else {}
+    by_profile = tallies(cuts.points, recording) if recording else {}
     return CutEvidence(
         duration_s=recording.seconds if recording else 0.0,
         windows=(),
@@ -166,7 +166,7 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         asked=run.spec.levels.integer("points") or 0,
         cuts=sum(tally.cuts for tally in by_profile.values()),
         sought=((recording.sought or 0) + (recording.states or 0)) if recording else 0,
-        found=sum(not _is_drawn(record) for record in cuts.points if not record.point.control),
+        found=sum(not is_drawn(record) for record in cuts.points if not record.point.control),
         unrecovered=len(_due(cuts) - {record.point.recovery_of for record in _wholes(cuts)}),
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
@@ -263,10 +263,10 @@ def _caches(
     page_bytes = visit.cell.database_block_bytes or 0
     found = {
         cache: CacheCuts(
-            drawn=_tally((each for each in records if _is_drawn(each)), recording),
-            sought=_tally((each for each in records if _is(Placement.SOUGHT, each)), recording),
-            enumerated=_tally((each for each in records if _is(Placement.ENUMERATED, each)), recording),
-            recut=_tally(again[cache], recording),
+            drawn=tally((each for each in records if is_drawn(each)), recording),
+            sought=tally((each for each in records if is_placed(Placement.SOUGHT, each)), recording),
+            enumerated=tally((each for each in records if is_placed(Placement.ENUMERATED, each)), recording),
+            recut=tally(again[cache], recording),
             idle=sum(map(_is_idle, records)),
             tearing=sum(tears_pages(each, page_bytes) for each in records),
             is_late=visit.dataset.levels.get(COMPLETIONS) == LATE,
@@ -284,78 +284,30 @@ def _by_cache(points: Iterable[PointRecord]) -> dict[str, list[PointRecord]]:
     return found
 
 
-def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
-    """The drawn cuts by profile."""
-    by_profile: dict[str, list[PointRecord]] = {}
-    for record in points:
-        if not record.point.control and _is_drawn(record):
-            by_profile.setdefault(record.point.profile.value, []).append(record)
-    return {name: _tally(records, recording) for name, records in sorted(by_profile.items())}
-
-
-def _with_unmounted(points: Sequence[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
-    """The same, with those that broke the file system itself.
-
-    A repair says nothing where good cuts need it too: without a journal, with a lost one, and on JFS, which never mounts behind a cut.
-    """
-    found = _tallies(points, recording)
-    good = [record for record in points if not record.outcome.is_bad]
-    if 2 * sum(record.fsck_s is not None for record in good) >= len(good):
-        return found
-    broken = [record for record in points if _is_broken(record) and not _was_whole(record)]
-    unmounted = _tallies(broken, recording)
-    return {
-        name: replace(tally, unmounted=unmounted[name].cuts if name in unmounted else 0)
-        for name, tally in found.items()
-    }
-
-
-def _is_broken(record: PointRecord) -> bool:
-    return record.outcome.value in BROKEN
-
-
-def _was_whole(record: PointRecord) -> bool:
-    """Whether the file system mounted by itself and no check of it found errors."""
-    is_lost = record.outcome is PointOutcome.FILE_SYSTEM_LOST
-    return not is_lost and record.fsck_s is None and not record.unclean
-
-
-def _tally(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
-    return CutCounts.together([CutCounts(Counter(finding_of(record, recording) for record in records))])
-
-
 def _tried(points: Iterable[PointRecord], recording: RecordingFacts) -> TriedStates | None:
     """The states that were enumerated, by how many writes their window has."""
-    tried = [record for record in points if _is(Placement.ENUMERATED, record)]
+    tried = [record for record in points if is_placed(Placement.ENUMERATED, record)]
     if not tried:
         return None
     small = [record for record in tried if record.volatile_changes <= SMALL_WINDOW_WRITES]
     large = [record for record in tried if record.volatile_changes > SMALL_WINDOW_WRITES]
-    return TriedStates(_tally(small, recording), _tally(large, recording), recording.small_states or 0)
-
-
-def _is(placement: Placement, record: PointRecord) -> bool:
-    return record.point.placement is placement
-
-
-def _is_drawn(record: PointRecord) -> bool:
-    return _is(Placement.UNIFORM, record) or _is(Placement.WEIGHTED, record)
+    return TriedStates(tally(small, recording), tally(large, recording), recording.small_states or 0)
 
 
 def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     replayed = [record for record in points if not record.replay_failed]
-    return _tallies(replayed, recording).get(Profile.ORDERED.value, CutCounts())
+    return tallies(replayed, recording).get(Profile.ORDERED.value, CutCounts())
 
 
 def _is_idle(record: PointRecord) -> bool:
     point = record.point
-    return _is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_changes == 0
+    return is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_changes == 0
 
 
 def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     """Of the controls those that could fail: nothing is missing where nothing was acknowledged yet."""
     controls = [record for record in points if record.point.control and record.acknowledged]
-    return _tally(controls, recording)
+    return tally(controls, recording)
 
 
 def _loss(points: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
