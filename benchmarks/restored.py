@@ -5,7 +5,8 @@
 A pair is two visits that differ in nothing but the way in which the dataset comes onto the file system; which comes first alternates.
 The image is made by a visit before the first pair, and its time is printed apart. Each visit writes through two checkpoints,
 on an emulated disk: its I/Os a second are limited, so that little but layout and page cache can make a difference. At 600 writes a second
-pairs scatter by less than 1 %, at 3,000 by 2.5 %: there the processors and the real disk matter. The memory holds the data and the log. With `--pressure` it holds less than the data, and a visit reads before it writes: there loaded and restored visits are known to differ
+pairs scatter by some 1 %, at 3,000 by 2.5 %: there the processors and the real disk matter. The memory holds the data and the log. With `--pressure`
+it holds less than the data, and a visit reads before it writes: there loaded and restored visits are known to differ
 (docs/decisions/0018-restored-under-memory-pressure.md). The figure is the ratio restored / loaded of each run's tps, on logarithms, with a 95 % t-interval
 over the pairs. A pair with a suspect run does not count.
 

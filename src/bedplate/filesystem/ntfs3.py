@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bedplate.filesystem.ntfsprogs import Ntfs
+from bedplate.filesystem.ntfsprogs import MadeByMkntfs
 from bedplate.filesystem.options import OptionRules
 from bedplate.model.filesystem import TRAITS
 
@@ -23,7 +23,7 @@ _RULES = OptionRules(
 )
 
 
-class Ntfs3(Ntfs):
+class Ntfs3(MadeByMkntfs):
     """NTFS by the kernel. ntfs3 flushes at every fsync."""
 
     traits = TRAITS["ntfs3"]

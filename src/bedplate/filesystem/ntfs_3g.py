@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse
 from bedplate.filesystem.comparison import compared
-from bedplate.filesystem.ntfsprogs import Ntfs
+from bedplate.filesystem.ntfsprogs import MadeByMkntfs
 from bedplate.filesystem.options import OptionRules, plan_words
 from bedplate.host.mount import find_mount
 from bedplate.host.process import pids_running, wait_until_gone
@@ -43,11 +43,11 @@ _RULES = OptionRules(
 _END_PATIENCE_S = 300.0
 
 
-class Ntfs3g(Ntfs):
+class Ntfs3g(MadeByMkntfs):
     """NTFS by the program ntfs-3g."""
 
     traits = TRAITS["ntfs-3g"]
-    tools = ((PROGRAM, "serves"), *Ntfs.tools)
+    tools = ((PROGRAM, "serves"), *MadeByMkntfs.tools)
     # By the program itself, since a helper for it may not stand where the system looks for one.
     mount_program = (PROGRAM,)
     shown_type = "fuseblk"

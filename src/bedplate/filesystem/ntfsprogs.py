@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bedplate.model.visit import ReadBack
 
 
-class Ntfs(Filesystem):
+class MadeByMkntfs(Filesystem):
     """NTFS, whoever drives it. No driver has an option for a factor."""
 
     probe_bytes = 64 * MIB

@@ -382,8 +382,7 @@ def _is_on_journal(fault: Fault, course: _Course) -> bool:
 
 def _device(recorder: Recorder, rot: Rot) -> Path:
     """The device on which a place rots."""
-    has_journal = rot.place is Place.JOURNAL and recorder.journal is not None
-    return recorder.journal if has_journal and recorder.journal is not None else recorder.disk
+    return (recorder.journal if rot.place is Place.JOURNAL else None) or recorder.disk
 
 
 def _unreadable(fault: Fault, course: _Course) -> tuple[ByteRange, ...]:
