@@ -7,11 +7,11 @@ A workload has its own rules beside them (`validity.py` of its folder).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from bedplate.figures.rule import Rule, Spoken, spoken
 from bedplate.figures.samples import UNSEEN_SHARE_MAX
+from bedplate.model.filesystem import ROUTINE_KERNEL_MESSAGE
 from bedplate.model.visit import Validity
 from bedplate.units import percent
 
@@ -23,25 +23,9 @@ OTHERS_SHARE_MAX = 0.10
 LATE_SHARE_MAX = 0.05
 _MESSAGES_SHOWN = 3
 
-# What the kernel says of every mount. The record holds whatever names a file system, and these lines
-# carry no priority any more. A count of suppressed messages is told by the next one of their kind, often minutes later, in
-# another visit (the hundreds of mounts of power cuts); the first of those that it counts stand in the log by themselves.
-_ROUTINE_MESSAGE = re.compile(
-    r"""mounted\ filesystem | unmounting\ filesystem | re-mounted
-    | mounting\ (v\d|ext\d)\ (filesystem|file\ system) | mounting\ V\d+\ filesystem
-    | mounting\ with\ [^!]*\ mode | EXPERIMENTAL
-    | ending\ clean\ mount | unmounting\ filesystem
-    | ^BTRFS:?\ (info|device) | last\ unmount\ of\ filesystem
-    | EXT4-fs\ \([^)]*\):\ (disabling\ barriers|mount\ options)
-    | ^[\w\ -]+:\ \d+\ callbacks\ suppressed$ | detected\ capacity\ change
-    | quota\ (turned|mode) | mount\ option\ is\ deprecated | supports\ timestamps\ until
-    | reiserfs\ filesystem\ is\ deprecated | ^reiserfs:\ using\ flush\ barriers$""",
-    re.VERBOSE | re.IGNORECASE,
-)
-
 
 def _kernel_messages(evidence: RunEvidence) -> Spoken | None:
-    alarming = [text for text in evidence.kernel_messages if not _ROUTINE_MESSAGE.search(text)]
+    alarming = [text for text in evidence.kernel_messages if not ROUTINE_KERNEL_MESSAGE.search(text)]
     if not alarming:
         return None
     shown = "; ".join(text[:160] for text in alarming[:_MESSAGES_SHOWN])

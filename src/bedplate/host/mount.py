@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
 from bedplate.host.files import text_of
 from bedplate.host.kernel_log import KernelLog
+from bedplate.model.filesystem import ROUTINE_KERNEL_MESSAGE
 from bedplate.model.template import first_of
 
 if TYPE_CHECKING:
@@ -343,7 +344,7 @@ def _is_under(path: str, top: str) -> bool:
 def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002
     """Those about this device or this driver; ext4's driver mounts ext2 and ext3 too.
 
-    What a driver says of another loop device at the same time is none of them.
+    What a driver says of another loop device at the same time is none of them. What it says of every mount comes last.
     """
     drivers = {type.lower(), "ext4"} if type.startswith("ext") else {type.lower()}
     device = re.compile(rf"\b{re.escape(name)}\b")
@@ -353,4 +354,6 @@ def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:
         if device.search(message)
         or (any(word in message.lower() for word in drivers) and not _OF_A_LOOP.match(message))
     )
-    return tuple(dict.fromkeys(about))
+    return tuple(
+        sorted(dict.fromkeys(about), key=lambda message: bool(ROUTINE_KERNEL_MESSAGE.search(message)))
+    )

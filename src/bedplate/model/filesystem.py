@@ -5,6 +5,7 @@ What a kernel accepts in the end is read back by the adapters (room `filesystem`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,22 @@ from bedplate.units import KIB, MIB, format_size
 LABEL = "bedplate"
 BARRIER_BY_MOUNT_OPTION = "mount option"
 BARRIER_BY_WRITE_CACHE = "write cache"
+
+# What the kernel says of every mount. The record holds whatever names a file system, and these lines
+# carry no priority any more. A count of suppressed messages comes with the next one of their kind, often minutes later, in
+# another visit (the hundreds of mounts of power cuts); the first of those that it counts stand in the log by themselves.
+ROUTINE_KERNEL_MESSAGE = re.compile(
+    r"""mounted\ filesystem | unmounting\ filesystem | re-mounted
+    | mounting\ (v\d|ext\d)\ (filesystem|file\ system) | mounting\ V\d+\ filesystem
+    | mounting\ with\ [^!]*\ mode | EXPERIMENTAL
+    | ending\ clean\ mount | unmounting\ filesystem
+    | ^BTRFS:?\ (info|device) | last\ unmount\ of\ filesystem
+    | EXT4-fs\ \([^)]*\):\ (disabling\ barriers|mount\ options)
+    | ^[\w\ -]+:\ \d+\ callbacks\ suppressed$ | detected\ capacity\ change
+    | quota\ (turned|mode) | mount\ option\ is\ deprecated | supports\ timestamps\ until
+    | reiserfs\ filesystem\ is\ deprecated | ^reiserfs:\ using\ flush\ barriers$""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)

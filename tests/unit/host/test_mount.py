@@ -190,6 +190,14 @@ def test_what_is_said_of_another_loop_device_is_no_reason(said: str, *, is_ours:
     assert room._about((said,), name="loop9", type="btrfs") == ((said,) if is_ours else ())
 
 
+def test_what_is_said_of_every_mount_comes_behind_the_reason() -> None:
+    experimental = "XFS (loop9): EXPERIMENTAL large block size feature enabled. Use at your own risk!"
+    reason = "XFS (loop9): Metadata CRC error detected at xfs_dir3_block_read_verify+0x71/0x100"
+    end = "XFS (loop9): log mount failed"
+    found = room._about((experimental, reason, end), name="loop9", type="xfs")
+    assert found == (reason, end, experimental)
+
+
 def test_unmount_of_nothing_is_no_error(tmp_path: Path) -> None:
     commands = Scripted()
     assert not room.unmount(tmp_path, commands=commands)
