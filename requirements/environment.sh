@@ -247,7 +247,9 @@ provide_python() {
         dnf) say "this installs it:  ${privilege}dnf install --assumeyes $packages" ;;
     esac
     if [ -n "$privilege" ] || ! may_install "$@"; then
-        [ -n "$privilege" ] || say 'or let bedplate do it: give --yes'
+        # Not every command of bedplate takes it.
+        [ "$program" = bedplate ] && takes_yes=' to setup, quickstart, ask or run' || takes_yes=
+        [ -n "$privilege" ] || say "or let bedplate do it: give --yes$takes_yes"
         exit "$exit_requirement_missing"
     fi
     # shellcheck disable=SC2086 # a list of names

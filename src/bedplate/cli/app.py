@@ -162,6 +162,7 @@ def plan(plan: Path, *, executor: str | None, as_json: bool) -> None:
 @ERASE
 @ERASE_FOREIGN
 @RETRY_FAILED
+@YES
 def run(
     plan: Path,
     *,
@@ -170,12 +171,13 @@ def run(
     erase: tuple[str, ...],
     erase_foreign: bool,
     retry_failed: bool,
+    yes: bool,
 ) -> int:
     """Run a plan, or go on where it stopped."""
     from bedplate.cli.running import consent  # noqa: PLC0415
     from bedplate.cli.running import run as measure  # noqa: PLC0415
 
-    given = consent(erase, erase_foreign=erase_foreign)
+    given = consent(erase, erase_foreign=erase_foreign, yes=yes)
     return measure(plan, study, consent=given, executor=executor, retry_failed=retry_failed)
 
 
@@ -192,6 +194,7 @@ program.add_command(search)
 @ERASE
 @ERASE_FOREIGN
 @RETRY_FAILED
+@YES
 def extend(
     study: Path,
     *,
@@ -201,6 +204,7 @@ def extend(
     erase: tuple[str, ...],
     erase_foreign: bool,
     retry_failed: bool,
+    yes: bool,
 ) -> int:
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
     from bedplate.campaign import running  # noqa: PLC0415
@@ -211,7 +215,7 @@ def extend(
         study_at(study),
         repetitions=repetitions,
         plan=plan,
-        consent=consent(erase, erase_foreign=erase_foreign),
+        consent=consent(erase, erase_foreign=erase_foreign, yes=yes),
         executor=executor,
         retry_failed=retry_failed,
         watch=display_for_terminal,

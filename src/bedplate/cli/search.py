@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.completion import METRIC_NAME, metric_names
-from bedplate.cli.options import ACCEPT, ERASE, ERASE_FOREIGN, EXECUTOR, PATH, PLAN_FILE
+from bedplate.cli.options import ACCEPT, ERASE, ERASE_FOREIGN, EXECUTOR, PATH, PLAN_FILE, YES
 from bedplate.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class TimeBudget(click.ParamType[float]):
 @EXECUTOR
 @ERASE
 @ERASE_FOREIGN
+@YES
 def search(
     plan: Path,
     *,
@@ -82,6 +83,7 @@ def search(
     executor: str | None,
     erase: tuple[str, ...],
     erase_foreign: bool,
+    yes: bool,
 ) -> int:
     """Find the best cell of a plan within a budget of time, and prove it; or go on where a search stopped.
 
@@ -103,7 +105,7 @@ def search(
         study,
         asked,
         Course(),
-        consent=consent(erase, erase_foreign=erase_foreign),
+        consent=consent(erase, erase_foreign=erase_foreign, yes=yes),
         executor=executor,
         watch=display_for_terminal,
     )
