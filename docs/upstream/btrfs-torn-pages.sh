@@ -1,5 +1,5 @@
 #!/bin/sh
-# Overwrites pages of 8 KiB on a new Btrfs beside two writers that fsync, and shows by the kernel's own trace which pages left in
+# Overwrites pages of 8 KiB on a new Btrfs beside two writers that fdatasync, and shows by the kernel's own trace which pages left in
 # halves, why, and which of them a commit found torn. Needs root, btrfs-progs, util-linux, Python 3; no bedplate.
 #
 #     btrfs-torn-pages.sh FOLDER [SIZE] [SECONDS]

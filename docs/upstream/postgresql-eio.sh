@@ -4,7 +4,7 @@
 #     postgresql-eio.sh PGBIN FOLDER FILESYSTEM FULL_PAGE_WRITES
 #
 # PGBIN is the folder of PostgreSQL's programs, FOLDER is new, takes an image of 1 GB, and every account can reach it. FILESYSTEM is ext4 or
-# xfs. Needs root, dmsetup and the kernel's device mapper, and nothing of bedplate. For one CHECKPOINT all writes to the table's blocks fail.
+# xfs. Needs root, e2fsprogs (filefrag), dmsetup and the kernel's device mapper, and nothing of bedplate. For one CHECKPOINT all writes to the table's blocks fail.
 set -eu
 [ "${OWN_MOUNTS:-}" ] || OWN_MOUNTS=yes exec unshare --mount --propagation private sh "$0" "$@"
 PATH=$1:$PATH folder=$2 filesystem=$3 images=$4 name=eio$$

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Overwrites 8 kB pages of a file at random with RWF_ATOMIC and direct I/O on a new XFS of 1 GiB, and counts those that are refused.
-# Each refused page is written plainly at once. Needs root, xfsprogs, util-linux, Python 3 and Linux 6.16 or later; no bedplate.
+# Each refused page is written plainly at once. Needs root, xfsprogs, e2fsprogs (filefrag),
+# util-linux, Python 3 and Linux 6.16 or later; no bedplate.
 #
 #     xfs-atomic-enospc.sh FOLDER [COWEXTSIZE]
 #

@@ -24,7 +24,7 @@ from bedplate.plan.words import joined, shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size, size_in_kb
 
 EXECUTORS = ("local", "qemu", "slurm", "auto")
-VERSIONS = ("15", "17", "18")
+VERSIONS = ("15", "16", "17", "18")
 SCRIPTS = ("read-only", "read-write", "simple-update")
 PROTOCOLS = ("simple", "extended", "prepared")
 UNTIL_STEADY = "until steady"

@@ -235,7 +235,7 @@ script = "read-only"
             "filesystem[0].mount_options.vary[0]",
             "a list",
         ),
-        ("postgresql", "version = 14", "postgresql.version", "15, 17, 18"),
+        ("postgresql", "version = 14", "postgresql.version", "15, 16, 17, 18"),
         ("postgresql", "version = 18.6", "postgresql.version", "as text"),
         ("postgresql", 'block_size = "64 kB"', "postgresql.block_size", "32 kB"),
         ("postgresql", "block_size = 8", "postgresql.block_size", "8 kB"),

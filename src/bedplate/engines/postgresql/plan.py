@@ -77,7 +77,7 @@ class PostgresqlTable(EngineTable):
     """`[postgresql]`: what is built, and how the cluster is set up."""
 
     version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
-    """build | `15`, `17`, `18`, or an exact version | `"18"` | `"18.6"`"""
+    """build | `15`, `16`, `17`, `18`, or an exact version | `"18"` | `"18.6"`"""
     source: Source = Field(
         default=(), description='a table such as { tree = "~/src/postgres", commit = "master" }'
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Those whose build and run are proved by this repository's own host tests and decisions.
-SUPPORTED_MAJORS = (15, 17, 18)
+SUPPORTED_MAJORS = (15, 16, 17, 18)
 DEFAULT_VERSION = "18"
 
 # Older ones have another catalogue of counters than bedplate knows.

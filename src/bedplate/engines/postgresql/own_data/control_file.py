@@ -30,7 +30,7 @@ _FLOAT_FORMAT = struct.pack("<d", 1234567.0)
 _SIZES = struct.Struct("<8I?3xI")
 _SHUT_DOWN, _SHUT_DOWN_IN_RECOVERY = 1, 2
 # src/include/catalog/catversion.h; it does not change within a major version.
-CATALOGUES: Mapping[int, int] = {15: 202209061, 17: 202406281, 18: 202506291}
+CATALOGUES: Mapping[int, int] = {15: 202209061, 16: 202307071, 17: 202406281, 18: 202506291}
 # As PostgreSQL is compiled unless it is asked otherwise: bytes of a table's file, NAMEDATALEN, INDEX_MAX_KEYS, float8 by value.
 _USUAL_LIMITS = (GIB, 64, 32, True)
 _PID_FILE = "postmaster.pid"

@@ -46,7 +46,7 @@ def test_perl_without_its_modules_is_not_enough(scripted: ScriptedCommands) -> N
 
 def test_version_that_cannot_be_built_has_no_requirements(scripted: ScriptedCommands) -> None:
     with pytest.raises(PlanError):
-        build_requirements(BuildSpec("16"), commands=scripted)
+        build_requirements(BuildSpec("14"), commands=scripted)
 
 
 def test_a_commit_and_a_patched_release_need_git_and_the_generators(scripted: ScriptedCommands) -> None:
