@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
 from distribution import debian, image
-from distribution.sources import Sources
+from distribution.__main__ import _KINDS, main
+from distribution.sources import Sources, lay_out, of_checkout
 
+from bedplate.campaign.planning import read_plan
 from bedplate.executors.qemu import guest_tools
 from bedplate.host.apt.archives import own_archives, parse_deb822_sources, security_archives
 
@@ -81,3 +85,50 @@ def test_an_image_has_debians_public_archives_and_what_guests_start_with(
     assert {"busybox-static", "kmod", "zstd"} == set(guest_tools.PACKAGES) <= set(
         included.partition("=")[2].split(",")
     )
+
+
+def test_every_ready_plan_is_whole_where_a_distribution_puts_it(repository: Path, tmp_path: Path) -> None:
+    lay_out(of_checkout(), tmp_path, zsh="vendor-completions")
+    shipped = tmp_path / "usr/share/bedplate/src/bedplate/shipped"
+    plans = sorted((shipped / "plans").glob("*.toml"))
+    assert len(list((repository / "plans").glob("*.toml"))) == len(plans)
+    for plan in plans:
+        # PlanError where a folder, a script or a dump that it names is not there.
+        assert read_plan(plan).plan.title
+    wheel = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    included = wheel["build"]["targets"]["wheel"]["force-include"]
+    assert {f"bedplate/shipped/{folder.name}" for folder in shipped.iterdir()} == set(included.values())
+
+
+def test_a_checkout_with_changes_makes_no_package_that_passes_for_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@localhost")
+    (tmp_path / "kept").write_text("one", encoding="utf-8")
+    for words in (("init", "--quiet"), ("add", "kept"), ("commit", "--quiet", "-m", "one")):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr("distribution.sources.CHECKOUT", tmp_path)
+    monkeypatch.setitem(_KINDS, "deb", (lambda _sources, into: into / "kept", ""))
+    (tmp_path / "not-tracked").touch()
+    asked = ["deb", "--into", str(tmp_path)]
+    assert 0 == main(asked)
+    (tmp_path / "kept").write_text("two", encoding="utf-8")
+    assert 1 == main(asked)
+    assert "the changes of 1 tracked files, the first kept; commit or stash" in capsys.readouterr().err
+    assert 0 == main([*asked, "--with-changes"])
+
+
+def test_a_kind_that_cannot_be_built_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_sources: Sources, _into: Path) -> Path:
+        raise OSError("it needs a tool")
+
+    (tmp_path / "made").touch()
+    for kind in _KINDS:
+        monkeypatch.setitem(_KINDS, kind, (lambda _sources, into: into / "made", ""))
+    monkeypatch.setitem(_KINDS, "rpm", (fails, ""))
+    assert 1 == main(["--with-changes", "--into", str(tmp_path)])
+    said = capsys.readouterr()
+    assert len(_KINDS) - 1 == said.out.count(str(tmp_path / "made"))
+    assert "package: rpm was not built: it needs a tool\n" == said.err
