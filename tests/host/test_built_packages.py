@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,16 @@ def test_a_wheel_starts_with_its_own_plans_claims_and_drivers(built: Path, tmp_p
     asked = "from bedplate.installation import COMMAND, launcher; print(COMMAND, launcher())"
     told = say(sys.executable, "-P", "-s", "-c", asked, path=tmp_path, environment=paths)
     assert f"bedplate {Path(sys.prefix) / 'bin' / 'bedplate'}\n" == told
+
+
+def test_a_wheel_asks_for_the_locked_versions(repository: Path, built: Path) -> None:
+    with zipfile.ZipFile(built / WHEEL) as wheel:
+        metadata = wheel.read(f"bedplate-{__version__}.dist-info/METADATA").decode()
+    asked = {line.partition(": ")[2] for line in metadata.splitlines() if line.startswith("Requires-Dist:")}
+    locked = (repository / "requirements" / "runtime.txt").read_text()
+    assert asked == {
+        line.removesuffix(" \\").replace(" ; ", "; ") for line in locked.splitlines() if "==" in line
+    }
 
 
 def test_debians_package_starts_and_is_complete(built: Path, tmp_path: Path) -> None:
