@@ -26,7 +26,7 @@ _COMPLETIONS = {
     "zsh": "usr/share/zsh/{zsh}/_bedplate",
     "fish": "usr/share/fish/vendor_completions.d/bedplate.fish",
 }
-_HOME = "usr/share/bedplate"
+HOME = "usr/share/bedplate"
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def _places(path: Path) -> Iterator[str]:
     """Where a tracked file goes in a distribution's tree; nowhere, if only contributors need it."""
     top = path.parts[0]
     if top == "src" or str(path) in ("bedplate", "requirements/environment.sh", "requirements/runtime.txt"):
-        yield f"{_HOME}/{path}"
+        yield f"{HOME}/{path}"
     if top in _SHIPPED:
-        yield f"{_HOME}/src/bedplate/shipped/{path}"
+        yield f"{HOME}/src/bedplate/shipped/{path}"
     # Examples a second time: a machine may leave out what lies below usr/share/doc, and a ready plan needs them.
     if top in ("docs", "examples") or str(path) in ("README.md", "CHANGELOG.md"):
         yield f"usr/share/doc/bedplate/{path}"

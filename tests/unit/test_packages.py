@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from distribution import debian, image
 from distribution.__main__ import _KINDS, main
+from distribution.requirements import DEPENDS
 from distribution.sources import Sources, lay_out, of_checkout
 
 from bedplate.campaign.planning import read_plan
@@ -132,3 +134,34 @@ def test_a_kind_that_cannot_be_built_keeps_no_other_from_it(
     said = capsys.readouterr()
     assert len(_KINDS) - 1 == said.out.count(str(tmp_path / "made"))
     assert "package: rpm was not built: it needs a tool\n" == said.err
+
+
+def script(name: str, *words: str, tools: Path) -> int:
+    """The exit code of a script of Debian's package, as its maintainers' tools call it."""
+    text = f"set -e\n{debian._SCRIPTS[name]}\n".replace("/var/cache/bedplate", str(tools / "cache"))
+    path = f"{tools}:{os.environ['PATH']}"
+    return subprocess.run(["sh", "-c", text, name, *words], check=False, env={"PATH": path}).returncode
+
+
+def test_debians_package_compiles_the_folder_that_its_modules_are_in(tmp_path: Path) -> None:
+    lay_out(of_checkout(), tmp_path / "root", zsh="vendor-completions")
+    program(tmp_path, "py3compile", f'#!/bin/sh\necho "$*" >{tmp_path}/compiled\n')
+    assert 0 == script("postinst", "configure", tools=tmp_path)
+    option, package, folder = (tmp_path / "compiled").read_text().split()
+    assert ("-p", "bedplate") == (option, package)
+    assert (tmp_path / "root" / folder.lstrip("/") / "src/bedplate/__main__.py").is_file()
+
+
+@pytest.mark.parametrize(("left", "code"), [("", 0), ("of another file system", 1)])
+def test_a_purge_empties_a_cache_whose_folder_is_a_mount_point(tmp_path: Path, left: str, code: int) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / (left or "kernels")).touch()
+    # As rm(1) ends where the folder itself is busy.
+    program(tmp_path, "rm", f'#!/bin/sh\nfind {tmp_path}/cache -name kernels -delete\nexit 1\n')
+    assert code == script("postrm", "purge", tools=tmp_path)
+
+
+def test_the_package_that_the_launcher_asks_for_comes_with_bedplate(repository: Path) -> None:
+    launcher = (repository / "requirements/environment.sh").read_text(encoding="utf-8")
+    asked = re.findall(r"say 'cmp is missing; install the package ([\w-]+)'", launcher)
+    assert set(asked) == {"diffutils"} <= set(DEPENDS)
