@@ -70,7 +70,9 @@ def lay_out(sources: Sources, root: Path, *, zsh: str) -> None:
     link.symlink_to(f"../share/{link.name}/{link.name}")
     manual = root / "usr/share/man/man1/bedplate.1.gz"
     manual.parent.mkdir(parents=True)
-    manual.write_bytes(gzip.compress((CHECKOUT / "docs/bedplate.1").read_bytes(), mtime=0))
+    packed = gzip.compress((CHECKOUT / "docs/bedplate.1").read_bytes(), mtime=0)
+    # The tenth byte says the system, which every Python knows another way: unknown.
+    manual.write_bytes(packed[:9] + b"\xff" + packed[10:])
     for shell, place in _COMPLETIONS.items():
         script = root / place.format(zsh=zsh)
         script.parent.mkdir(parents=True)

@@ -28,7 +28,10 @@ BILL = f"bedplate-{__version__}.cdx.json"
 
 def build(repository: Path, into: Path, *kinds: str) -> dict[str, str]:
     done = subprocess.run(
-        [repository / "package", *kinds, "--with-changes", "--into", into], capture_output=True, text=True, check=False
+        [repository / "package", *kinds, "--with-changes", "--into", into],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert 0 == done.returncode, done.stderr
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in into.iterdir()}

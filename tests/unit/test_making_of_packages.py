@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -84,8 +85,10 @@ def test_an_image_has_debians_public_archives_and_what_guests_start_with(
     (included,) = (
         word for word in json.loads((tmp_path / "asked").read_text()) if word.startswith("--include=")
     )
-    assert {"busybox-static", "kmod", "zstd"} == set(guest_tools.PACKAGES) <= set(
-        included.partition("=")[2].split(",")
+    assert (
+        {"busybox-static", "kmod", "zstd"}
+        == set(guest_tools.PACKAGES)
+        <= set(included.partition("=")[2].split(","))
     )
 
 
@@ -100,6 +103,8 @@ def test_every_ready_plan_is_whole_where_a_distribution_puts_it(repository: Path
     wheel = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
     included = wheel["build"]["targets"]["wheel"]["force-include"]
     assert {f"bedplate/shipped/{folder.name}" for folder in shipped.iterdir()} == set(included.values())
+    packed = (tmp_path / "usr/share/man/man1/bedplate.1.gz").read_bytes()
+    assert (b"\xff", (repository / "docs/bedplate.1").read_bytes()) == (packed[9:10], gzip.decompress(packed))
 
 
 def test_a_checkout_with_changes_makes_no_package_that_passes_for_its_commit(
@@ -137,10 +142,11 @@ def test_a_kind_that_cannot_be_built_keeps_no_other_from_it(
 
 
 def script(name: str, *words: str, tools: Path) -> int:
-    """The exit code of a script of Debian's package, as its maintainers' tools call it."""
-    text = f"set -e\n{debian._SCRIPTS[name]}\n".replace("/var/cache/bedplate", str(tools / "cache"))
+    """The exit code of a script of Debian's package, where its tools are those of a folder first."""
+    text = debian._SCRIPTS[name].replace("/var/cache/bedplate", str(tools / "cache"))
+    program(tools, name, f"#!/bin/sh\nset -e\n{text}\n")
     path = f"{tools}:{os.environ['PATH']}"
-    return subprocess.run(["sh", "-c", text, name, *words], check=False, env={"PATH": path}).returncode
+    return subprocess.run([tools / name, *words], check=False, env={"PATH": path}).returncode
 
 
 def test_debians_package_compiles_the_folder_that_its_modules_are_in(tmp_path: Path) -> None:
@@ -157,7 +163,7 @@ def test_a_purge_empties_a_cache_whose_folder_is_a_mount_point(tmp_path: Path, l
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / (left or "kernels")).touch()
     # As rm(1) ends where the folder itself is busy.
-    program(tmp_path, "rm", f'#!/bin/sh\nfind {tmp_path}/cache -name kernels -delete\nexit 1\n')
+    program(tmp_path, "rm", f"#!/bin/sh\nfind {tmp_path}/cache -name kernels -delete\nexit 1\n")
     assert code == script("postrm", "purge", tools=tmp_path)
 
 
