@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distribution.requirements import DEPENDS, RECOMMENDS
-from distribution.sources import DESCRIPTION, lay_out, settle
+from distribution.sources import DESCRIPTION, HOME, lay_out, settle
 
 if TYPE_CHECKING:
     from distribution.sources import Sources
@@ -30,11 +30,13 @@ Description: {description}
  The first start makes a Python environment below /var/cache/bedplate, for
  which pip needs its package index.
 """
-# The bytecode is the distribution's way; what the first start made goes with a purge alone, studies never.
+_CACHE = "/var/cache/bedplate"
+# The bytecode is the distribution's way, of a folder that is not Python's own only where it is named. What the first start
+# made goes with a purge alone, studies never. A cache that has a file system of its own is emptied: its folder is in use.
 _SCRIPTS = {
-    "postinst": 'if [ "$1" = configure ]; then py3compile -p bedplate; fi',
+    "postinst": f'if [ "$1" = configure ]; then py3compile -p bedplate /{HOME}; fi',
     "prerm": "py3clean -p bedplate",
-    "postrm": 'if [ "$1" = purge ]; then rm -rf --one-file-system /var/cache/bedplate; fi',
+    "postrm": f'if [ "$1" = purge ]; then rm -rf --one-file-system {_CACHE} || [ -z "$(ls -A {_CACHE})" ]; fi',
 }
 
 

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from bedplate.executors.qemu.guest_tools import PACKAGES
 from distribution import debian
 from distribution.requirements import RECOMMENDS
 
@@ -32,14 +33,27 @@ if TYPE_CHECKING:
 
 _RELEASE = "trixie"
 _PIP_SETTINGS, _AUTHORITIES = "pip.conf", "ca-certificates.crt"
+_APT_SOURCES = "debian.sources"
+# Kernels and tools of guests come from apt. The mirror that this machine's apt has may be reached from here alone.
+_DEBIAN_SOURCES = f"""\
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: {_RELEASE} {_RELEASE}-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://deb.debian.org/debian-security
+Suites: {_RELEASE}-security
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+"""
 # Those that this machine trusts: its index may stand behind an authority of its own.
 _CERTIFICATES = f"/etc/ssl/certs/{_AUTHORITIES}"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # What differs between two builds, or tells of the machine that made it; nothing of it is needed to run.
 _LEFT_OUT = (
     "./etc/apt/apt.conf.d/99mmdebstrap",
-    "./etc/apt/sources.list",
-    "./etc/apt/sources.list.d/0000",
     "./etc/hostname",
     "./etc/resolv.conf",
     "./root/",
@@ -71,6 +85,7 @@ def build(sources: Sources, into: Path) -> Path:
 def _make_root(package: Path, target: Path, sources: Sources) -> None:
     """A root file system with the package and its Python environment in it, as a tar file."""
     _write_pip_settings(package.parent)
+    (package.parent / _APT_SOURCES).write_text(_DEBIAN_SOURCES, encoding="utf-8")
     inside = "/opt/packages"
     # The image's own Python chooses what pip fetches; how pip is reached from this machine does not stay in the image.
     reached = f"env -i PATH=/usr/sbin:/usr/bin LC_ALL=C.UTF-8 PIP_CONFIG_FILE={inside}/{_PIP_SETTINGS} PIP_CERT={inside}/{_AUTHORITIES}"
@@ -80,13 +95,15 @@ def _make_root(package: Path, target: Path, sources: Sources) -> None:
         f"chroot $1 {reached} bedplate --version",
         f"rm -rf $1{inside}",
         "find $1/var/cache/bedplate -name __pycache__ -prune -exec rm -rf {} +",
+        # The last: until here apt asks the mirror that mmdebstrap wrote down.
+        f"rm -rf $1/etc/apt/sources.list $1/etc/apt/sources.list.d/* && cp {package.parent}/{_APT_SOURCES} $1/etc/apt/sources.list.d",
     )
     with (target.parent / "log").open("w+", encoding="utf-8", errors="replace") as log:
         command = [
             "mmdebstrap",
             "--quiet",
             "--variant=minbase",
-            f"--include={','.join((*RECOMMENDS, 'busybox', 'ca-certificates'))}",
+            f"--include={','.join((*RECOMMENDS, *PACKAGES, 'ca-certificates'))}",
             *(f"--customize-hook={hook}" for hook in hooks),
             _RELEASE,
             str(target),

@@ -8,6 +8,7 @@ DEPENDS = (
     "bison",
     "btrfs-progs",
     "bzip2",
+    "diffutils",
     "e2fsprogs",
     "flex",
     "gcc",

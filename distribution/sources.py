@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 from bedplate import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DESCRIPTION = "measures databases across Linux file systems"
 # Beside the package `bedplate` in a checkout, in its folder `shipped` once installed: bedplate.installation finds them.
-_SHIPPED = ("plans", "claims", "drivers")
+_SHIPPED = ("plans", "claims", "drivers", "examples")
 # Shells, and where each looks for what completes a program.
 _COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/bedplate",
     "zsh": "usr/share/zsh/{zsh}/_bedplate",
     "fish": "usr/share/fish/vendor_completions.d/bedplate.fish",
 }
-_HOME = "usr/share/bedplate"
+HOME = "usr/share/bedplate"
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,28 @@ def of_checkout() -> Sources:
     return Sources(files, int(epoch))
 
 
+def changed_files() -> list[str]:
+    """Tracked files whose changes no commit has."""
+    listed = _git("status", "--porcelain", "--untracked-files=no", "--no-renames", "-z").split("\0")
+    return [line[3:] for line in listed if line]
+
+
 def lay_out(sources: Sources, root: Path, *, zsh: str) -> None:
     """Put a distribution's tree below `root`: launcher, package, documents, manual page, completions.
 
     `zsh` is the folder where the distribution's zsh looks for what completes programs.
     """
     for path in sources.files:
-        target = _place(path)
-        if target is not None:
-            _copy(CHECKOUT / path, root / target)
+        for place in _places(path):
+            _copy(CHECKOUT / path, root / place)
     link = root / "usr/bin/bedplate"
     link.parent.mkdir(parents=True)
     link.symlink_to(f"../share/{link.name}/{link.name}")
     manual = root / "usr/share/man/man1/bedplate.1.gz"
     manual.parent.mkdir(parents=True)
-    manual.write_bytes(gzip.compress((CHECKOUT / "docs/bedplate.1").read_bytes(), mtime=0))
+    packed = gzip.compress((CHECKOUT / "docs/bedplate.1").read_bytes(), mtime=0)
+    # The tenth byte says the system, which every Python knows another way: unknown.
+    manual.write_bytes(packed[:9] + b"\xff" + packed[10:])
     for shell, place in _COMPLETIONS.items():
         script = root / place.format(zsh=zsh)
         script.parent.mkdir(parents=True)
@@ -88,18 +95,18 @@ def settle(root: Path, epoch: int) -> None:
     os.utime(root, (epoch, epoch))
 
 
-def _place(path: Path) -> str | None:
-    """Where a tracked file goes in a distribution's tree; None for what only contributors need."""
+def _places(path: Path) -> Iterator[str]:
+    """Where a tracked file goes in a distribution's tree; nowhere, if only contributors need it."""
     top = path.parts[0]
-    if top == "src":
-        return f"{_HOME}/{path}"
+    if top == "src" or str(path) in ("bedplate", "requirements/environment.sh", "requirements/runtime.txt"):
+        yield f"{HOME}/{path}"
     if top in _SHIPPED:
-        return f"{_HOME}/src/bedplate/shipped/{path}"
-    if str(path) in ("bedplate", "requirements/environment.sh", "requirements/runtime.txt"):
-        return f"{_HOME}/{path}"
+        yield f"{HOME}/src/bedplate/shipped/{path}"
+    # Examples a second time: a machine may leave out what lies below usr/share/doc, and a ready plan needs them.
     if top in ("docs", "examples") or str(path) in ("README.md", "CHANGELOG.md"):
-        return f"usr/share/doc/bedplate/{path}"
-    return "usr/share/doc/bedplate/copyright" if str(path) == "LICENSE" else None
+        yield f"usr/share/doc/bedplate/{path}"
+    if str(path) == "LICENSE":
+        yield "usr/share/doc/bedplate/copyright"
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -63,7 +63,7 @@ find_environment() {
         if [ -n "${BEDPLATE_PYTHON-}" ]; then
             [ "$BEDPLATE_PYTHON" -ef "$environment/bin/python" ] || continue
         fi
-        cmp -s "$environment/requirements.txt" "$2" && return 0
+        cmp -s "$environment/requirements.txt" "$2" 2>/dev/null && return 0
     done
     environment=
     return 1
@@ -296,6 +296,11 @@ require_environment() {
         note_use "$2"
         return 0
     fi
+    # Without it none is ever found, and each start would make one.
+    command -v cmp >/dev/null 2>&1 || {
+        say 'cmp is missing; install the package diffutils'
+        exit "$exit_requirement_missing"
+    }
     name=$1 requirements_file=$2
     shift 2
     find_python "$requirements_file" || provide_python "$requirements_file" "$@"

@@ -27,7 +27,7 @@ def top() -> Path:
 
 
 def shipped(folder: str) -> Path:
-    """`plans`, `claims` or `drivers`."""
+    """`plans`, `claims` or `drivers`; `examples` are there for a plan that names them."""
     return (_SHIPPED if IS_INSTALLED else top()) / folder
 
 

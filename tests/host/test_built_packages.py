@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,10 @@ BILL = f"bedplate-{__version__}.cdx.json"
 
 def build(repository: Path, into: Path, *kinds: str) -> dict[str, str]:
     done = subprocess.run(
-        [repository / "package", *kinds, "--into", into], capture_output=True, text=True, check=False
+        [repository / "package", *kinds, "--with-changes", "--into", into],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert 0 == done.returncode, done.stderr
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in into.iterdir()}
@@ -38,6 +42,21 @@ def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     into: Path = tmp_path_factory.mktemp("packages")
     build(repository, into, "wheel", "deb", "materials")
     return into
+
+
+# Of every ready plan: what it names lies where it says.
+READ_PLANS = """
+from bedplate.campaign.planning import own_plans, read_plan
+print(*(read_plan(path).plan.title for path in sorted(own_plans().glob("*.toml"))), sep="\\n")
+"""
+
+
+def read_plans(path: Path, sources: Path) -> int:
+    """How many ready plans an installed bedplate has, after it has read each."""
+    told = say(
+        sys.executable, "-P", "-s", "-c", READ_PLANS, path=path, environment={"PYTHONPATH": str(sources)}
+    )
+    return len(told.splitlines())
 
 
 def say(*words: str | Path, path: Path, environment: dict[str, str] | None = None) -> str:
@@ -66,7 +85,9 @@ def test_an_unknown_kind_is_a_sentence(repository: Path, tmp_path: Path) -> None
 
 
 def test_a_wheel_starts_with_its_own_plans_claims_and_drivers(built: Path, tmp_path: Path) -> None:
-    shutil.unpack_archive(built / WHEEL, tmp_path / "site", "zip")
+    # Unlike an unpacked archive it has the rights of its files.
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps")
+    say(*pip, "--target", tmp_path / "site", built / WHEEL, path=tmp_path)
     python = [sys.executable, "-P", "-s", "-m", "bedplate"]
     paths = {"PYTHONPATH": str(tmp_path / "site")}
     assert f"bedplate {__version__}\n" == say(*python, "--version", path=tmp_path, environment=paths)
@@ -74,12 +95,23 @@ def test_a_wheel_starts_with_its_own_plans_claims_and_drivers(built: Path, tmp_p
     assert 4 == len(planned["cells"])
     shipped = tmp_path / "site" / "bedplate" / "shipped"
     names = {folder.name: {each.name for each in folder.iterdir()} for folder in shipped.iterdir()}
-    assert {"plans", "claims", "drivers"} == set(names)
+    assert {"plans", "claims", "drivers", "examples"} == set(names)
     assert {"quick.toml", "vondra-2011.toml", "power_cut_recorder.c"} <= set().union(*names.values())
+    assert read_plans(tmp_path, tmp_path / "site") == len(list((shipped / "plans").glob("*.toml")))
     # A message says the command as it is typed there.
     asked = "from bedplate.installation import COMMAND, launcher; print(COMMAND, launcher())"
     told = say(sys.executable, "-P", "-s", "-c", asked, path=tmp_path, environment=paths)
     assert f"bedplate {Path(sys.prefix) / 'bin' / 'bedplate'}\n" == told
+
+
+def test_a_wheel_asks_for_the_locked_versions(repository: Path, built: Path) -> None:
+    with zipfile.ZipFile(built / WHEEL) as wheel:
+        metadata = wheel.read(f"bedplate-{__version__}.dist-info/METADATA").decode()
+    asked = {line.partition(": ")[2] for line in metadata.splitlines() if line.startswith("Requires-Dist:")}
+    locked = (repository / "requirements" / "runtime.txt").read_text()
+    assert asked == {
+        line.removesuffix(" \\").replace(" ; ", "; ") for line in locked.splitlines() if "==" in line
+    }
 
 
 def test_debians_package_starts_and_is_complete(built: Path, tmp_path: Path) -> None:
@@ -89,6 +121,7 @@ def test_debians_package_starts_and_is_complete(built: Path, tmp_path: Path) -> 
     assert f"bedplate {__version__}\n" == say(program, "--version", path=tmp_path, environment=here)
     planned = json.loads(say(program, "plan", "quick", "--json", path=tmp_path, environment=here))
     assert 4 == len(planned["cells"])
+    assert read_plans(tmp_path, tmp_path / "usr/share/bedplate/src") == len(list(own_plans().glob("*.toml")))
     listed = subprocess.run(
         ["dpkg-deb", "--fsys-tarfile", built / DEBIAN], capture_output=True, check=True
     ).stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from bedplate import installation
@@ -39,3 +40,25 @@ def test_an_installed_package_has_them_within(tmp_path: Path, repository: Path) 
     assert ["bedplate", str(Path(sys.prefix) / "bin" / "bedplate"), plans] == installed_at(tmp_path / "src")
     (tmp_path / "bedplate").touch()
     assert ["bedplate", str(tmp_path / "bedplate"), plans] == installed_at(tmp_path / "src")
+
+
+def test_the_program_of_a_wheel_runs_the_job_of_a_cluster_without_libraries(
+    repository: Path, tmp_path: Path
+) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, function = project["scripts"]["bedplate"].partition(":")
+    program = f"import sys; sys.argv[0] = 'bedplate'; from {module} import {function}; sys.exit({function}())"
+    for words, reason in (
+        (("run-visits-of-job", tmp_path), f"{tmp_path}/job.json cannot be read"),
+        (("run-visit-on-node", tmp_path / "not-there"), "No such file or directory"),
+        (("run-visit", tmp_path / "not-there", tmp_path), f"{tmp_path}/not-there cannot be read"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-S", "-P", "-c", program, *words],
+            env={"PYTHONPATH": str(repository / "src")},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert done.returncode
+        assert reason in done.stderr, words

@@ -192,6 +192,21 @@ def test_run_visit_needs_no_environment(checkout: Checkout) -> None:
     assert not checkout.cache.exists()
 
 
+def test_a_shell_that_completes_a_line_makes_no_environment(checkout: Checkout, started: Checkout) -> None:
+    asked = checkout.start(_BEDPLATE_COMPLETE="bash_complete")
+    assert (asked.returncode, asked.stdout, asked.stderr) == (0, "", "")
+    assert not checkout.cache.exists()
+    assert '"arguments": []' in started.start(_BEDPLATE_COMPLETE="bash_complete").stdout
+
+
+def test_a_machine_without_cmp_is_told_its_package_and_nothing_is_made(
+    started: Checkout, tmp_path: Path
+) -> None:
+    refused = started.start(PATH=str(tmp_path))
+    assert refused.returncode == 3
+    assert refused.stderr == "bedplate: cmp is missing; install the package diffutils\n"
+
+
 def test_changed_requirements_are_noticed(
     checkout: Checkout, started: Checkout, copying: Mapping[str, str]
 ) -> None:

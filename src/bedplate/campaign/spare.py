@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 # As requirements/environment.sh names and marks them.
-_ENVIRONMENT = re.compile(r"(runtime|development)-.+")
+_ENVIRONMENT = re.compile(r"(runtime|development|package)-.+")
 _COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
 _BLOCK_BYTES = 512
 _DAY_S = 86_400.0
@@ -101,7 +101,7 @@ def remove(spare: Spare) -> str | None:
 
 
 def _spare_environments(directory: Path, checkout: Path) -> Iterator[Spare]:
-    own = [checkout / "requirements" / f"{name}.txt" for name in ("runtime", "development")]
+    own = [checkout / "requirements" / f"{name}.txt" for name in ("runtime", "development", "package")]
     for path in _folders(directory):
         name = _ENVIRONMENT.fullmatch(path.name)
         if name is None or path.samefile(sys.prefix):

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line and exit with the documented code."""
-    # The internal command has only the standard library, so it must not meet click.
-    if sys.argv[1:2] == ["run-visit"]:
-        from bedplate.visit.command import main as run_visit  # noqa: PLC0415
-
-        sys.exit(run_visit(sys.argv[2:]))
     _take_ends_as_interrupts()
     # A terminal of another encoding loses a character, not a study.
     for stream in (sys.stdout, sys.stderr):

@@ -43,7 +43,7 @@ class Cache:
 
     def another_checkout(self, path: Path, text: str) -> Path:
         (path / "requirements").mkdir(parents=True)
-        for name in ("runtime", "development"):
+        for name in ("runtime", "development", "package"):
             (path / "requirements" / f"{name}.txt").write_text(f"# {name}\n{text}")
         return path
 
@@ -125,11 +125,13 @@ def test_an_environment_stays_while_any_checkout_has_its_requirements(cache: Cac
     moved_on = cache.another_checkout(tmp_path / "moved", OURS)
     cache.environment("runtime-ours", f"# runtime\n{OURS}")
     cache.environment("development-ours", f"# development\n{OURS}")
+    cache.environment("package-ours", f"# package\n{OURS}")
     gone, runtime = tmp_path / "gone" / "runtime.txt", Path("requirements/runtime.txt")
     cache.environment("runtime-theirs", f"# runtime\n{THEIRS}", gone, theirs / runtime)
     old = cache.environment("runtime-old", f"# runtime\n{OLD}", gone, moved_on / runtime)
     never_noted = cache.environment("development-old", f"# development\n{OLD}")
-    assert {old, never_noted} == set(cache.spare())
+    of_package = cache.environment("package-old", f"# package\n{OLD}", moved_on / "requirements/package.txt")
+    assert {old, never_noted, of_package} == set(cache.spare())
     found = cache.spare()[old]
     assert "no checkout has the requirements" in found.reason
     assert 100_000 <= found.size_bytes < 200_000

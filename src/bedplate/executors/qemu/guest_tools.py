@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Commands
 
-# One tree for all: reading the indexes costs more than these packages.
-_PACKAGES = ("busybox-static", "kmod", "zstd")
+# One tree for all: reading the indexes costs more than these packages. An image for containers has them installed.
+PACKAGES = ("busybox-static", "kmod", "zstd")
 _ELF64_LITTLE = b"\x7fELF\x02\x01"
 _PT_INTERP = 3
 
@@ -88,13 +88,13 @@ def _find(name: str, cache_directory: Path) -> Tool | None:
 
 
 def _in_cache(name: str, cache_directory: Path) -> Tool | None:
-    tree = find_package_tree(_PACKAGES, cache_directory=cache_directory)
+    tree = find_package_tree(PACKAGES, cache_directory=cache_directory)
     program = None if tree is None else tree.program(name)
     return None if tree is None or program is None else Tool(program, tree.environment)
 
 
 def _fetched(name: str, cache_directory: Path, commands: Commands, progress: Callable[[str], None]) -> Tool:
     tree = ensure_package_tree(
-        _PACKAGES, cache_directory=cache_directory, commands=commands, progress=progress
+        PACKAGES, cache_directory=cache_directory, commands=commands, progress=progress
     )
     return Tool(tree.demand_program(name), tree.environment)
