@@ -20,9 +20,10 @@ SEEDS = range(12)
 
 
 def _composite(folder: Path) -> Path:
-    for name in "abcdef":
+    # Six alike would be one and its copies.
+    for number, name in enumerate("abcdef"):
         (folder / name).mkdir(parents=True)
-        (folder / name / "composite.xml").write_text(composite())
+        (folder / name / "composite.xml").write_text(composite(f"{12000 + number}.5:{12100 + number}.25"))
     return folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,6 +100,39 @@ def test_three_repetitions_are_judged_and_one_is_not(study: Path, tmp_path: Path
     pg_fs_benchmark(tmp_path / "once")
     import_source(tmp_path / "once", tmp_path / "single")
     assert {Verdict.CANNOT_TELL} == set(compared(overview(tmp_path / "single"), "type=xfs", "type=ext4"))
+
+
+def test_copies_of_one_run_are_no_repetitions(tmp_path: Path) -> None:
+    pg_fs_benchmark(tmp_path / "source" / "a")
+    # Without the rows of when its runs began, a copy is one nonetheless.
+    for name in ("b", "c"):
+        shutil.copytree(tmp_path / "source" / "a", tmp_path / "source" / name)
+    (tmp_path / "source" / "c" / "i5" / "20220907-mdraid" / "results.csv").unlink()
+    found = import_source(tmp_path / "source", tmp_path / "study")
+    assert 8 == len(found.runs)
+    assert ["source-duplicate"] * 16 == [each.code for each in found.problems]
+    assert "b/i5/20220903-zfs/mirror/no-fpw/1000/run-ro-1/pgbench.log" in str(found.problems[0])
+    assert "is the run of a/i5/20220903-zfs/" in str(found.problems[0])
+    assert {Verdict.CANNOT_TELL} == set(compared(overview(tmp_path / "study"), "type=xfs", "type=ext4"))
+
+
+def test_a_merged_result_of_the_suite_adds_no_repetitions(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    # Its first and third runs made the same, to the digits that the suite keeps.
+    (tmp_path / "source" / "first.xml").write_text(composite("12000:12100:12000", types=("ext4",)))
+    (tmp_path / "source" / "merged.xml").write_text(composite("12000:12100:12000"))
+    found = import_source(tmp_path / "source", tmp_path / "study")
+    assert [3, 3] == [sum(run.cell.filesystem.type == each for run in found.runs) for each in ("ext4", "xfs")]
+    assert 3 == sum(each.code == "source-duplicate" for each in found.problems)
+    assert 3 == overview(tmp_path / "study").repetitions
+
+
+def test_runs_that_failed_alike_are_a_run_each(tmp_path: Path) -> None:
+    source = kernel_bench(tmp_path / "source", tps)
+    for log in source.glob("i5-2500k/4.6.0/30/*/read-write-4.log"):
+        log.write_text("no")
+    found = import_source(source, tmp_path / "study")
+    assert (12, 3, ()) == (len(found.runs), len(found.failures), found.problems)
 
 
 def test_claims_are_judged_in_it(study: Path, tmp_path: Path) -> None:
