@@ -23,6 +23,7 @@ from tests.support.studies.published_sources import (
 from bedplate.errors import PlanError
 from bedplate.imported.choice import adapter_for
 from bedplate.imported.source import PublishedSource
+from bedplate.workloads.pgbench.publications.report import script_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -289,6 +290,38 @@ def test_the_database_of_pgbench_tools_says_the_same_in_every_form(tmp_path: Pat
     assert ["run-did-not-end"] == [run.failure.code for run in failed if run.failure]
     # Nothing was opened for writing, and no log was played back.
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("<builtin: select only>", "read-only"),
+        ("SELECT only", "read-only"),
+        ("select", "read-only"),
+        ("<builtin: TPC-B (sort of)>", "read-write"),
+        ("TPC-B (built-in)", "read-write"),
+        ("tpc-b", "read-write"),
+        ("<builtin: simple update>", "simple-update"),
+        ("Update only pgbench_accounts", "simple-update"),
+        ("select-pages", "select-pages"),
+        ("insert-select", "insert-select"),
+        ("/home/me/my-tpc-b.sql", "/home/me/my-tpc-b.sql"),
+        ("", "unknown"),
+    ],
+)
+def test_a_script_is_known_by_its_whole_name_and_else_keeps_its_own(told: str, name: str) -> None:
+    assert name == script_name(told)
+
+
+def test_scripts_of_pgbench_tools_whose_names_begin_alike_are_two(tmp_path: Path) -> None:
+    rows = rows_of_tests()
+    script = TESTS_COLUMNS.index("script")
+    for place, name in ((0, "select-pages"), (1, "select.sql")):
+        rows[place] = (*rows[place][:script], name, *rows[place][script + 1 :])
+    _tests_csv(tmp_path, rows)
+    assert ["select-pages clients=16", "read-only clients=16", "read-only clients=16"] == [
+        run.spec.name for run in read(tmp_path).runs[:3]
+    ]
 
 
 def test_a_damaged_database_is_a_sentence(tmp_path: Path) -> None:

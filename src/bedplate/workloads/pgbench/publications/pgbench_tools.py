@@ -95,7 +95,8 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
         series=shown(row["set"]),
         scale=whole(row.get("scale")),
         spec=run_spec(
-            script_name(row["script"]),
+            # Its older sets have the name of the file.
+            script_name(row["script"].removesuffix(".sql")),
             clients=whole(row.get("clients")),
             jobs=whole(row.get("workers")),
             rate=None if rate in _NONE else number(rate),

@@ -28,15 +28,24 @@ if TYPE_CHECKING:
 PGBENCH = "pgbench"
 # What two places of one source say of one run.
 DISAGREES = "source-disagrees-with-itself"
-# `transaction type` as versions 9.3 to 18 print it, and names in other tools' tables, by a word in it.
-_SCRIPTS = (
-    ("select", READ_ONLY),
-    ("simple update", "simple-update"),
-    ("simple-update", "simple-update"),
-    ("update only", "simple-update"),
-    ("tpc-b", READ_WRITE),
-    ("tpcb", READ_WRITE),
-)
+# Scripts by their whole names: as versions 9.3 to 18 print `transaction type`, as `pgbench -b` takes them, and as other tools
+# call the same ones. A name that only holds such a word is another script: pgbench-tools has `select` and `select-pages`.
+_SCRIPTS = {
+    name: script
+    for script, names in {
+        READ_ONLY: ("select only", "select-only", "select", "read only"),
+        "simple-update": ("simple update", "update only pgbench_accounts"),
+        READ_WRITE: (
+            "tpc-b (sort of)",
+            "tpc-b (built-in)",
+            "tpc-b",
+            "tpc-b-like",
+            "tpcb-like",
+            "read write",
+        ),
+    }.items()
+    for name in names
+}
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _LINES: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.MULTILINE)
@@ -163,9 +172,8 @@ def with_report(
 
 def script_name(told: str) -> str:
     """A built-in script by bedplate's name for it, else what it is called."""
-    words = told.casefold()
-    own = shown(told.strip("<> ")[:_LONGEST_NAME])
-    return next((name for word, name in _SCRIPTS if word in words), own or "unknown")
+    own = shown(told.strip("<> ").removeprefix("builtin: ")[:_LONGEST_NAME])
+    return _SCRIPTS.get(own.casefold(), own or "unknown")
 
 
 def run_spec(script: str, **levels: Scalar | None) -> RunSpec:
