@@ -232,9 +232,49 @@ def test_phoronix_has_every_single_run_of_a_value_and_names_the_tests_that_it_le
     assert "pts/fio-1.15.0 (1)" in str(found.problems[0])
 
 
+def test_descriptions_of_phoronix_that_differ_are_runs_of_their_own(tmp_path: Path) -> None:
+    first, *others = [
+        f"Scaling: {scaling} - Test: {test} - Mode: Read Write"
+        for scaling in ("Buffer Test", "Mostly RAM", "On-Disk")
+        for test in ("Single Thread", "Normal Load", "Heavy Contention")
+    ]
+    text = composite(types=("ext4",)).replace("Scaling Factor: 100 - Clients: 50 - Mode: Read Write", first)
+    result = text[text.index("<Result>") : text.index("</Result>") + 9]
+    more = "".join(result.replace(first, each) for each in others)
+    (tmp_path / "composite.xml").write_text(text.replace(result, result + more))
+    runs = read(tmp_path).runs
+    assert 27 == len(runs)
+    assert 9 == len({run.spec.name for run in runs})
+    assert 9 == len({run.spec.id for run in runs})
+    assert {1, 2, 3} == {run.repetition for run in runs}
+    assert "read-write Scaling: Buffer Test - Test: Single Thread" == runs[0].spec.name
+
+
+def test_profiles_of_phoronix_are_cells_and_a_second_result_of_one_is_named(tmp_path: Path) -> None:
+    text = composite(types=("ext4",))
+    result = text[text.index("<Result>") : text.index("</Result>") + 9]
+    older = result.replace("1.14.0", "1.11.0").replace("12000.5", "8000.5")
+    (tmp_path / "composite.xml").write_text(text.replace(result, result + older))
+    found = read(tmp_path)
+    assert [("pts/pgbench-1.14.0", 12000.5), ("pts/pgbench-1.11.0", 8000.5)] == [
+        (run.cell.filesystem.features["test"], rate(run)) for run in found.runs if run.repetition == 1
+    ]
+    (tmp_path / "composite.xml").write_text(text.replace(result, result + result))
+    found = read(tmp_path)
+    assert 3 == len(found.runs)
+    assert ["source-result-left-out"] * 2 == codes(found)
+
+
 def test_without_the_single_runs_the_value_is_one_run(tmp_path: Path) -> None:
     (tmp_path / "composite.xml").write_text(composite(rates="12:?:14", types=("xfs",)))
     assert [12050.25] == [rate(run) for run in read(tmp_path).runs if run.cell.filesystem.type == "xfs"]
+
+
+def test_an_entry_of_phoronix_without_a_value_is_a_failed_run(tmp_path: Path) -> None:
+    text = composite(rates="", types=("xfs",)).replace("<Value>12050.25</Value>", "<Value/>")
+    (tmp_path / "composite.xml").write_text(text)
+    failed = [run for run in read(tmp_path).runs if run.cell.filesystem.type == "xfs"]
+    assert [("source-strange", ())] == [(run.failure.code, run.figures) for run in failed if run.failure]
 
 
 def _tests_csv(folder: Path, rows: Sequence[Sequence[str | None]]) -> None:
