@@ -227,13 +227,41 @@ def test_a_run_that_the_source_lacks_did_not_run_and_shares_the_dataset(tmp_path
     assert (Outcome.NOT_RUN, ["not-in-the-source"]) == (lacking.outcome, [r.code for r in lacking.reasons])
 
 
-def test_a_run_that_failed_leaves_the_others_of_its_visit_undoubted(tmp_path: Path) -> None:
-    kernel_bench(tmp_path / "source", tps)
-    (tmp_path / "source" / "i5-2500k" / "4.6.0" / "30" / "2" / "read-write-4.log").write_text("no")
-    import_source(tmp_path / "source", tmp_path / "study")
-    found = overview(tmp_path / "study")
+@pytest.mark.parametrize(
+    ("make", "log", "sides", "counts"),
+    [
+        (
+            lambda folder: kernel_bench(folder, tps),
+            "i5-2500k/4.6.0/30/2/read-write-4.log",
+            ("kernel.release=2.6.39", "kernel.release=4.6.0"),
+            {"read-only clients=4": 3, "read-write clients=4": 2},
+        ),
+        (
+            pg_fs_benchmark,
+            "i5/20220907-mdraid/0/xfs/1000/run-rw-1/pgbench.log",
+            ("type=xfs", "type=ext4"),
+            {"read-only clients=16": 1, "simple-update clients=16": 0},
+        ),
+    ],
+    ids=["kernel-bench", "pg-fs-benchmark"],
+)
+def test_a_run_that_failed_leaves_the_others_of_its_visit_in_the_comparison(
+    tmp_path: Path,
+    make: Callable[[Path], Path],
+    log: str,
+    sides: tuple[str, str],
+    counts: dict[str, int],
+) -> None:
+    source = make(tmp_path / "source")
+    import_source(source, tmp_path / "whole")
+    (source / log).write_text((source / log).read_text()[:90])
+    import_source(source, tmp_path / "study")
+    whole, found = overview(tmp_path / "whole"), overview(tmp_path / "study")
+    assert whole.study.schedule.runs == found.study.schedule.runs
     assert [Outcome.FAILED] == [m.outcome for m in found.measurements if m.outcome is not Outcome.COMPLETED]
-    assert 11 == sum(m.trouble is None for m in found.measurements)
+    assert len(whole.measurements) - 1 == sum(m.trouble is None for m in found.measurements)
+    told = answer([found], ComparisonQuestion(*sides, metrics=("tps",)))
+    assert counts == {each.asked.run[1]: each.comparison.n for each in told.compared}
 
 
 def test_two_ways_of_measuring_at_one_scale_are_two_datasets(tmp_path: Path) -> None:

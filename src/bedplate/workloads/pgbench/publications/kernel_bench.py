@@ -16,7 +16,12 @@ from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, 
 from bedplate.imported.source import SourceUnreadable, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.reason import because, reasons_of
-from bedplate.workloads.pgbench.publications.report import DISAGREES, run_spec, with_report
+from bedplate.workloads.pgbench.publications.report import (
+    DISAGREES,
+    run_spec,
+    with_report,
+    with_whole_specs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +74,7 @@ class KernelBench:
             _run(source, file, place, mounted[place.machine], started[place.folder])
             for file, place in places.items()
         ]
-        return Publication(tuple(runs), tuple(problems))
+        return Publication(with_whole_specs(runs), tuple(problems))
 
 
 def _place(source: PublishedSource, file: PurePosixPath) -> _Place | None:

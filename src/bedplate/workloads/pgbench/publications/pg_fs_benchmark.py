@@ -23,7 +23,12 @@ from bedplate.model.filesystem import TRAITS
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
 from bedplate.units import KIB, MIB
-from bedplate.workloads.pgbench.publications.report import DISAGREES, run_spec, with_report
+from bedplate.workloads.pgbench.publications.report import (
+    DISAGREES,
+    run_spec,
+    with_report,
+    with_whole_specs,
+)
 from bedplate.workloads.pgbench.scripts import READ_ONLY
 
 if TYPE_CHECKING:
@@ -84,8 +89,8 @@ class PgFsBenchmark:
         problems: list[Reason] = []
         sets = sorted({_set_folder(file) for file in places})
         rows = {key: found for folder in sets for key, found in _rows(source, folder, problems).items()}
-        runs = tuple(_run(source, file, place, rows) for file, place in places.items())
-        return Publication(runs, tuple(problems))
+        runs = [_run(source, file, place, rows) for file, place in places.items()]
+        return Publication(with_whole_specs(runs), tuple(problems))
 
 
 def _set_folder(file: PurePosixPath) -> PurePosixPath:

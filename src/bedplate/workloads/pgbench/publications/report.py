@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from bedplate.workloads.pgbench.output import parse_summary
 from bedplate.workloads.pgbench.scripts import READ_ONLY, READ_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePosixPath
 
     from bedplate.imported.published import PublishedRun
@@ -168,6 +169,24 @@ def with_report(
         doubts=tuple(report.doubts()),
     )
     return read, report
+
+
+def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
+    """Failed runs as their siblings were asked for: jobs, protocol and duration are said by a log alone.
+
+    With less a failed run would be of another kind, and what else its repetition measured would leave the comparison.
+    """
+    made = Counter((run.scale, run.series, run.spec) for run in runs if run.failure is None)
+
+    def whole(run: PublishedRun) -> RunSpec:
+        fitting = [
+            ((series == run.series, count), spec)
+            for (scale, series, spec), count in made.items()
+            if scale == run.scale and run.spec.levels.items() <= spec.levels.items()
+        ]
+        return max(fitting, key=lambda each: each[0])[1] if fitting else run.spec
+
+    return tuple(run if run.failure is None else replace(run, spec=whole(run)) for run in runs)
 
 
 def script_name(told: str) -> str:
