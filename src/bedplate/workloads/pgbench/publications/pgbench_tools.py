@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.imported.numbers import moment, number, whole
+from bedplate.imported.numbers import gibibytes, moment, number, whole
 from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import shown
+from bedplate.imported.source import as_problems, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
-from bedplate.units import GIB, KIB, MIB
+from bedplate.units import KIB, MIB
 from bedplate.workloads.pgbench.publications.report import run_spec, script_name
 from bedplate.workloads.pgbench.publications.rows import tables_of
 
@@ -64,7 +64,8 @@ class PgbenchTools:
                 )
                 continue
             info = sets.get((row["server"], row["set"]))
-            runs.append(_run(shown(file), row, info, servers.get(row["server"], {})))
+            with as_problems(f"{shown(file)}: test {place}", problems):
+                runs.append(_run(shown(file), row, info, servers.get(row["server"], {})))
         return Publication(tuple(runs), tuple(problems))
 
 
@@ -72,7 +73,6 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
     rate = row.get("rate_limit", "")
     tps = number(row["tps"])
     version = _version(row.get("server_version", ""))
-    memory = number(row.get("server_mem_gb") or server.get("server_mem_gb"))
     started, ended = moment(row.get("start_time")), moment(row.get("end_time"))
     # A test that did not end keeps the 0 with which its row was made.
     failure = None
@@ -83,7 +83,7 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
             name=shown(row["server"]),
             cpu_model=shown(row.get("server_cpu") or server.get("server_cpu") or UNKNOWN),
             cpu_count=whole(server.get("server_num_proc")),
-            memory_bytes=None if memory is None else int(memory * GIB),
+            memory_bytes=gibibytes(row.get("server_mem_gb") or server.get("server_mem_gb")),
             distribution=shown(row.get("server_os_release") or UNKNOWN),
             disk=shown(row.get("server_disk") or server.get("server_disk") or "") or None,
         ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
+from bedplate.imported.numbers import number, whole
 from bedplate.imported.source import MOST_TEXT_BYTES, shown
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
@@ -135,17 +136,17 @@ def read_report(text: str) -> PgbenchReport:
     """The report in what pgbench printed. OutputNotUnderstood where there is none, or no tps."""
     summary = parse_summary(text)
     found = {name: match[1] for name, pattern in _LINES.items() if (match := pattern.search(text))}
-    numbers = {name: float(found[name]) for name in (*_FIGURES, "latency_limit_ms") if name in found}
+    told = {name: number(found.get(name)) for name in (*_FIGURES, "latency_limit_ms")}
     return PgbenchReport(
         tps=summary.tps or 0.0,
         transactions=summary.transactions,
-        values=numbers,
+        values={name: value for name, value in told.items() if value is not None},
         script=script_name(found.get("script", "")),
-        scale=_whole(found.get("scale")),
-        clients=_whole(found.get("clients")),
-        jobs=_whole(found.get("jobs")),
+        scale=whole(found.get("scale")),
+        clients=whole(found.get("clients")),
+        jobs=whole(found.get("jobs")),
         protocol=found.get("protocol"),
-        duration_s=float(found["duration"]) if "duration" in found else None,
+        duration_s=number(found.get("duration")),
     )
 
 
@@ -178,7 +179,7 @@ def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
     """
     made = Counter((run.scale, run.series, run.spec) for run in runs if run.failure is None)
 
-    def whole(run: PublishedRun) -> RunSpec:
+    def whole_spec(run: PublishedRun) -> RunSpec:
         fitting = [
             ((series == run.series, count), spec)
             for (scale, series, spec), count in made.items()
@@ -186,7 +187,7 @@ def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
         ]
         return max(fitting, key=lambda each: each[0])[1] if fitting else run.spec
 
-    return tuple(run if run.failure is None else replace(run, spec=whole(run)) for run in runs)
+    return tuple(run if run.failure is None else replace(run, spec=whole_spec(run)) for run in runs)
 
 
 def script_name(told: str) -> str:
@@ -202,7 +203,3 @@ def run_spec(script: str, **levels: Scalar | None) -> RunSpec:
     words += [f"{name}={known[name]}" for name in ("clients", "rate") if name in known]
     words += ["rate-limited"] if known.get("rate_limited") else []
     return RunSpec(" ".join(words), PGBENCH, Levels({"script": script, **known}))
-
-
-def _whole(text: str | None) -> int | None:
-    return None if text is None or len(text) > 12 else int(text)
