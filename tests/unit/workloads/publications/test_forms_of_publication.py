@@ -185,6 +185,24 @@ def test_postgresbench_has_a_cell_for_each_service_and_size(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("name", "told", "doubts"),
+    [
+        ("failed_transactions", 50_000, ["transactions-failed"]),
+        ("transactions", 600_000, ["tps-is-not-transactions-over-time"]),
+        ("transactions", None, []),
+    ],
+)
+def test_postgresbench_is_doubted_by_the_rules_of_a_log(
+    tmp_path: Path, name: str, told: object, doubts: list[str]
+) -> None:
+    path = postgresbench(tmp_path, ("Neon",)) / "Neon" / "results" / "small.json"
+    document = json.loads(path.read_text())
+    document["results"][1][name] = told
+    path.write_text(json.dumps(document))
+    assert [[], doubts, []] == [[each.code for each in run.doubts] for run in read(tmp_path).runs]
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         ("[" * 100_000, "source-unreadable"),

@@ -16,7 +16,7 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
 from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
-from bedplate.workloads.pgbench.publications.report import run_spec, script_name
+from bedplate.workloads.pgbench.publications.report import doubts_of, run_spec, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,9 +98,15 @@ def _runs(
             duration_s=spec.levels.number("duration_s"),
             started_wall_s=moment(document.get("date")),
             failure=failure,
+            doubts=() if tps is None else tuple(_doubts(tps, told, benchmark)),
             surroundings={"build": version},
             versions={"postgresql": version},
         )
+
+
+def _doubts(tps: float, told: Mapping[str, Any], benchmark: Mapping[str, Any]) -> Iterator[Reason]:
+    transactions, failed = number(told.get("transactions")), number(told.get("failed_transactions"))
+    return doubts_of(tps, transactions, number(benchmark.get("duration")), failed)
 
 
 def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:

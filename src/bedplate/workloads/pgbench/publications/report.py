@@ -104,21 +104,6 @@ class PgbenchReport:
         yield figure("transactions", self.transactions)
         yield from (figure(name, self.values[name]) for name in _FIGURES if name in self.values)
 
-    def doubts(self) -> Iterator[Reason]:
-        """What in the report does not fit together."""
-        if self.duration_s and self.tps > 0:
-            counted = self.transactions / self.duration_s
-            if abs(counted / self.tps - 1) > _APART_MOST:
-                yield because(
-                    "tps-is-not-transactions-over-time",
-                    f"pgbench printed {self.tps:g} tps, and {self.transactions} transactions in {self.duration_s:g} s "
-                    f"are {counted:g}",
-                    tps=self.tps,
-                    counted=counted,
-                )
-        if failed := self.values.get("transactions_failed"):
-            yield because("transactions-failed", f"{failed:g} transactions failed", failed=failed)
-
     def spec(self) -> RunSpec:
         """The run as a study asks for one."""
         return run_spec(
@@ -150,6 +135,23 @@ def read_report(text: str) -> PgbenchReport:
     )
 
 
+def doubts_of(
+    tps: float, transactions: float | None, duration_s: float | None, failed: float | None
+) -> Iterator[Reason]:
+    """What in the numbers that pgbench printed of a run does not fit together; what is None was not said."""
+    if transactions is not None and duration_s and tps > 0:
+        counted = transactions / duration_s
+        if abs(counted / tps - 1) > _APART_MOST:
+            yield because(
+                "tps-is-not-transactions-over-time",
+                f"pgbench printed {tps:g} tps, and {transactions:.0f} transactions in {duration_s:g} s are {counted:g}",
+                tps=tps,
+                counted=counted,
+            )
+    if failed:
+        yield because("transactions-failed", f"{failed:g} transactions failed", failed=failed)
+
+
 def with_report(
     run: PublishedRun, source: PublishedSource, file: PurePosixPath
 ) -> tuple[PublishedRun, PgbenchReport | None]:
@@ -167,7 +169,11 @@ def with_report(
         spec=report.spec(),
         figures=tuple(report.figures()),
         duration_s=report.duration_s,
-        doubts=tuple(report.doubts()),
+        doubts=tuple(
+            doubts_of(
+                report.tps, report.transactions, report.duration_s, report.values.get("transactions_failed")
+            )
+        ),
     )
     return read, report
 
