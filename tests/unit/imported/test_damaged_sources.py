@@ -118,7 +118,9 @@ def test_half_of_a_character_is_shown_as_none(tmp_path: Path) -> None:
     path = source / "Neon" / "results" / "small.json"
     path.write_text(path.read_text().replace('"Neon"', '"Neon\\ud800"'))
     assert (6, []) == _read_whole(source, tmp_path / "study", "postgresbench")
-    services = {c.filesystem.features["service"] for c in read_study(tmp_path / "study").schedule.cells.values()}
+    services = {
+        c.filesystem.features["service"] for c in read_study(tmp_path / "study").schedule.cells.values()
+    }
     assert {"Neon\ufffd", "AWS RDS"} == services
 
 
