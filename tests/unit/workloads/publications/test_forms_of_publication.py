@@ -382,6 +382,20 @@ def test_scripts_of_pgbench_tools_whose_names_begin_alike_are_two(tmp_path: Path
     ]
 
 
+def test_tests_of_pgbench_tools_that_were_asked_for_otherwise_are_no_repetitions(tmp_path: Path) -> None:
+    (tmp_path / "tests.csv").write_text(
+        "server,test,set,tps,script,clients,multi,conn_method\n"
+        "rising,1,1,100.5,select-pages,8,0,host\n"
+        "rising,2,1,50.5,select-pages,8,2,host\n"
+        "rising,3,1,60.5,select-pages,8,2,sockets prepared\n"
+    )
+    assert [
+        "select-pages clients=8",
+        "select-pages clients=8 multiplier=2.0",
+        "select-pages clients=8 multiplier=2.0 connection=sockets prepared",
+    ] == [run.spec.name for run in read(tmp_path).runs]
+
+
 def test_a_damaged_database_is_a_sentence(tmp_path: Path) -> None:
     _tests_sqlite(tmp_path, rows_of_tests())
     path = tmp_path / "results.db"

@@ -30,6 +30,9 @@ _NEEDED = ("server", "set", "script", "tps")
 _METRICS = {"avg_latency": "latency_ms_mean", "max_latency": "latency_ms_max", "trans": "transactions"}
 # A rate or a number of branches that is 0 was none.
 _NONE = ("0", "0.0")
+# Of its ways to connect.
+_USUAL = "host"
+_LONGEST_WORD = 40
 
 
 class PgbenchTools:
@@ -71,6 +74,7 @@ class PgbenchTools:
 
 def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[str, str]) -> PublishedRun:
     rate = row.get("rate_limit", "")
+    connection = shown(row.get("conn_method", ""))[:_LONGEST_WORD]
     tps = number(row["tps"])
     version = _version(row.get("server_version", ""))
     started, ended = moment(row.get("start_time")), moment(row.get("end_time"))
@@ -100,6 +104,9 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
             clients=whole(row.get("clients")),
             jobs=whole(row.get("workers")),
             rate=None if rate in _NONE else number(rate),
+            # What its scripts read of more pages at once, and whether by a socket and prepared.
+            multiplier=number(row.get("multi")) or None,
+            connection=None if connection == _USUAL else connection or None,
         ),
         repetition=None,
         file=f"{file}, test {shown(row.get('test', ''))}",

@@ -203,9 +203,11 @@ def script_name(told: str) -> str:
 
 
 def run_spec(script: str, **levels: Scalar | None) -> RunSpec:
-    """A run of pgbench, named by its script and clients; what is None is left out."""
+    """A run of pgbench, named by its script, its clients and what else makes it another one; what is None is left out."""
     known = {name: level for name, level in levels.items() if level is not None}
     words = [script]
-    words += [f"{name}={known[name]}" for name in ("clients", "rate") if name in known]
+    words += [
+        f"{name}={known[name]}" for name in ("clients", "rate", "multiplier", "connection") if name in known
+    ]
     words += ["rate-limited"] if known.get("rate_limited") else []
     return RunSpec(" ".join(words), PGBENCH, Levels({"script": script, **known}))
