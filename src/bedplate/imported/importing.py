@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,11 @@ from bedplate.imported.choice import adapter_for
 from bedplate.imported.published import Publication
 from bedplate.imported.source import PublishedSource
 from bedplate.imported.study import write_study
+from bedplate.model.reason import because
 from bedplate.study.store import refuse_unless_new
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from bedplate.imported.published import PublishedRun
@@ -45,19 +48,45 @@ def import_source(path: Path, study: Path, *, form: str | None = None) -> Import
     source = PublishedSource(path)
     adapter = adapter_for(source, form)
     found = adapter.read(source)
-    problems = (*source.problems, *found.problems)
-    if not found.runs:
+    runs, copies = _without_copies(found.runs)
+    problems = (*source.problems, *found.problems, *copies)
+    if not runs:
         raise PlanError(f"{source.name} has no run of the form {adapter.name}", *problems)
     title = f"{source.name} (imported, {adapter.name})"
     # Beside its place, then moved there: a study that a kill left half made would never be completed.
     begun = study.absolute().with_name(f".{study.absolute().name}.importing")
     shutil.rmtree(begun, ignore_errors=True)
     try:
-        whole = Publication(found.runs, problems)
+        whole = Publication(runs, problems)
         write_study(begun, whole, title=title, source=source.name, adapter=adapter.name)
         begun.rename(study)
     except OSError as error:
         raise StudyError(f"{study} cannot be made: {error.strerror}") from error
     finally:
         shutil.rmtree(begun, ignore_errors=True)
-    return Imported(adapter.name, found.runs, problems)
+    return Imported(adapter.name, runs, problems)
+
+
+def _without_copies(runs: Sequence[PublishedRun]) -> tuple[tuple[PublishedRun, ...], tuple[Reason, ...]]:
+    """Each run once, and a problem for every copy: read twice it would count as a repetition, and make a verdict of one run."""
+    kept: list[PublishedRun] = []
+    copies: list[Reason] = []
+    alike: defaultdict[object, list[PublishedRun]] = defaultdict(list)
+    for run in runs:
+        known = alike[run.machine.name, run.cell, run.scale, run.spec, run.text]
+        first = next((other for other in known if _is_copy(run, other)), None)
+        if first is None:
+            known.append(run)
+            kept.append(run)
+            continue
+        words = f"{run.file}: {run.spec.name} is the run of {first.file} again; it counts once"
+        copies.append(because("source-duplicate", words))
+    return tuple(kept), tuple(copies)
+
+
+def _is_copy(run: PublishedRun, other: PublishedRun) -> bool:
+    """Whether two runs of one cell and text are one run. A start that one of them lacks parts them from none."""
+    if run.file == other.file or run.failure is not None:
+        # A document numbers its runs, and two that failed may have left the same words.
+        return run.repetition == other.repetition
+    return None in (run.started_wall_s, other.started_wall_s) or run.started_wall_s == other.started_wall_s

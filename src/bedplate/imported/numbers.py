@@ -6,6 +6,8 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+from bedplate.units import GIB
+
 # No figure of a machine comes near; beyond it nothing can be drawn (`study/impossible.py`).
 _LARGEST = 1e15
 _LONGEST = 40
@@ -29,6 +31,13 @@ def whole(told: Any) -> int | None:
     """The same of a whole number."""
     found = number(told)
     return int(found) if found is not None and found == int(found) else None
+
+
+def gibibytes(told: Any) -> int | None:
+    """A size in GiB, as bytes."""
+    found = number(told)
+    size = None if found is None else number(found * GIB)
+    return None if size is None else int(size)
 
 
 def moment(told: Any) -> float | None:

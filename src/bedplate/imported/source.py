@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, PlanError
-from bedplate.model.reason import Reason, because
+from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MOST_LEVELS = 12
 MOST_BYTES = int(64 * MIB)
 # Of a text that is kept beside its run.
 MOST_TEXT_BYTES = int(1 * MIB)
+_LONGEST_WORDS = 200
 
 
 class SourceUnreadable(BedplateError):
@@ -135,5 +137,23 @@ class PublishedSource:
 
 def shown(path: Path | PurePosixPath | str) -> str:
     """A path as a record and a terminal can hold it: a name may be any bytes."""
-    text = os.fsencode(str(path)).decode("utf-8", "replace")
+    text = str(path)
+    # Half of a character, which JSON can hold, is no byte of a name.
+    with suppress(UnicodeEncodeError):
+        text = os.fsencode(text).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+@contextmanager
+def as_problems(file: str, problems: list[Reason]) -> Iterator[None]:
+    """Whatever a file brings about is a problem of that file, and the rest of the source is used.
+
+    Numbers and names have bounds where they are read. This holds for what those forget.
+    """
+    try:
+        yield
+    except SourceUnreadable as error:
+        problems += reasons_of(error)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        words = shown(str(error))[:_LONGEST_WORDS]
+        problems.append(because(SourceUnreadable.code, f"{file} cannot be read: {words}"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -17,13 +19,13 @@ from bedplate.analysis.headline.mail import machine_line
 from bedplate.analysis.overview import overview
 from bedplate.analysis.paired.sentences import side_names
 from bedplate.errors import BedplateError
+from bedplate.installation import COMMAND
 from bedplate.page.answer import headline_points
 from bedplate.page.build import ASSETS, content_policy, page_environment, write_page
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from bedplate.analysis.overview import Overview
     from bedplate.page.answer import HeadlinePoint
@@ -39,7 +41,7 @@ _PAGE_ABOVE = "report.html"
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """A study on the page, or why it could not be read. `page` is a link from the index, empty without a page."""
+    """A study on the page, or why it could not be read. `page` is a link from the index; without a page it is empty, and `command` makes one."""
 
     place: str
     page: str
@@ -49,6 +51,7 @@ class IndexEntry:
     machine: str = ""
     extent: str = ""
     points: tuple[HeadlinePoint, ...] = ()
+    command: str = ""
     problems: tuple[str, ...] = ()
 
 
@@ -76,7 +79,9 @@ def build_index(directory: Path, studies: Sequence[Path], output: Path) -> tuple
 
 def _entry(study: Path, directory: Path, output: Path) -> IndexEntry:
     place = os.path.relpath(study, directory)
-    page = _page_of(study, output)
+    # `.` has no name.
+    named = study if study.name not in ("", "..") else Path(os.path.abspath(study))  # noqa: PTH100 -- a link keeps its name
+    page = _page_of(named, output)
     try:
         found = overview(study)
         facts = found.study.facts
@@ -92,16 +97,31 @@ def _entry(study: Path, directory: Path, output: Path) -> IndexEntry:
         machine=machine_line(found),
         extent=_extent(found),
         points=points,
+        command="" if page else _report_command(named),
     )
 
 
 def _page_of(study: Path, output: Path) -> str:
-    """A link to the page of a study, from where the index stands."""
+    """A link to the page of a study, from where the index stands; none where a folder on the way to it may not be read."""
     candidates: Iterable[Path] = (study.parent / each.format(name=study.name) for each in _PAGES)
-    for page in (*candidates, study.parent / _PAGE_ABOVE):
-        if page.is_file() and page.resolve() != output.resolve() and _is_its_own(page, study):
-            return quote(os.path.relpath(page, output.parent))
+    try:
+        for page in (*candidates, study.parent / _PAGE_ABOVE):
+            if page.is_file() and page.resolve() != output.resolve() and _is_its_own(page, study):
+                # A name may be any bytes.
+                return quote(os.fsencode(os.path.relpath(page, output.parent)))
+    except OSError:
+        pass
     return ""
+
+
+def _report_command(study: Path) -> str:
+    """Makes its page beside it, as a shell takes it; empty for a name that cannot be copied from a page."""
+    told = str(study)
+    if not told.isprintable():
+        return ""
+    # A name that begins so would be an option.
+    told = f"./{told}" if told.startswith("-") else told
+    return f"{COMMAND} report {shlex.quote(told)} -o {shlex.quote(f'{told}.html')}"
 
 
 def _is_its_own(page: Path, study: Path) -> bool:

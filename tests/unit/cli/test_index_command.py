@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from dataclasses import replace
 from html import unescape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.tools.command_line import call_here
 
+from bedplate.installation import COMMAND
 from bedplate.model import codec
 from bedplate.study.records import StudyFacts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "</h2><script>alert(1)</script> \x1b[31m & more"
 
@@ -84,6 +84,73 @@ def test_the_index_of_yesterday_is_no_page_of_a_study(tmp_path: Path) -> None:
     for _ in range(2):
         assert 0 == call_here("index", tmp_path, "-o", tmp_path / "report.html").returncode
         assert "<a href=" not in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["a; touch made|sh", "$(touch made)", "a b", "-x"])
+def test_the_command_that_makes_a_page_is_one_for_a_shell(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known_study(tmp_path / "shelf" / name, tps, KNOWN)
+    monkeypatch.chdir(tmp_path / "shelf")
+    for given in (tmp_path / "shelf", Path()):
+        assert 0 == call_here("index", given).returncode
+        (offered,) = re.findall(r"no page yet: <code>([^<]+)</code>", Path("index.html").read_text())
+        command, *words = shlex.split(unescape(offered), posix=True)
+        assert COMMAND == command
+        place = str(given / name)
+        place = f"./{place}" if place.startswith("-") else place
+        assert ["report", place, "-o", f"{place}.html"] == words
+    done = call_here(*words)
+    assert 0 == done.returncode, done.stderr
+    call_here("index", ".")
+    assert 1 == Path("index.html").read_text().count("<a href=")
+
+
+def test_a_study_that_is_the_folder_itself_has_its_page_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known_study(tmp_path / "study", tps, KNOWN)
+    monkeypatch.chdir(tmp_path / "study")
+    assert 0 == call_here("index", ".", "-o", "../index.html").returncode
+    text = (tmp_path / "index.html").read_text()
+    assert f"{COMMAND} report {tmp_path}/study -o {tmp_path}/study.html" in text
+    (tmp_path / "study.html").write_text("its page")
+    call_here("index", ".", "-o", "../index.html")
+    assert '<a href="study.html">' in (tmp_path / "index.html").read_text()
+
+
+def test_a_name_that_is_no_text_hides_no_study(shelf: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    for name in (odd, f"{odd}2"):
+        known_study(shelf / name, tps, KNOWN)
+    (shelf / f"{odd}.html").write_text("its page")
+    done = call_here("index", shelf)
+    assert 0 == done.returncode, done.stderr
+    text = (shelf / "index.html").read_text()
+    assert '<a href="caf%E9.html">' in text
+    assert "5 studies" in text
+    assert 1 == text.count("no page yet")
+    assert "no page yet:" not in text
+
+
+def test_a_folder_that_may_not_be_read_hides_no_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known_study(tmp_path / "study", tps, KNOWN)
+    (tmp_path / "report.html").write_text("of which study")
+    (tmp_path / "private").mkdir()
+    exists = Path.exists
+
+    def refused(path: Path, **more: bool) -> bool:
+        if path.parent.name == "private":
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path, **more)
+
+    # Root, as whom tests may run, is refused nothing.
+    monkeypatch.setattr(Path, "exists", refused)
+    done = call_here("index", tmp_path)
+    assert 0 == done.returncode, done.stderr
+    assert "<a href=" not in (tmp_path / "index.html").read_text()
 
 
 def test_a_folder_without_studies_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,6 +102,39 @@ def test_three_repetitions_are_judged_and_one_is_not(study: Path, tmp_path: Path
     assert {Verdict.CANNOT_TELL} == set(compared(overview(tmp_path / "single"), "type=xfs", "type=ext4"))
 
 
+def test_copies_of_one_run_are_no_repetitions(tmp_path: Path) -> None:
+    pg_fs_benchmark(tmp_path / "source" / "a")
+    # Without the rows of when its runs began, a copy is one nonetheless.
+    for name in ("b", "c"):
+        shutil.copytree(tmp_path / "source" / "a", tmp_path / "source" / name)
+    (tmp_path / "source" / "c" / "i5" / "20220907-mdraid" / "results.csv").unlink()
+    found = import_source(tmp_path / "source", tmp_path / "study")
+    assert 8 == len(found.runs)
+    assert ["source-duplicate"] * 16 == [each.code for each in found.problems]
+    assert "b/i5/20220903-zfs/mirror/no-fpw/1000/run-ro-1/pgbench.log" in str(found.problems[0])
+    assert "is the run of a/i5/20220903-zfs/" in str(found.problems[0])
+    assert {Verdict.CANNOT_TELL} == set(compared(overview(tmp_path / "study"), "type=xfs", "type=ext4"))
+
+
+def test_a_merged_result_of_the_suite_adds_no_repetitions(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    # Its first and third runs made the same, to the digits that the suite keeps.
+    (tmp_path / "source" / "first.xml").write_text(composite("12000:12100:12000", types=("ext4",)))
+    (tmp_path / "source" / "merged.xml").write_text(composite("12000:12100:12000"))
+    found = import_source(tmp_path / "source", tmp_path / "study")
+    assert [3, 3] == [sum(run.cell.filesystem.type == each for run in found.runs) for each in ("ext4", "xfs")]
+    assert 3 == sum(each.code == "source-duplicate" for each in found.problems)
+    assert 3 == overview(tmp_path / "study").repetitions
+
+
+def test_runs_that_failed_alike_are_a_run_each(tmp_path: Path) -> None:
+    source = kernel_bench(tmp_path / "source", tps)
+    for log in source.glob("i5-2500k/4.6.0/30/*/read-write-4.log"):
+        log.write_text("no")
+    found = import_source(source, tmp_path / "study")
+    assert (12, 3, ()) == (len(found.runs), len(found.failures), found.problems)
+
+
 def test_claims_are_judged_in_it(study: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(CLAIMS)
     done = call_here("claims", study, "--claims", tmp_path / "mine.toml", "--json")
@@ -193,13 +227,41 @@ def test_a_run_that_the_source_lacks_did_not_run_and_shares_the_dataset(tmp_path
     assert (Outcome.NOT_RUN, ["not-in-the-source"]) == (lacking.outcome, [r.code for r in lacking.reasons])
 
 
-def test_a_run_that_failed_leaves_the_others_of_its_visit_undoubted(tmp_path: Path) -> None:
-    kernel_bench(tmp_path / "source", tps)
-    (tmp_path / "source" / "i5-2500k" / "4.6.0" / "30" / "2" / "read-write-4.log").write_text("no")
-    import_source(tmp_path / "source", tmp_path / "study")
-    found = overview(tmp_path / "study")
+@pytest.mark.parametrize(
+    ("make", "log", "sides", "counts"),
+    [
+        (
+            lambda folder: kernel_bench(folder, tps),
+            "i5-2500k/4.6.0/30/2/read-write-4.log",
+            ("kernel.release=2.6.39", "kernel.release=4.6.0"),
+            {"read-only clients=4": 3, "read-write clients=4": 2},
+        ),
+        (
+            pg_fs_benchmark,
+            "i5/20220907-mdraid/0/xfs/1000/run-rw-1/pgbench.log",
+            ("type=xfs", "type=ext4"),
+            {"read-only clients=16": 1, "simple-update clients=16": 0},
+        ),
+    ],
+    ids=["kernel-bench", "pg-fs-benchmark"],
+)
+def test_a_run_that_failed_leaves_the_others_of_its_visit_in_the_comparison(
+    tmp_path: Path,
+    make: Callable[[Path], Path],
+    log: str,
+    sides: tuple[str, str],
+    counts: dict[str, int],
+) -> None:
+    source = make(tmp_path / "source")
+    import_source(source, tmp_path / "whole")
+    (source / log).write_text((source / log).read_text()[:90])
+    import_source(source, tmp_path / "study")
+    whole, found = overview(tmp_path / "whole"), overview(tmp_path / "study")
+    assert whole.study.schedule.runs == found.study.schedule.runs
     assert [Outcome.FAILED] == [m.outcome for m in found.measurements if m.outcome is not Outcome.COMPLETED]
-    assert 11 == sum(m.trouble is None for m in found.measurements)
+    assert len(whole.measurements) - 1 == sum(m.trouble is None for m in found.measurements)
+    told = answer([found], ComparisonQuestion(*sides, metrics=("tps",)))
+    assert counts == {each.asked.run[1]: each.comparison.n for each in told.compared}
 
 
 def test_two_ways_of_measuring_at_one_scale_are_two_datasets(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from bedplate.errors import OutputNotUnderstood
 
 _TOOL = "pgbench"
-_TRANSACTIONS = re.compile(r"^number of transactions actually processed: (\d+)(?:/\d+)?$", re.MULTILINE)
-_INITIAL = re.compile(r"^initial connection time = (\d+(?:\.\d+)?) ms$", re.MULTILINE)
+# No count has more digits, and a longer one is no number to Python, or an infinite one.
+_TRANSACTIONS = re.compile(r"^number of transactions actually processed: (\d{1,15})(?:/\d+)?$", re.MULTILINE)
+_INITIAL = re.compile(r"^initial connection time = (\d{1,15}(?:\.\d+)?) ms$", re.MULTILINE)
 _TPS = re.compile(
-    r"^tps = (\d+(?:\.\d+)?) \((?:without initial connection time|including reconnection times|excluding connections establishing)\)$",
+    r"^tps = (\d{1,15}(?:\.\d+)?) \((?:without initial connection time|including reconnection times|excluding connections establishing)\)$",
     re.MULTILINE,
 )
 

@@ -23,6 +23,7 @@ from tests.support.studies.published_sources import (
 from bedplate.errors import PlanError
 from bedplate.imported.choice import adapter_for
 from bedplate.imported.source import PublishedSource
+from bedplate.workloads.pgbench.publications.report import script_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,6 +185,24 @@ def test_postgresbench_has_a_cell_for_each_service_and_size(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("name", "told", "doubts"),
+    [
+        ("failed_transactions", 50_000, ["transactions-failed"]),
+        ("transactions", 600_000, ["tps-is-not-transactions-over-time"]),
+        ("transactions", None, []),
+    ],
+)
+def test_postgresbench_is_doubted_by_the_rules_of_a_log(
+    tmp_path: Path, name: str, told: object, doubts: list[str]
+) -> None:
+    path = postgresbench(tmp_path, ("Neon",)) / "Neon" / "results" / "small.json"
+    document = json.loads(path.read_text())
+    document["results"][1][name] = told
+    path.write_text(json.dumps(document))
+    assert [[], doubts, []] == [[each.code for each in run.doubts] for run in read(tmp_path).runs]
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         ("[" * 100_000, "source-unreadable"),
@@ -231,9 +250,49 @@ def test_phoronix_has_every_single_run_of_a_value_and_names_the_tests_that_it_le
     assert "pts/fio-1.15.0 (1)" in str(found.problems[0])
 
 
+def test_descriptions_of_phoronix_that_differ_are_runs_of_their_own(tmp_path: Path) -> None:
+    first, *others = [
+        f"Scaling: {scaling} - Test: {test} - Mode: Read Write"
+        for scaling in ("Buffer Test", "Mostly RAM", "On-Disk")
+        for test in ("Single Thread", "Normal Load", "Heavy Contention")
+    ]
+    text = composite(types=("ext4",)).replace("Scaling Factor: 100 - Clients: 50 - Mode: Read Write", first)
+    result = text[text.index("<Result>") : text.index("</Result>") + 9]
+    more = "".join(result.replace(first, each) for each in others)
+    (tmp_path / "composite.xml").write_text(text.replace(result, result + more))
+    runs = read(tmp_path).runs
+    assert 27 == len(runs)
+    assert 9 == len({run.spec.name for run in runs})
+    assert 9 == len({run.spec.id for run in runs})
+    assert {1, 2, 3} == {run.repetition for run in runs}
+    assert "read-write Scaling: Buffer Test - Test: Single Thread" == runs[0].spec.name
+
+
+def test_profiles_of_phoronix_are_cells_and_a_second_result_of_one_is_named(tmp_path: Path) -> None:
+    text = composite(types=("ext4",))
+    result = text[text.index("<Result>") : text.index("</Result>") + 9]
+    older = result.replace("1.14.0", "1.11.0").replace("12000.5", "8000.5")
+    (tmp_path / "composite.xml").write_text(text.replace(result, result + older))
+    found = read(tmp_path)
+    assert [("pts/pgbench-1.14.0", 12000.5), ("pts/pgbench-1.11.0", 8000.5)] == [
+        (run.cell.filesystem.features["test"], rate(run)) for run in found.runs if run.repetition == 1
+    ]
+    (tmp_path / "composite.xml").write_text(text.replace(result, result + result))
+    found = read(tmp_path)
+    assert 3 == len(found.runs)
+    assert ["source-result-left-out"] * 2 == codes(found)
+
+
 def test_without_the_single_runs_the_value_is_one_run(tmp_path: Path) -> None:
     (tmp_path / "composite.xml").write_text(composite(rates="12:?:14", types=("xfs",)))
     assert [12050.25] == [rate(run) for run in read(tmp_path).runs if run.cell.filesystem.type == "xfs"]
+
+
+def test_an_entry_of_phoronix_without_a_value_is_a_failed_run(tmp_path: Path) -> None:
+    text = composite(rates="", types=("xfs",)).replace("<Value>12050.25</Value>", "<Value/>")
+    (tmp_path / "composite.xml").write_text(text)
+    failed = [run for run in read(tmp_path).runs if run.cell.filesystem.type == "xfs"]
+    assert [("source-strange", ())] == [(run.failure.code, run.figures) for run in failed if run.failure]
 
 
 def _tests_csv(folder: Path, rows: Sequence[Sequence[str | None]]) -> None:
@@ -289,6 +348,52 @@ def test_the_database_of_pgbench_tools_says_the_same_in_every_form(tmp_path: Pat
     assert ["run-did-not-end"] == [run.failure.code for run in failed if run.failure]
     # Nothing was opened for writing, and no log was played back.
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("<builtin: select only>", "read-only"),
+        ("SELECT only", "read-only"),
+        ("select", "read-only"),
+        ("<builtin: TPC-B (sort of)>", "read-write"),
+        ("TPC-B (built-in)", "read-write"),
+        ("tpc-b", "read-write"),
+        ("<builtin: simple update>", "simple-update"),
+        ("Update only pgbench_accounts", "simple-update"),
+        ("select-pages", "select-pages"),
+        ("insert-select", "insert-select"),
+        ("/home/me/my-tpc-b.sql", "/home/me/my-tpc-b.sql"),
+        ("", "unknown"),
+    ],
+)
+def test_a_script_is_known_by_its_whole_name_and_else_keeps_its_own(told: str, name: str) -> None:
+    assert name == script_name(told)
+
+
+def test_scripts_of_pgbench_tools_whose_names_begin_alike_are_two(tmp_path: Path) -> None:
+    rows = rows_of_tests()
+    script = TESTS_COLUMNS.index("script")
+    for place, name in ((0, "select-pages"), (1, "select.sql")):
+        rows[place] = (*rows[place][:script], name, *rows[place][script + 1 :])
+    _tests_csv(tmp_path, rows)
+    assert ["select-pages clients=16", "read-only clients=16", "read-only clients=16"] == [
+        run.spec.name for run in read(tmp_path).runs[:3]
+    ]
+
+
+def test_tests_of_pgbench_tools_that_were_asked_for_otherwise_are_no_repetitions(tmp_path: Path) -> None:
+    (tmp_path / "tests.csv").write_text(
+        "server,test,set,tps,script,clients,multi,conn_method\n"
+        "rising,1,1,100.5,select-pages,8,0,host\n"
+        "rising,2,1,50.5,select-pages,8,2,host\n"
+        "rising,3,1,60.5,select-pages,8,2,sockets prepared\n"
+    )
+    assert [
+        "select-pages clients=8",
+        "select-pages clients=8 multiplier=2.0",
+        "select-pages clients=8 multiplier=2.0 connection=sockets prepared",
+    ] == [run.spec.name for run in read(tmp_path).runs]
 
 
 def test_a_damaged_database_is_a_sentence(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from bedplate.imported.published import Publication
+from bedplate.imported.source import as_problems, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,9 +42,10 @@ class DocumentAdapter(Generic[Document]):
         problems: list[Reason] = []
         found: list[PublishedRun] = []
         for file in self._files(source):
-            document = self.document(source, file, problems)
-            if document is not None:
-                found += self.runs(document, source, file, problems)
+            with as_problems(shown(file), problems):
+                document = self.document(source, file, problems)
+                if document is not None:
+                    found += tuple(self.runs(document, source, file, problems))
         return Publication(tuple(found), tuple(problems))
 
     def _files(self, source: PublishedSource) -> tuple[PurePosixPath, ...]:

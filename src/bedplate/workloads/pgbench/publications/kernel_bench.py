@@ -13,10 +13,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import SourceUnreadable, shown
+from bedplate.imported.source import SourceUnreadable, as_problems, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.reason import because, reasons_of
-from bedplate.workloads.pgbench.publications.report import DISAGREES, run_spec, with_report
+from bedplate.workloads.pgbench.publications.report import (
+    DISAGREES,
+    run_spec,
+    with_report,
+    with_whole_specs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +33,7 @@ _RUN = re.compile(r"(read-only|read-write)-(\d{1,6})\.log")
 _NUMBER = re.compile(r"\d{1,9}")
 _STATISTICS = "-stats"
 _STARTED = re.compile(
-    r"^(\d{9,10}) \S+ \S+ pgbench scale=(\d+) run=(\d+) clients=(\d+) : (\S+)$", re.MULTILINE
+    r"^(\d{9,10}) \S+ \S+ pgbench scale=(\d{1,9}) run=(\d{1,9}) clients=(\d{1,9}) : (\S+)$", re.MULTILINE
 )
 _MOUNTED = re.compile(r"^\S+ on (\S+) type (\S+) \(([^)]*)\)$", re.MULTILINE)
 # Of several mounts the one with the more telling name.
@@ -65,11 +70,11 @@ class KernelBench:
         problems: list[Reason] = []
         mounted = _filesystems(source, sets, problems)
         started = {folder: _moments(source, folder, problems) for _, folder in sets}
-        runs = [
-            _run(source, file, place, mounted[place.machine], started[place.folder])
-            for file, place in places.items()
-        ]
-        return Publication(tuple(runs), tuple(problems))
+        runs: list[PublishedRun] = []
+        for file, place in places.items():
+            with as_problems(shown(file), problems):
+                runs.append(_run(source, file, place, mounted[place.machine], started[place.folder]))
+        return Publication(with_whole_specs(runs), tuple(problems))
 
 
 def _place(source: PublishedSource, file: PurePosixPath) -> _Place | None:

@@ -17,13 +17,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.imported.numbers import number
 from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, shown
+from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, as_problems, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because, reasons_of
+from bedplate.model.reason import because
 from bedplate.units import KIB, MIB
-from bedplate.workloads.pgbench.publications.report import DISAGREES, run_spec, with_report
+from bedplate.workloads.pgbench.publications.report import (
+    DISAGREES,
+    run_spec,
+    with_report,
+    with_whole_specs,
+)
 from bedplate.workloads.pgbench.scripts import READ_ONLY
 
 if TYPE_CHECKING:
@@ -84,8 +89,11 @@ class PgFsBenchmark:
         problems: list[Reason] = []
         sets = sorted({_set_folder(file) for file in places})
         rows = {key: found for folder in sets for key, found in _rows(source, folder, problems).items()}
-        runs = tuple(_run(source, file, place, rows) for file, place in places.items())
-        return Publication(runs, tuple(problems))
+        runs: list[PublishedRun] = []
+        for file, place in places.items():
+            with as_problems(shown(file), problems):
+                runs.append(_run(source, file, place, rows))
+        return Publication(with_whole_specs(runs), tuple(problems))
 
 
 def _set_folder(file: PurePosixPath) -> PurePosixPath:
@@ -177,25 +185,24 @@ def _rows(
     source: PublishedSource, folder: PurePosixPath, problems: list[Reason]
 ) -> Mapping[_Key, Sequence[_Row]]:
     file = folder / _RESULTS
-    if not source.has(file):
-        return {}
-    try:
-        text = source.read_text(file)
-    except SourceUnreadable as error:
-        problems += reasons_of(error)
-        return {}
     found: defaultdict[_Key, list[_Row]] = defaultdict(list)
-    for line, values in enumerate(csv.reader(io.StringIO(text), delimiter=";"), start=1):
-        if not values:
-            continue
-        read = _row(values)
-        if read is None:
-            problems.append(
-                because("source-line-strange", f"{shown(file)}, line {line}: it is no row of results")
-            )
-            continue
-        names, scale, mode, row = read
-        found[folder, names, scale, mode].append(row)
+    if not source.has(file):
+        return found
+    with as_problems(shown(file), problems):
+        try:
+            lines = list(csv.reader(io.StringIO(source.read_text(file)), delimiter=";"))
+        except csv.Error as error:
+            raise SourceUnreadable(f"{shown(file)} cannot be read: {error}") from error
+        for line, values in enumerate(lines, start=1):
+            if not values:
+                continue
+            read = _row(values)
+            if read is None:
+                words = f"{shown(file)}, line {line}: it is no row of results"
+                problems.append(because("source-line-strange", words))
+                continue
+            names, scale, mode, row = read
+            found[folder, names, scale, mode].append(row)
     return found
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.imported.numbers import moment, number, whole
+from bedplate.imported.numbers import gibibytes, moment, number, whole
 from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import shown
+from bedplate.imported.source import as_problems, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
-from bedplate.units import GIB, KIB, MIB
+from bedplate.units import KIB, MIB
 from bedplate.workloads.pgbench.publications.report import run_spec, script_name
 from bedplate.workloads.pgbench.publications.rows import tables_of
 
@@ -30,6 +30,9 @@ _NEEDED = ("server", "set", "script", "tps")
 _METRICS = {"avg_latency": "latency_ms_mean", "max_latency": "latency_ms_max", "trans": "transactions"}
 # A rate or a number of branches that is 0 was none.
 _NONE = ("0", "0.0")
+# Of its ways to connect.
+_USUAL = "host"
+_LONGEST_WORD = 40
 
 
 class PgbenchTools:
@@ -64,15 +67,16 @@ class PgbenchTools:
                 )
                 continue
             info = sets.get((row["server"], row["set"]))
-            runs.append(_run(shown(file), row, info, servers.get(row["server"], {})))
+            with as_problems(f"{shown(file)}: test {place}", problems):
+                runs.append(_run(shown(file), row, info, servers.get(row["server"], {})))
         return Publication(tuple(runs), tuple(problems))
 
 
 def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[str, str]) -> PublishedRun:
     rate = row.get("rate_limit", "")
+    connection = shown(row.get("conn_method", ""))[:_LONGEST_WORD]
     tps = number(row["tps"])
     version = _version(row.get("server_version", ""))
-    memory = number(row.get("server_mem_gb") or server.get("server_mem_gb"))
     started, ended = moment(row.get("start_time")), moment(row.get("end_time"))
     # A test that did not end keeps the 0 with which its row was made.
     failure = None
@@ -83,7 +87,7 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
             name=shown(row["server"]),
             cpu_model=shown(row.get("server_cpu") or server.get("server_cpu") or UNKNOWN),
             cpu_count=whole(server.get("server_num_proc")),
-            memory_bytes=None if memory is None else int(memory * GIB),
+            memory_bytes=gibibytes(row.get("server_mem_gb") or server.get("server_mem_gb")),
             distribution=shown(row.get("server_os_release") or UNKNOWN),
             disk=shown(row.get("server_disk") or server.get("server_disk") or "") or None,
         ),
@@ -95,10 +99,14 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
         series=shown(row["set"]),
         scale=whole(row.get("scale")),
         spec=run_spec(
-            script_name(row["script"]),
+            # Its older sets have the name of the file.
+            script_name(row["script"].removesuffix(".sql")),
             clients=whole(row.get("clients")),
             jobs=whole(row.get("workers")),
             rate=None if rate in _NONE else number(rate),
+            # What its scripts read of more pages at once, and whether by a socket and prepared.
+            multiplier=number(row.get("multi")) or None,
+            connection=None if connection == _USUAL else connection or None,
         ),
         repetition=None,
         file=f"{file}, test {shown(row.get('test', ''))}",

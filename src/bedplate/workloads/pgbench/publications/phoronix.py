@@ -1,16 +1,18 @@
 """A `composite.xml` of the Phoronix Test Suite: its results of `pts/pgbench`.
 
 A system is a machine with what was installed on it; its `Software` has the kernel and the file system. The runs behind a
-value are in `RawString`. Results of other tests are left out by name: their units are no metrics of bedplate.
+value are in `RawString`. What a description says besides scale, clients and mode is part of the run's name: older profiles have
+`Scaling: On-Disk` and `Test: Normal Load`. The profile is a level, as each has its own PostgreSQL. Results of other tests are left out by name: their units are no metrics of bedplate.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.imported.numbers import moment, number
+from bedplate.imported.numbers import moment, number, whole
 from bedplate.imported.published import UNKNOWN, PublishedMachine, PublishedRun, published_cell
 from bedplate.imported.source import SourceUnreadable, shown
 from bedplate.imported.xml_text import element_of
@@ -26,13 +28,24 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     from bedplate.imported.source import PublishedSource
+    from bedplate.model.cell import RunSpec
     from bedplate.model.reason import Reason
 
 _TEST = re.compile(r"(?:\w+/)?pgbench(?:-[\d.]+)?")
 _METRICS = {"tps": "tps", "ms": "latency_ms_mean"}
-_FACTS = ("Scaling Factor", "Clients", "Mode")
+_SCALE, _CLIENTS, _MODE = "Scaling Factor", "Clients", "Mode"
+# The value of each; what is none stays a word of the description.
+_FACTS = {_SCALE: re.compile(r"\d{1,9}"), _CLIENTS: re.compile(r"\d{1,9}"), _MODE: re.compile(r".+")}
 _KERNEL, _TYPE, _DISTRIBUTION = "Kernel", "File-System", "OS"
 _PROCESSOR, _DISK = "Processor", "Disk"
+
+
+class _Kind(NamedTuple):
+    """What tells the results of a document apart."""
+
+    system: str
+    test: str
+    description: str
 
 
 def _document(source: PublishedSource, file: PurePosixPath, problems: list[Reason]) -> Element | None:
@@ -53,7 +66,7 @@ def _runs(
     systems = {_text(each, "Identifier"): each for each in root.findall("System")}
     others: Counter[str] = Counter()
     # The suite has a result for the tps and one for the latency of the same runs.
-    values: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
+    values: defaultdict[_Kind, dict[str, list[float]]] = defaultdict(dict)
     for result in root.findall("Result"):
         test, scale = _text(result, "Identifier"), _text(result, "Scale").casefold()
         if not _TEST.fullmatch(test) or scale not in _METRICS:
@@ -61,38 +74,37 @@ def _runs(
             continue
         for entry in result.findall("Data/Entry"):
             description = _text(result, "Description").removesuffix(" - Average Latency")
-            key = (_text(entry, "Identifier"), description)
-            values[key].setdefault(_METRICS[scale], _numbers(entry))
+            kind = _Kind(_text(entry, "Identifier"), test, description)
+            if _METRICS[scale] in values[kind]:
+                words = f"a further result of {kind.system!r:.80}, {test}, {description!r:.80} is left out"
+                problems.append(because("source-result-left-out", f"{shown(file)}: {words}"))
+                continue
+            values[kind][_METRICS[scale]] = _numbers(entry)
     if others:
         named = ", ".join(f"{test} ({count})" for test, count in others.most_common(8))
         problems.append(
             because("source-result-left-out", f"{shown(file)}: results of other tests are left out: {named}")
         )
-    for (identifier, description), found in values.items():
-        system = systems.get(identifier)
+    for kind, found in values.items():
+        system = systems.get(kind.system)
         if system is None:
             problems.append(
                 because(
                     "source-strange",
-                    f"{shown(file)}: results of {identifier!r:.80}, which is no system of it",
+                    f"{shown(file)}: results of {kind.system!r:.80}, which is no system of it",
                 )
             )
             continue
-        yield from _of_entry(shown(file), system, description, found)
+        yield from _of_entry(shown(file), system, kind, found)
 
 
 def _of_entry(
-    file: str, system: Element, description: str, found: Mapping[str, list[float]]
+    file: str, system: Element, kind: _Kind, found: Mapping[str, list[float]]
 ) -> Iterator[PublishedRun]:
-    told = dict(part.split(": ", 1) for part in description.split(" - ") if ": " in part)
-    scale, clients, mode = (told.get(name, "") for name in _FACTS)
+    told, spec = _told(kind.description)
     software, hardware = _named(_text(system, "Software")), _named(_text(system, "Hardware"))
     kernel = software.get(_KERNEL, "").split(" ")[0] or None
-    spec = run_spec(
-        script_name("select" if "only" in mode.casefold() else "tpc-b" if mode else UNKNOWN),
-        clients=_whole(clients),
-    )
-    for place in range(max(map(len, found.values()), default=0)):
+    for place in range(max([1, *map(len, found.values())])):
         own = {metric: values[place] for metric, values in found.items() if place < len(values)}
         yield PublishedRun(
             machine=PublishedMachine(
@@ -106,19 +118,36 @@ def _of_entry(
                 POSTGRESQL,
                 software.get(_TYPE, UNKNOWN),
                 kernel=kernel,
-                features={"system": _text(system, "Identifier")},
+                features={"system": kind.system, "test": kind.test},
             ),
             series=file,
-            scale=_whole(scale),
+            scale=whole(told.get(_SCALE)),
             spec=spec,
             repetition=place + 1,
             file=file,
-            text=f"{description}\n{own}\n",
+            text=f"{kind.test}\n{kind.description}\n{own}\n",
             figures=tuple(figure(metric, value) for metric, value in own.items()),
             started_wall_s=moment(_text(system, "TimeStamp")),
             failure=None if own else because("source-strange", f"{file}: an entry without a value"),
             surroundings={"kernel": kernel} if kernel else {},
         )
+
+
+def _told(description: str) -> tuple[Mapping[str, str], RunSpec]:
+    """The facts of a description, and the run: one of other words is another run."""
+    told: dict[str, str] = {}
+    others = []
+    for part in description.split(" - "):
+        name, _, value = part.partition(": ")
+        if name in _FACTS and name not in told and _FACTS[name].fullmatch(value):
+            told[name] = value
+        elif part:
+            others.append(part)
+    spec = run_spec(script_name(told.get(_MODE, UNKNOWN)), clients=whole(told.get(_CLIENTS)))
+    if not others:
+        return told, spec
+    words = " - ".join(others)
+    return told, replace(spec, name=f"{spec.name} {words}", levels=spec.levels.updated(description=words))
 
 
 def _numbers(entry: Element) -> list[float]:
@@ -139,10 +168,6 @@ def _named(text: str) -> dict[str, str]:
 
 def _text(element: Element, name: str) -> str:
     return shown((element.findtext(name) or "").strip()[:2000])
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\d{1,9}", text) else None
 
 
 PHORONIX = DocumentAdapter("phoronix", "Phoronix Test Suite: composite.xml", ".xml", _document, _runs)

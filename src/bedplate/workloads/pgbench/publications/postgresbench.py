@@ -9,15 +9,14 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bedplate.imported.numbers import moment, number, whole
+from bedplate.imported.numbers import gibibytes, moment, number, whole
 from bedplate.imported.published import UNKNOWN, PublishedMachine, PublishedRun, published_cell
 from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, shown
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
-from bedplate.units import GIB
 from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
-from bedplate.workloads.pgbench.publications.report import run_spec, script_name
+from bedplate.workloads.pgbench.publications.report import doubts_of, run_spec, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,14 +92,21 @@ def _runs(
             spec=spec,
             repetition=place,
             file=shown(file),
-            text=json.dumps(told, indent=1),
+            # Not indented: of what lies deep the indents grow by its square.
+            text=json.dumps(told),
             figures=() if tps is None else (figure("tps", tps), *_figures(told)),
             duration_s=spec.levels.number("duration_s"),
             started_wall_s=moment(document.get("date")),
             failure=failure,
+            doubts=() if tps is None else tuple(_doubts(tps, told, benchmark)),
             surroundings={"build": version},
             versions={"postgresql": version},
         )
+
+
+def _doubts(tps: float, told: Mapping[str, Any], benchmark: Mapping[str, Any]) -> Iterator[Reason]:
+    transactions, failed = number(told.get("transactions")), number(told.get("failed_transactions"))
+    return doubts_of(tps, transactions, number(benchmark.get("duration")), failed)
 
 
 def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:
@@ -113,11 +119,10 @@ def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:
 def _machine(document: Mapping[str, Any]) -> PublishedMachine:
     instance = document.get("instance")
     told = instance if isinstance(instance, Mapping) else {}
-    memory = number(told.get("ram_gb"))
     return PublishedMachine(
         name=f"{_text(document['system']) or UNKNOWN}, {_text(told.get('type')) or UNKNOWN}, {_size(document)}",
         cpu_count=whole(told.get("vcpus")),
-        memory_bytes=None if memory is None else int(memory * GIB),
+        memory_bytes=gibibytes(told.get("ram_gb")),
         disk=_text(told.get("primary_storage")) or _text(told.get("instance_storage")),
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
+from bedplate.imported.numbers import number, whole
 from bedplate.imported.source import MOST_TEXT_BYTES, shown
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
@@ -16,7 +18,7 @@ from bedplate.workloads.pgbench.output import parse_summary
 from bedplate.workloads.pgbench.scripts import READ_ONLY, READ_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePosixPath
 
     from bedplate.imported.published import PublishedRun
@@ -28,15 +30,24 @@ if TYPE_CHECKING:
 PGBENCH = "pgbench"
 # What two places of one source say of one run.
 DISAGREES = "source-disagrees-with-itself"
-# `transaction type` as versions 9.3 to 18 print it, and names in other tools' tables, by a word in it.
-_SCRIPTS = (
-    ("select", READ_ONLY),
-    ("simple update", "simple-update"),
-    ("simple-update", "simple-update"),
-    ("update only", "simple-update"),
-    ("tpc-b", READ_WRITE),
-    ("tpcb", READ_WRITE),
-)
+# Scripts by their whole names: as versions 9.3 to 18 print `transaction type`, as `pgbench -b` takes them, and as other tools
+# call the same ones. A name that only holds such a word is another script: pgbench-tools has `select` and `select-pages`.
+_SCRIPTS = {
+    name: script
+    for script, names in {
+        READ_ONLY: ("select only", "select-only", "select", "read only"),
+        "simple-update": ("simple update", "update only pgbench_accounts"),
+        READ_WRITE: (
+            "tpc-b (sort of)",
+            "tpc-b (built-in)",
+            "tpc-b",
+            "tpc-b-like",
+            "tpcb-like",
+            "read write",
+        ),
+    }.items()
+    for name in names
+}
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _LINES: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.MULTILINE)
@@ -93,21 +104,6 @@ class PgbenchReport:
         yield figure("transactions", self.transactions)
         yield from (figure(name, self.values[name]) for name in _FIGURES if name in self.values)
 
-    def doubts(self) -> Iterator[Reason]:
-        """What in the report does not fit together."""
-        if self.duration_s and self.tps > 0:
-            counted = self.transactions / self.duration_s
-            if abs(counted / self.tps - 1) > _APART_MOST:
-                yield because(
-                    "tps-is-not-transactions-over-time",
-                    f"pgbench printed {self.tps:g} tps, and {self.transactions} transactions in {self.duration_s:g} s "
-                    f"are {counted:g}",
-                    tps=self.tps,
-                    counted=counted,
-                )
-        if failed := self.values.get("transactions_failed"):
-            yield because("transactions-failed", f"{failed:g} transactions failed", failed=failed)
-
     def spec(self) -> RunSpec:
         """The run as a study asks for one."""
         return run_spec(
@@ -125,18 +121,35 @@ def read_report(text: str) -> PgbenchReport:
     """The report in what pgbench printed. OutputNotUnderstood where there is none, or no tps."""
     summary = parse_summary(text)
     found = {name: match[1] for name, pattern in _LINES.items() if (match := pattern.search(text))}
-    numbers = {name: float(found[name]) for name in (*_FIGURES, "latency_limit_ms") if name in found}
+    told = {name: number(found.get(name)) for name in (*_FIGURES, "latency_limit_ms")}
     return PgbenchReport(
         tps=summary.tps or 0.0,
         transactions=summary.transactions,
-        values=numbers,
+        values={name: value for name, value in told.items() if value is not None},
         script=script_name(found.get("script", "")),
-        scale=_whole(found.get("scale")),
-        clients=_whole(found.get("clients")),
-        jobs=_whole(found.get("jobs")),
+        scale=whole(found.get("scale")),
+        clients=whole(found.get("clients")),
+        jobs=whole(found.get("jobs")),
         protocol=found.get("protocol"),
-        duration_s=float(found["duration"]) if "duration" in found else None,
+        duration_s=number(found.get("duration")),
     )
+
+
+def doubts_of(
+    tps: float, transactions: float | None, duration_s: float | None, failed: float | None
+) -> Iterator[Reason]:
+    """What in the numbers that pgbench printed of a run does not fit together; what is None was not said."""
+    if transactions is not None and duration_s and tps > 0:
+        counted = transactions / duration_s
+        if abs(counted / tps - 1) > _APART_MOST:
+            yield because(
+                "tps-is-not-transactions-over-time",
+                f"pgbench printed {tps:g} tps, and {transactions:.0f} transactions in {duration_s:g} s are {counted:g}",
+                tps=tps,
+                counted=counted,
+            )
+    if failed:
+        yield because("transactions-failed", f"{failed:g} transactions failed", failed=failed)
 
 
 def with_report(
@@ -156,26 +169,45 @@ def with_report(
         spec=report.spec(),
         figures=tuple(report.figures()),
         duration_s=report.duration_s,
-        doubts=tuple(report.doubts()),
+        doubts=tuple(
+            doubts_of(
+                report.tps, report.transactions, report.duration_s, report.values.get("transactions_failed")
+            )
+        ),
     )
     return read, report
 
 
+def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
+    """Failed runs as their siblings were asked for: jobs, protocol and duration are said by a log alone.
+
+    With less a failed run would be of another kind, and what else its repetition measured would leave the comparison.
+    """
+    made = Counter((run.scale, run.series, run.spec) for run in runs if run.failure is None)
+
+    def whole_spec(run: PublishedRun) -> RunSpec:
+        fitting = [
+            ((series == run.series, count), spec)
+            for (scale, series, spec), count in made.items()
+            if scale == run.scale and run.spec.levels.items() <= spec.levels.items()
+        ]
+        return max(fitting, key=lambda each: each[0])[1] if fitting else run.spec
+
+    return tuple(run if run.failure is None else replace(run, spec=whole_spec(run)) for run in runs)
+
+
 def script_name(told: str) -> str:
     """A built-in script by bedplate's name for it, else what it is called."""
-    words = told.casefold()
-    own = shown(told.strip("<> ")[:_LONGEST_NAME])
-    return next((name for word, name in _SCRIPTS if word in words), own or "unknown")
+    own = shown(told.strip("<> ").removeprefix("builtin: ")[:_LONGEST_NAME])
+    return _SCRIPTS.get(own.casefold(), own or "unknown")
 
 
 def run_spec(script: str, **levels: Scalar | None) -> RunSpec:
-    """A run of pgbench, named by its script and clients; what is None is left out."""
+    """A run of pgbench, named by its script, its clients and what else makes it another one; what is None is left out."""
     known = {name: level for name, level in levels.items() if level is not None}
     words = [script]
-    words += [f"{name}={known[name]}" for name in ("clients", "rate") if name in known]
+    words += [
+        f"{name}={known[name]}" for name in ("clients", "rate", "multiplier", "connection") if name in known
+    ]
     words += ["rate-limited"] if known.get("rate_limited") else []
     return RunSpec(" ".join(words), PGBENCH, Levels({"script": script, **known}))
-
-
-def _whole(text: str | None) -> int | None:
-    return None if text is None or len(text) > 12 else int(text)
