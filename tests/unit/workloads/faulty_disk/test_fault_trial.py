@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.engines.external.programs import does_not_end
 from bedplate.engines.mariadb.faulty_disk import FAULTY_DISK as MARIADB
 from bedplate.engines.postgresql.faulty_disk import FAULTY_DISK
 from bedplate.errors import BedplateError, KilledFromOutside
@@ -24,7 +25,7 @@ from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
-from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, fault_named
+from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, Fault, fault_named
 from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
 from bedplate.workloads.faulty_disk.run import trial
 from bedplate.workloads.faulty_disk.run.trial import (
@@ -51,8 +52,11 @@ def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
     with pytest.raises(BedplateError, match="Input/output"):
         _require_of_disk(stopped, is_hit=False)
     killed = ToolFailed("was killed by SIGKILL", ToolEnded(-signal.SIGKILL, 0.0, "was killed by SIGKILL"))
-    with pytest.raises(KilledFromOutside):
-        _require_of_disk(killed, is_hit=True)
+    for error in (killed, KilledFromOutside("the writer of brickbase")):
+        with pytest.raises(KilledFromOutside):
+            _require_of_disk(error, is_hit=True)
+    with pytest.raises(BedplateError, match="did not end within 10 s"):
+        _require_of_disk(does_not_end("brickbase"), is_hit=True)
     try:
         try:
             raise KeyboardInterrupt
@@ -242,37 +246,126 @@ def test_a_page_that_was_not_written_untorn_is_an_error_of_the_run(
     assert ["pages-refused"] == [reason.code for reason in reasons_of(caught.value)]
 
 
-def test_a_try_reads_what_the_preloaded_library_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = SimpleNamespace(
-        bound_ms=None,
-        bound_transactions=None,
-        checkpoints=lambda: None,
-        drive=lambda *_, **__: SimpleNamespace(version="18"),
-    )
-    setup = SimpleNamespace(
+def written(place: Path, fault: Fault, writer: object, setup: dict[str, object]) -> _Course:
+    """What a try saw of a fault of this writer's disk."""
+    made = SimpleNamespace(
         age=SimpleNamespace(fill_up=lambda: None),
         journal_bytes=None,
-        data_directory=tmp_path / "data",
-        recorder=None,
-        untorn=Preloaded(EOPNOTSUPP=3),
+        data_directory=place / "data",
+        untorn=None,
         complaints=tuple,
+        recorder=SimpleNamespace(status=lambda: SimpleNamespace(fault_hits=1, first_hit=None, entries=77)),
     )
-    monkeypatch.setattr(FaultTrial, "_map", lambda *_: None)
+    vars(made).update(setup)
     engine = SimpleNamespace(cuts=SimpleNamespace(writer=lambda *_, **__: writer))
-    context = cast("Any", SimpleNamespace(log_directory=tmp_path))
     tried = FaultTrial(
-        *(context, cast("Any", None), cast("Any", engine), "postgresql"),
+        *(
+            cast("Any", SimpleNamespace(log_directory=place)),
+            cast("Any", None),
+            cast("Any", engine),
+            "postgresql",
+        ),
         clients=1,
         duration_s=1.0,
         image_bytes=65536,
     )
+    tried._write(cast("Any", made), fault, course := _Course(), seed=1, logs=place)
+    return course
+
+
+@pytest.fixture
+def unmapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks where on a disk anything is."""
+    monkeypatch.setattr(FaultTrial, "_map", lambda *_: None)
+    monkeypatch.setattr(FaultTrial, "_look_at_place", lambda *_: None)
+
+
+def made_writer(**other: object) -> SimpleNamespace:
+    """Of a server that drives its clients without trouble."""
+    writer = SimpleNamespace(
+        bound_ms=None,
+        bound_transactions=None,
+        was_killed=False,
+        checkpoints=lambda: None,
+        drive=lambda *_, **__: SimpleNamespace(version="18"),
+    )
+    vars(writer).update(other)
+    return writer
+
+
+@pytest.mark.usefixtures("unmapped")
+def test_a_try_reads_what_the_preloaded_library_counted(tmp_path: Path) -> None:
+    control = CONTROLS["control-none"]
     with pytest.raises(BedplateError, match="EOPNOTSUPP"):
-        tried._write(cast("Any", setup), CONTROLS["control-none"], _Course(), seed=1, logs=tmp_path)
-    setup.untorn = Preloaded()
-    tried._write(cast("Any", setup), CONTROLS["control-none"], course := _Course(), seed=1, logs=tmp_path)
-    assert course.writable
+        written(tmp_path, control, made_writer(), {"untorn": Preloaded(EOPNOTSUPP=3)})
+    assert written(tmp_path, control, made_writer(), {"untorn": Preloaded()}).writable
+
+
+@pytest.mark.usefixtures("unmapped")
+def test_a_server_that_the_kernel_killed_has_not_stopped(tmp_path: Path) -> None:
+    def drive(*_: object, **__: object) -> None:
+        raise BedplateError("client 0, transaction 7: the server closed the connection")
+
+    fault = FAULTS["write-once-data"]
+    assert written(tmp_path, fault, made_writer(drive=drive), {}).trouble is not None
+    with pytest.raises(KilledFromOutside):
+        written(tmp_path, fault, made_writer(drive=drive, was_killed=True), {})
+
+
+@pytest.mark.usefixtures("unmapped")
+def test_what_a_library_left_in_the_page_cache_is_on_the_disk_before_its_state_is_taken(
+    tmp_path: Path,
+) -> None:
+    settled: list[int] = []
+    setup: dict[str, object] = {"settle": lambda: settled.append(1)}
+    quiet = written(tmp_path, FAULTS["lost-once-journal"], made_writer(), setup)
+    assert (77, [1]) == (quiet.position, settled)
+    assert written(tmp_path, FAULTS["write-once-journal"], made_writer(), setup).position is None
+
+
+@pytest.mark.usefixtures("unmapped")
+@pytest.mark.parametrize(
+    ("name", "bound_ms", "is_server", "waits_s", "ended_early"),
+    [
+        ("lost-once-log", 600.0, True, [0.6], False),
+        ("rot-sector-log", 600.0, True, [0.6], False),
+        ("lost-once-log", 5_400_000.0, True, [60.0], True),
+        # What waits for its commits has nothing in memory, and a library's memory is the kernel's.
+        ("lost-once-log", None, True, [], False),
+        ("lost-once-log", 600.0, False, [], False),
+        # A checkpoint writes the log.
+        ("lost-once-data", 600.0, True, [], False),
+    ],
+)
+def test_a_server_may_write_what_its_settings_let_wait_before_it_is_ended(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    name: str,
+    bound_ms: float | None,
+    is_server: bool,
+    waits_s: list[float],
+    ended_early: bool,
+) -> None:
+    waited: list[float] = []
+    event = SimpleNamespace(wait=waited.append)
+    monkeypatch.setattr(trial, "threading", SimpleNamespace(Event=lambda: event))
+    monkeypatch.setattr(FaultTrial, "_find_what_rots", lambda *_: None)
+    session = SimpleNamespace(checkpoint=lambda: None)
+    writer = made_writer(bound_ms=bound_ms, checkpoints=lambda: opened(session) if is_server else None)
+    course = written(tmp_path, FAULTS[name], writer, {})
+    assert (waits_s, ended_early) == (waited, course.ended_early)
+
+
+@pytest.mark.parametrize(
+    ("ended_early", "verdict"), [(False, FaultVerdict.LOST_SILENT), (True, FaultVerdict.BOUNDED)]
+)
+def test_a_loss_that_settings_allow_is_the_disks_where_the_server_had_its_time(
+    ended_early: bool, verdict: FaultVerdict
+) -> None:
+    left = replace(whole(), outcome=PointOutcome.LOST, lost_transactions=2, lost_ms=100.0)
+    course = _Course(hits=1, bound_ms=5_400_000.0, ended_early=ended_early)
+    assert verdict is _record(FAULTS["lost-once-log"], 1, 7, course, left, after_ms=0.0).verdict
 
 
 def test_errors_that_a_file_system_counts_leave_a_trace() -> None:

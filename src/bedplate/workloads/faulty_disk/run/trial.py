@@ -22,6 +22,7 @@ from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.reason import reasons_of
 from bedplate.units import MIB
+from bedplate.visit.cut_engine import WRITER_NOT_ENDED
 from bedplate.visit.piped_session import CONNECTION_LOST
 from bedplate.visit.tool_process import ToolFailed
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, NoFault, Place, Rot
@@ -59,6 +60,8 @@ _WINDOW_BYTES = 8 * MIB
 # A server that recovers by itself does so in seconds; one that cannot is ended.
 _COMES_BACK_S = 30.0
 _ASK_EVERY_S = 0.5
+# For what settings let a server keep in memory: seconds in use, an hour at the most.
+_LOG_WAITS_S = 60.0
 _ROOM_COMES_BACK_S = 10.0
 _SAID_MOST, _SAID_LENGTH = 6, 300
 _WAITED = "the file system let every request wait, until somebody says that the disk works again"
@@ -85,6 +88,8 @@ class _Course:
     # Of the files whose blocks are found once nothing is mounted; None where they are known by then.
     numbers: tuple[int, ...] | None = None
     position: int | None = None
+    # Whether the server was ended before it had to have written what its settings let wait.
+    ended_early: bool = False
 
     def hear(self, refused: BedplateError) -> None:
         """What the engine said instead of a checkpoint: that it is gone ends more than a client, all else is a complaint."""
@@ -171,16 +176,24 @@ class FaultTrial:
         for complaint in beside.complaints:
             course.hear(complaint)
         self._look_at_place(fault, course, disk)
-        if not _is_quiet_in_log(fault):
+        if _is_quiet_in_log(fault):
+            _await_log(writer, course)
+        else:
             _let_come_back(writer, course, is_hit=beside.hits > 0)
+        if writer.was_killed:
+            raise KilledFromOutside("a process of the server")
         self._read_log(course)
         _require_untorn(setup.untorn, fault)
         course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
         course.was_resumed = beside.was_resumed
         course.counted = setup.complaints()
+        is_quiet_in_journal = fault.is_quiet and _place_of(fault) is Place.JOURNAL
         if isinstance(fault, Rot):
             self._find_what_rots(setup, fault, course, seed)
-        if fault.is_quiet and _place_of(fault) is Place.JOURNAL:
+        elif is_quiet_in_journal:
+            # What settings leave in the page cache would be missing without any fault.
+            setup.settle()
+        if is_quiet_in_journal:
             # An unmount makes it needless.
             course.position = setup.recorder.status().entries
 
@@ -303,6 +316,7 @@ def _record(
         is_bounded=within_bound(left, course.bound_ms, course.bound_transactions, after_ms=after_ms),
         is_unseen=fault.is_quiet and not detected,
         is_said=bool(left.engine_said),
+        ended_early=course.ended_early,
     )
     return FaultRecord(
         number=number,
@@ -352,7 +366,8 @@ def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
         raise interruption from error
     if isinstance(error, ToolFailed) and error.status == -signal.SIGKILL:
         raise KilledFromOutside("the writer") from error
-    if not is_hit:
+    is_out_of_time = WRITER_NOT_ENDED in {reason.code for reason in reasons_of(error)}
+    if is_out_of_time or isinstance(error, KilledFromOutside) or not is_hit:
         raise error
 
 
@@ -394,6 +409,15 @@ def _unreadable(fault: Fault, course: _Course) -> tuple[ByteRange, ...]:
 def _is_quiet_in_log(fault: Fault) -> bool:
     """Whether a checkpoint would make needless what the disk did to the log in silence."""
     return fault.is_quiet and _place_of(fault) is Place.LOG
+
+
+def _await_log(writer: CutWriter, course: _Course) -> None:
+    """Until a server has written what its settings let wait in memory: that is missing without any fault."""
+    if course.bound_ms is None or course.trouble is not None or writer.checkpoints() is None:
+        return
+    wait_s = course.bound_ms / 1000
+    course.ended_early = wait_s > _LOG_WAITS_S
+    threading.Event().wait(min(wait_s, _LOG_WAITS_S))
 
 
 def _let_come_back(writer: CutWriter, course: _Course, *, is_hit: bool) -> None:
