@@ -94,7 +94,8 @@ class FaultRecord:
     hit_journal: bool = False
     """whether that is a place on the device of an external journal"""
     kernel_heard: bool = True
-    """whether the kernel's log could be read; without it nobody knows what the file system said"""
+    """whether the kernel's log could be read; without it nobody knows what the file system said. False too where messages were lost and no
+    complaint is among the others"""
     said: tuple[str, ...] = ()
     """what engine and kernel said while the disk failed, and for ZFS `zpool status`"""
     found: tuple[str, ...] = ()

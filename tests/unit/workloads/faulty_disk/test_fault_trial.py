@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from bedplate.engines.postgresql.faulty_disk import FAULTY_DISK
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.host.kernel_log import KernelLog
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import Reason, because, reasons_of
@@ -128,12 +129,27 @@ class Benched:
         self.recorder = SimpleNamespace(disk=disk, journal=None)
         self.cell = SimpleNamespace(filesystem=SimpleNamespace(type=filesystem))
         self.commands = object()
+        self.said = 0
+        (disk.parent / "kmsg").touch()
 
     @contextmanager
-    def recorded(self, *_: object, at_rest: Callable[[Any], object]) -> Iterator[Any]:
+    def recorded(
+        self, *_: object, unmounted: Callable[[list[str]], object], at_rest: Callable[[Any], object]
+    ) -> Iterator[Any]:
         place = self.recorder.disk.parent
-        yield SimpleNamespace(log=place / "log", disk=place / "loop7")
+        # Another's, that had the number before and has it afterwards.
+        self.say("another")
+        yield SimpleNamespace(log=place / "log")
+        self.say("unmount")
+        unmounted(["loop7"])
+        self.say("another")
         at_rest(self.recorder)
+
+    def say(self, what: str) -> None:
+        """As the kernel of a file system on that device."""
+        with (self.recorder.disk.parent / "kmsg").open("a") as log:
+            self.said += 1
+            log.write(f"3,{self.said},9,-;EXT4-fs error (device loop7): {what}\n")
 
 
 @pytest.mark.parametrize(
@@ -181,8 +197,7 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
     monkeypatch.setattr(FaultTrial, "_write", write)
     monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
-    monkeypatch.setattr(trial, "KernelLog", lambda: nullcontext(object()))
-    monkeypatch.setattr(trial, "complaints_of", lambda *_: ())
+    monkeypatch.setattr(trial, "KernelLog", lambda: KernelLog(tmp_path / "none"))
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
     monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
     tried = FaultTrial(
@@ -205,6 +220,22 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     assert record.hit_bytes is not None
     assert 8192 <= record.hit_at <= min(changed)
     assert max(changed) < record.hit_at + record.hit_bytes <= 12288
+
+
+def test_what_the_kernel_said_of_a_device_is_of_the_file_system_while_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Benched(tmp_path / "disk", "ext4")
+    monkeypatch.setattr(trial, "KernelLog", lambda: KernelLog(tmp_path / "kmsg"))
+    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
+    monkeypatch.setattr(FaultTrial, "_write", lambda *_, **__: bench.say("clients"))
+    monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
+    monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
+    tried = FaultTrial(
+        cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
+    )
+    record = tried.record(CONTROLS["control-none"], 1, 3, tmp_path)
+    assert [f"EXT4-fs error (device loop7): {what}" for what in ("clients", "unmount")] == [*record.said]
 
 
 class Preloaded:

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, KilledFromOutside
@@ -44,6 +45,7 @@ from bedplate.workloads.power_cut.run.own_disk import interruption_behind
 from bedplate.workloads.power_cut.run.workload import measured_span
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from bedplate.host.recorder import Recorder
@@ -130,15 +132,16 @@ class FaultTrial:
                     1,
                 )
 
+        def unmounted(devices: Sequence[str]) -> None:
+            course.kernel_said = complaints_of(kernel, *devices)
+
         log = None
+        recorded = partial(self._bench.recorded, self._image_bytes, self._duration_s)
         try:
-            with KernelLog() as kernel:
-                with self._bench.recorded(self._image_bytes, self._duration_s, at_rest=at_rest) as made:
-                    log, device = made.log, made.disk.name
-                    self._write(
-                        FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}"
-                    )
-                course.kernel_said = complaints_of(kernel, device)
+            with KernelLog() as kernel, recorded(unmounted=unmounted, at_rest=at_rest) as made:
+                kernel.forget()
+                log = made.log
+                self._write(FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}")
             on_journal = _is_on_journal(fault, course)
             left, after_ms = self._left(log, course, _unreadable(fault, course), on_journal=on_journal)
         finally:

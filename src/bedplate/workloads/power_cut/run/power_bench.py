@@ -197,11 +197,17 @@ class PowerBench:
 
     @contextmanager
     def recorded(
-        self, image_bytes: int, duration_s: float, *, at_rest: Callable[[Recorder], object] | None = None
+        self,
+        image_bytes: int,
+        duration_s: float,
+        *,
+        unmounted: Callable[[Sequence[str]], object] | None = None,
+        at_rest: Callable[[Recorder], object] | None = None,
     ) -> Iterator[RecordedSetup]:
         """From mkfs to a mounted file system with a folder for the engine; all given back afterwards.
 
-        `at_rest` is called when it is unmounted again and its devices are detached, while the recorder still logs.
+        `unmounted` is called with the names of its devices when it is unmounted again, and they are still attached. `at_rest` is called when they
+        are detached, while the recorder still logs.
         """
         levels, dataset = self.request.cell.filesystem, self.request.dataset.levels
         sizes = RecorderSizes(image_bytes, log_limit_bytes(self.memory), self._journal_bytes(levels))
@@ -231,6 +237,8 @@ class PowerBench:
             if recorder.journal is not None:
                 journal = attach(recorder.journal)
                 undo.callback(recorder.detach, journal)
+            if unmounted is not None:
+                undo.callback(unmounted, [device.name for device in (disk, journal) if device is not None])
             site = Site(levels, disk, mount_point, self.commands, journal)
             make_filesystem(site, ledger=self.ledger)
             undo.callback(self._unmount, site)

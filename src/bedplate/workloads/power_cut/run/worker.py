@@ -101,11 +101,12 @@ class CutSite:
     def examine(self, built: Built, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         """Recover one image and ask what is on it; the image is another one afterwards."""
         with ExitStack() as stack:
+            devices = self._devices(built, stack)
             kernel = stack.enter_context(KernelLog()) if self._job.listens else None
-            site = self._site_on(self._devices(built, stack))
+            site = self._site_on(devices)
             recovered, answer = self._examined(site, promised)
             if kernel is not None:
-                heard = complaints_of(kernel, site.device.name)
+                heard = complaints_of(kernel, *(device.name for device in devices))
                 said = (*(heard or ()), *recovered.counted) if recovered.counted else heard
                 recovered = replace(recovered, kernel_said=said)
             return recovered, answer
