@@ -140,4 +140,10 @@ def _by_device(
         return PageGround(
             UNKNOWN, f"{worst.misplaced:,} of {worst.pages:,} pages not aligned after a recovery"
         )
+    # Older records counted none in recovery, and say what they said.
+    if uncovered := sum(each.uncovered_writes or 0 for each in recovered):
+        writes = sum(each.writes or 0 for each in recovered)
+        return PageGround(
+            UNKNOWN, f"{uncovered:,} of {writes:,} writes of pages beyond the unit in recoveries"
+        )
     return PageGround(shown, f"untorn by device ({unit_bytes // KIB} kB)")

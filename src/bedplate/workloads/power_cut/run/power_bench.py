@@ -201,8 +201,8 @@ class PowerBench:
         image_bytes: int,
         duration_s: float,
         *,
-        unmounted: Callable[[Sequence[str]], object] | None = None,
-        at_rest: Callable[[Recorder], object] | None = None,
+        unmounted: Callable[[Sequence[str]], object] = lambda _: None,
+        at_rest: Callable[[Recorder], object] = lambda _: None,
     ) -> Iterator[RecordedSetup]:
         """From mkfs to a mounted file system with a folder for the engine; all given back afterwards.
 
@@ -226,19 +226,16 @@ class PowerBench:
                     late_us=late_us(dataset),
                 )
             )
-            if at_rest is not None:
-                undo.callback(at_rest, recorder)
+            undo.callback(at_rest, recorder)
             attach = partial(
                 recorder.attach, write_back=write_back_wanted(levels), sector_bytes=sector_bytes(dataset)
             )
             disk = attach(recorder.disk)
             undo.callback(recorder.detach, disk)
-            journal = None
-            if recorder.journal is not None:
-                journal = attach(recorder.journal)
+            journal = None if recorder.journal is None else attach(recorder.journal)
+            if journal is not None:
                 undo.callback(recorder.detach, journal)
-            if unmounted is not None:
-                undo.callback(unmounted, [device.name for device in (disk, journal) if device is not None])
+            undo.callback(unmounted, [each.name for each in (disk, journal) if each is not None])
             site = Site(levels, disk, mount_point, self.commands, journal)
             make_filesystem(site, ledger=self.ledger)
             undo.callback(self._unmount, site)
@@ -258,7 +255,7 @@ class PowerBench:
                 own,
                 sizes.log_limit_bytes,
                 sizes.journal_bytes,
-                levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
+                levels.journal_device == JOURNAL_IN_RAM and dataset.get(RAM_JOURNAL) != JOURNAL_KEPT,
                 recorder,
                 self.request,
                 self.account,
@@ -293,10 +290,6 @@ class PowerBench:
                 f"the request names no driver {RECORDER_DRIVER}; `bedplate setup` builds it"
             )
         return Path(path)
-
-    @property
-    def _keeps_ram_journal(self) -> bool:
-        return self.request.dataset.levels.get(RAM_JOURNAL) == JOURNAL_KEPT
 
     def _journal_bytes(self, levels: FilesystemLevels) -> int | None:
         if levels.journal != "external":

@@ -165,7 +165,7 @@ class CutSite:
             settled()
             # Of a recovery that left damage no cut counts, nor does how it wrote.
             if not answer.detected:
-                recovered = replace(recovered, pages=pages.facts())
+                recovered = replace(recovered, pages=pages.facts(), places=pages.places)
         finally:
             unmount_beside_twins(self._filesystem, site)
         return recovered, answer
@@ -176,7 +176,8 @@ class CutSite:
         untorn = preloaded(job.untorn_writes, library, job.page_bytes, counts, self._account)
         # As /proc names it.
         data = self._mount_point.resolve() / DATA_DIRECTORY
-        return RecoveryWatch(data, job.filesystem.type, job.page_bytes, untorn)
+        logs = log_files(job.subject.engine)
+        return RecoveryWatch(data, job.filesystem.type, job.page_bytes, untorn, logs=logs)
 
     def replay(
         self,
