@@ -73,7 +73,7 @@ class FaultRecord:
     seen: Seen
     """what the clients saw"""
     writable: bool
-    """whether the file system took a write once the fault was over"""
+    """whether the file system took a write once the fault was over, or had no room for one"""
     came_back: bool | None
     """whether the server answered and wrote a checkpoint once the fault was over; null of a library, and where the log lost or changed
     something in silence: a checkpoint makes it needless"""

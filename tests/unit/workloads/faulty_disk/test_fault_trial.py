@@ -16,6 +16,7 @@ import pytest
 from bedplate.engines.external.programs import does_not_end
 from bedplate.engines.mariadb.faulty_disk import FAULTY_DISK as MARIADB
 from bedplate.engines.postgresql.faulty_disk import FAULTY_DISK
+from bedplate.engines.postgresql.oracle import disk_errors
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
@@ -118,8 +119,12 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
         assert not takes_a_write(tmp_path)
         assert [] == answers
     monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
-    answers[:] = [errno.ENOSPC] * 9
-    assert not takes_a_write(tmp_path)
+    # It says that there is room, and gives none; or it is full, by whoever wrote to it.
+    for blocks in (256, 255):
+        answers[:] = [errno.ENOSPC] * 9
+        room = SimpleNamespace(f_bavail=blocks, f_frsize=4096)
+        monkeypatch.setattr("os.statvfs", lambda _, room=room: room)
+        assert (blocks < 256) == takes_a_write(tmp_path)
 
 
 class Benched:
@@ -490,7 +495,8 @@ def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
 
 def test_what_a_background_process_logged_of_the_disk_was_said(tmp_path: Path) -> None:
     line = 'ERROR:  could not write blocks 179..179 in file "base/16393/16404": Input/output error'
-    log = f"1795756324.620 22404 background writer {line}\n1795756324.9 1 checkpointer LOG:  checkpoint complete\n"
+    full = 'ERROR:  could not extend file "base/16393/16404": No space left on device'
+    log = f"1795756324.620 22404 background writer {line}\n17.7 9 walwriter {full}\n17.9 1 checkpointer LOG:  checkpoint complete\n"
     context = cast("Any", SimpleNamespace(log_directory=tmp_path))
     server = FaultTrial(
         context, cast("Any", None), FAULTY_DISK, "postgresql", clients=2, duration_s=4, image_bytes=2**32
@@ -501,7 +507,9 @@ def test_what_a_background_process_logged_of_the_disk_was_said(tmp_path: Path) -
     (tmp_path / "server.log").write_text(log, encoding="utf-8")
     server._read_log(course)
     server._read_log(course)
-    assert [line] == list(course.engine_said)
+    assert [line, full] == list(course.engine_said)
+    # Who reads what is left needs no room for that.
+    assert (line,) == disk_errors(log)
     # Of a library nobody reads a log.
     library = FaultTrial(
         context, cast("Any", None), ENGINE, "lmdb", clients=2, duration_s=4, image_bytes=2**32

@@ -451,9 +451,10 @@ def _comes_back(writer: CutWriter) -> tuple[bool | None, BedplateError | None]:
 
 
 def takes_a_write(place: Path) -> bool:
-    """Whether the file system makes a file and syncs it.
+    """Whether the file system makes a file and syncs it, or has no room for one.
 
-    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later.
+    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later. One that says
+    that it has room, and gives none, takes no write.
     """
     probe, never, until = place / "probe", threading.Event(), time.monotonic() + _ROOM_COMES_BACK_S
     while True:
@@ -464,11 +465,18 @@ def takes_a_write(place: Path) -> bool:
                 os.fsync(file.fileno())
             probe.unlink()
         except OSError as error:
-            if error.errno != errno.ENOSPC or time.monotonic() > until:
+            if error.errno != errno.ENOSPC:
                 return False
+            if time.monotonic() > until:
+                return not _has_room(place)
             never.wait(_ASK_EVERY_S)
         else:
             return True
+
+
+def _has_room(place: Path) -> bool:
+    room = os.statvfs(place)
+    return room.f_bavail * room.f_frsize >= MIB
 
 
 def _shortened(text: str) -> str:
