@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from bedplate.model.free_space import AgedCopy  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.power_cut import PointOutcome  # noqa: TC001 -- the codec asks for the types of a record's fields
 
 TRIES_FILE = "faults.jsonl"
@@ -102,6 +103,8 @@ class FaultRecord:
     """what was found once the file system was mounted anew: its words, the repair's, the engine's, the oracle's"""
     no_result: str | None = None
     """why it is no result; null where it is one"""
+    aged: AgedCopy | None = None
+    """the aged file system that its disk began as; null where the plan asks for none, and in older records"""
 
     @property
     def is_result(self) -> bool:

@@ -22,6 +22,7 @@ from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
 from bedplate.host.kernel_log import KernelLog
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.free_space import AgedCopy
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.visit.fault_engine import FaultEngine
@@ -40,6 +41,7 @@ from bedplate.workloads.faulty_disk.run.trial import (
     takes_a_write,
 )
 
+AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 
 
@@ -285,7 +287,7 @@ def test_a_page_that_was_not_written_untorn_is_an_error_of_the_run(
 def written(place: Path, fault: Fault, writer: object, setup: dict[str, object]) -> _Course:
     """What a try saw of a fault of this writer's disk."""
     made = SimpleNamespace(
-        age=SimpleNamespace(fill_up=lambda: None),
+        age=SimpleNamespace(fill_up=lambda: None, aged=AGED),
         journal_bytes=None,
         data_directory=place / "data",
         untorn=None,
@@ -334,7 +336,9 @@ def test_a_try_reads_what_the_preloaded_library_counted(tmp_path: Path) -> None:
     control = CONTROLS["control-none"]
     with pytest.raises(BedplateError, match="EOPNOTSUPP"):
         written(tmp_path, control, made_writer(), {"untorn": Preloaded(EOPNOTSUPP=3)})
-    assert written(tmp_path, control, made_writer(), {"untorn": Preloaded()}).writable
+    course = written(tmp_path, control, made_writer(), {"untorn": Preloaded()})
+    assert course.writable
+    assert AGED == _record(control, 1, 7, course, whole(), after_ms=0.0).aged
 
 
 @pytest.mark.usefixtures("unmapped")

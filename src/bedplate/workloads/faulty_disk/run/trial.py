@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from bedplate.host.recorder import Recorder
     from bedplate.model.fault_order import ByteRange
+    from bedplate.model.free_space import AgedCopy
     from bedplate.model.power_cut import PointRecord
     from bedplate.visit.cut_engine import CutWriter
     from bedplate.visit.fault_engine import FaultEngine
@@ -92,6 +93,7 @@ class _Course:
     position: int | None = None
     # Whether the server was ended before it had to have written what its settings let wait.
     ended_early: bool = False
+    aged: AgedCopy | None = None
 
     def hear(self, refused: BedplateError) -> None:
         """What the engine said instead of a checkpoint: that it is gone ends more than a client, all else is a complaint."""
@@ -153,7 +155,7 @@ class FaultTrial:
         writer = self._engine.cuts.writer(self._context, setup, clients=self._clients)
         setup.age.fill_up()
         course.bound_ms, course.bound_transactions = writer.bound_ms, writer.bound_transactions
-        course.journal_bytes = setup.journal_bytes
+        course.journal_bytes, course.aged = setup.journal_bytes, setup.age.aged
         disk = self._map(setup, fault)
         if isinstance(fault, DiskFault) and fault.place is Place.METADATA:
             # XFS writes it back at a time of its own.
@@ -341,6 +343,7 @@ def _record(
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
         found=(*left.problems, *left.engine_said, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
         no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
+        aged=course.aged,
     )
 
 

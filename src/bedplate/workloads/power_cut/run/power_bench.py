@@ -237,11 +237,11 @@ class PowerBench:
                 undo.callback(recorder.detach, journal)
             undo.callback(unmounted, [each.name for each in (disk, journal) if each is not None])
             site = Site(levels, disk, mount_point, self.commands, journal)
-            make_filesystem(site, ledger=self.ledger)
+            aged = make_filesystem(site, ledger=self.ledger)
             undo.callback(self._unmount, site)
             with own_writeback(levels.type, duration_s, ledger=self.ledger) as own:
                 self._mount(site)
-            age = RecordedAge.begin(site)
+            age = RecordedAge.begin(site, aged)
             data_directory = mount_point / DATA_DIRECTORY
             data_directory.mkdir(mode=0o700)
             shutil.chown(data_directory, self.account.uid, self.account.gid)

@@ -222,7 +222,7 @@ class _Cuts:
                 seed=self._seed,
                 beside=pressure,
             )
-        self._free_space = setup.age.end()
+        self._free_space, self._aged = setup.age.end(), setup.age.aged
         if pressure.trouble is not None:
             self._about["pressure"] = pressure.trouble
         return driven
@@ -422,6 +422,7 @@ class _Cuts:
             whole_log=self._whole_log,
             pages=self._pages.facts_of(log, measured, self._unit) if self._pages else None,
             free_space=self._free_space,
+            aged=self._aged,
             sought=sought,
             sought_left_out=self._sought - sought,
             recoveries=tuple(recut.first for recut in job.recuts),
