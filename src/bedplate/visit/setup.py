@@ -270,11 +270,7 @@ class VisitSetup:
         protocol = workload_for(self._request.dataset.workload).protocol
         with self._steps.step(RESTORE_STEP, of_machine=True):
             restored = restore_dataset(
-                site,
-                self._request,
-                versions={**versions, **self._filesystem.mkfs_defaults()},
-                protocol=protocol,
-                load=self._load_for_image,
+                site, self._request, versions=versions, protocol=protocol, load=self._load_for_image
             )
         self._cached = restored.cached
         self._findings.comparisons += restored.facts()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.filesystem import aged_image, refusals
+from bedplate.filesystem import aged_image, kept_dataset, refusals
 from bedplate.filesystem.ageing import AgedState
 from bedplate.filesystem.kept_dataset import restore_dataset
 from bedplate.filesystem.registry import filesystem_for
@@ -85,7 +85,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
 
 
-def test_a_dataset_is_loaded_once_for_each_size_of_sectors(tmp_path: Path) -> None:
+def test_a_dataset_is_loaded_once_for_each_size_of_sectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    monkeypatch.setattr(kept_dataset, "filesystem_for", lambda _: machine)
     cell = Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("xfs"), BuildLevels(), ClusterLevels())
     request = VisitRequest(
         format_version=FORMAT_VERSION,
@@ -110,6 +114,10 @@ def test_a_dataset_is_loaded_once_for_each_size_of_sectors(tmp_path: Path) -> No
         site = Site(cell.filesystem, disk_of(tmp_path, sector_bytes), tmp_path / "mount", commands)
         restore_dataset(site, request, versions={}, protocol="1", load=load)
     assert [512, 4096] == loaded
+    # What mkfs takes by itself makes another one.
+    machine.configuration = "changed"
+    restore_dataset(site, request, versions={}, protocol="1", load=load)
+    assert [512, 4096, 512] == loaded
 
 
 def test_an_aged_file_system_is_made_on_sectors_of_the_device_s_size(

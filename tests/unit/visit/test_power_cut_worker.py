@@ -160,8 +160,13 @@ def test_what_was_said_before_an_image_had_its_device_is_anothers(
 
     monkeypatch.setattr(power_cut_worker, "passing_loop", attached)
     monkeypatch.setattr(power_cut_worker, "KernelLog", lambda: KernelLog(log))
+
     # Of an external journal the kernel names that device.
-    monkeypatch.setattr(play, "mount", lambda *_, **__: (say(3, "disk"), say(4, "journal")))
+    def mount(*_: object, **__: object) -> None:
+        say(3, "disk")
+        say(4, "journal")
+
+    monkeypatch.setattr(play, "mount", mount)
     built = Built(WINDOW, (tmp_path / "disk", tmp_path / "journal"))
     for path in built.images:
         path.write_bytes(b"")

@@ -216,16 +216,7 @@ class PowerBench:
         mount_point.mkdir()
         with ExitStack() as undo:
             undo.callback(mount_point.rmdir)
-            recorder = undo.enter_context(
-                Recorder.start(
-                    self._driver(),
-                    folder,
-                    sizes,
-                    ledger=self.ledger,
-                    commands=self.commands,
-                    late_us=late_us(dataset),
-                )
-            )
+            recorder = undo.enter_context(self._recorder(folder, sizes))
             undo.callback(at_rest, recorder)
             attach = partial(
                 recorder.attach, write_back=write_back_wanted(levels), sector_bytes=sector_bytes(dataset)
@@ -282,6 +273,12 @@ class PowerBench:
             ("--recorder", str(self._driver()), "--kept", str(kept)) if job.recuts or job.unreadable else ()
         )
         return replayed(log, job, told, memory=self.memory, ledger=self.ledger, more=more)
+
+    def _recorder(self, folder: Path, sizes: RecorderSizes) -> Recorder:
+        late = late_us(self.request.dataset.levels)
+        return Recorder.start(
+            self._driver(), folder, sizes, ledger=self.ledger, commands=self.commands, late_us=late
+        )
 
     def _driver(self) -> Path:
         path = self.request.native_drivers.get(RECORDER_DRIVER)
