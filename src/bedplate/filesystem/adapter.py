@@ -136,6 +136,10 @@ class Filesystem(ABC):
             raise OutputNotUnderstood(" ".join(self.version_argv), expected="a version", found=said)
         return {self.package: found[1]}
 
+    def mkfs_defaults(self) -> Mapping[str, str]:
+        """What decides beside levels and versions what mkfs makes, such as the digest of a configuration file, by its name."""
+        return {}
+
     def mkfs(self, site: Site) -> tuple[str, ...]:
         """Make the file system and its journal, without discarding and without work left for later.
 

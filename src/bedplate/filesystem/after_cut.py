@@ -238,11 +238,16 @@ def stands_beside_twins(levels: FilesystemLevels, *, kernel: str | None = None) 
     return levels.type in ("jfs", "reiserfs") and levels.journal != "external"
 
 
-def complaints_of(kernel: KernelLog, device: str) -> tuple[str, ...] | None:
-    """What the file system on a device said of it, and not of its mount and unmount; each once. None where the log cannot be read."""
-    named = re.compile(rf"\b{re.escape(device)}\b")
-    heard = kernel.messages(about=(device,))
+def complaints_of(kernel: KernelLog, *devices: str) -> tuple[str, ...] | None:
+    """What the file system on these devices said of them, and not of its mount and unmount; each once.
+
+    None where the log cannot be read, and where messages were lost and no complaint is among the others. Another's device may have had
+    the same name before and afterwards: it listens while ours is attached, and is read then.
+    """
+    named = re.compile(rf"\b(?:{'|'.join(map(re.escape, devices))})\b")
+    heard = kernel.messages(about=devices)
     if heard is None:
         return None
     found = (text for text in heard if named.search(text) and _FILE_SYSTEM.search(text))
-    return tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))
+    complaints = tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))
+    return None if kernel.lost and not complaints else complaints

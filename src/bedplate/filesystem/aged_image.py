@@ -90,7 +90,8 @@ def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
 
     RequirementMissing where the cache has no room for it, VisitFailed where the file system does not age.
     """
-    versions = filesystem_for(site.levels.type).versions(commands=site.commands)
+    filesystem = filesystem_for(site.levels.type)
+    versions = {**filesystem.versions(commands=site.commands), **filesystem.mkfs_defaults()}
     key = _key(site, versions)
     folder = aged_directory(cache_directory()) / key
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ options in the superblock are not the live ones.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_veri
 from bedplate.filesystem.journal import decoded_number, journal_comparisons
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number, number_facts, size_or_text
+from bedplate.model.cell import digest
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, parse_size
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc/fs/ext4")
 JBD2 = Path("/proc/fs/jbd2")
+_CONFIGURATION = "/etc/mke2fs.conf"
 # What mke2fs takes by itself from 512 MiB on (mke2fs.conf(5)); a journal must have the same.
 _USUAL_BLOCK_BYTES = 4096
 _LOOK_LIMIT_S = 120.0
@@ -108,6 +111,14 @@ class Ext(Filesystem):
         # It is mounted by the type's own name, whichever driver answers to it; the superblock names the journal.
         self.traits = TRAITS[type]
         self.mkfs_words = ("mke2fs", "-q", "-F", "-t", type)
+
+    def mkfs_defaults(self) -> Mapping[str, str]:
+        """Of mke2fs.conf(5), which may be a folder of files, and of the variables that mke2fs obeys."""
+        variables = {name: text for name, text in os.environ.items() if name.startswith("MKE2FS_")}
+        place = Path(variables.pop("MKE2FS_CONFIG", _CONFIGURATION))
+        files = sorted(place.iterdir()) if place.is_dir() else [place]
+        texts = [path.read_bytes().hex() for path in files if path.is_file()]
+        return {"mke2fs.conf": digest([texts, variables])}
 
     def layout(self, site: Site) -> Layout:
         """By dumpe2fs and debugfs."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.filesystem.comparison import fact
+from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import cache_directory
 from bedplate.host.devices.image_file import create_blank, fill_from, is_zeros, write_all
 from bedplate.host.file_lock import file_lock
@@ -98,6 +99,7 @@ def restore_dataset(
     kept, and what it says was cached then. RequirementMissing where the cache has no room for it.
     """
     cell = deciding(request.cell)
+    versions = {**versions, **filesystem_for(site.levels.type).mkfs_defaults()}
     key = _key(request, cell, site.device, {**versions, "protocol": protocol})
     folder = datasets_directory(cache_directory()) / key
     folder.parent.mkdir(parents=True, exist_ok=True)

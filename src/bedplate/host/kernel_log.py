@@ -51,6 +51,18 @@ class KernelLog:
             lines.append(f"({self._lost} kernel messages were overwritten before they could be read)")
         return tuple(lines)
 
+    @property
+    def lost(self) -> int:
+        """How many messages were overwritten before they could be read, as far as `messages` has looked."""
+        return self._lost
+
+    def forget(self) -> None:
+        """Whatever was said until now."""
+        if self._file >= 0:
+            self._drain()
+        self._kept.clear()
+        self._lost = 0
+
     def close(self) -> None:
         """Stop listening; idempotent."""
         if self._file >= 0:

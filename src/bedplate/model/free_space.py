@@ -1,4 +1,4 @@
-"""The free space of a mounted file system at one moment, by the pieces that it lies in."""
+"""The free space of a mounted file system at one moment, by the pieces that it lies in; and which aged one a recorded disk is a copy of."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ MADE, LOADED, ENDED = "made", "loaded", "ended"
 FREE_SPACE = "free space"
 # Upper ends of the classes of pieces; the last class has none.
 CLASSES_KIB = (16, 64, 128, 1024, 16 * 1024, 256 * 1024)
+
+
+@dataclass(frozen=True)
+class AgedCopy:
+    """The aged file system in the cache that a recorded disk began as a copy of."""
+
+    key: str
+    """digest of what it was made by"""
+    identity: str
+    """UUID of its making"""
+    settled: bool
+    """whether its free space changed no more when it was done"""
 
 
 @dataclass(frozen=True)

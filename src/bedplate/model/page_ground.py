@@ -60,9 +60,12 @@ def page_ground(
         return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) and not are_untorn(pages) else None
     if shown not in (DURABLE, BOUNDED_LOSS):
         return None
-    if unit_bytes is None:
-        return PageGround(shown, BY_FILE_SYSTEM) if are_untorn(pages, recovered) else None
-    ground = _by_device(shown, pages, unit_bytes, recovered)
+    if unit_bytes is not None:
+        ground = _by_device(shown, pages, unit_bytes, recovered)
+    elif are_untorn(pages, recovered):
+        ground = PageGround(shown, BY_FILE_SYSTEM)
+    else:
+        return None
     if ground.stands != UNKNOWN and tearing < CUTS_FOR_MORE:
         return PageGround(UNKNOWN, f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page")
     return ground
@@ -136,5 +139,11 @@ def _by_device(
     if worst.misplaced:
         return PageGround(
             UNKNOWN, f"{worst.misplaced:,} of {worst.pages:,} pages not aligned after a recovery"
+        )
+    # Older records counted none in recovery, and say what they said.
+    if uncovered := sum(each.uncovered_writes or 0 for each in recovered):
+        writes = sum(each.writes or 0 for each in recovered)
+        return PageGround(
+            UNKNOWN, f"{uncovered:,} of {writes:,} writes of pages beyond the unit in recoveries"
         )
     return PageGround(shown, f"untorn by device ({unit_bytes // KIB} kB)")

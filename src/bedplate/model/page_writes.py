@@ -114,7 +114,7 @@ class PageFacts:
     probe: str
     """what a single untorn write of a page into the data directory came to: `taken`, or the error's name"""
     direct_files: int
-    """files below the data directory that the server's processes had open with O_DIRECT"""
+    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log"""
     before: PageLayout
     """of these files before the clients began"""
     after: PageLayout
@@ -133,8 +133,13 @@ class RecoveredPages:
     """What the recording of a recovery knows of its server's pages, from its start to its end."""
 
     direct_files: int
-    """files below the data directory that the server's processes had open with O_DIRECT"""
+    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log"""
     after: PageLayout
     """of these files, when all was written back"""
     counts: PageCounts | None = None
     """what the preloaded library counted; null without it"""
+    writes: int | None = None
+    """writes of the recovery with a part of these files, as they lay in the end, without those of zeros; null where the device has no unit,
+    and in older records"""
+    uncovered_writes: int | None = None
+    """those of them that the unit does not cover, or that are shorter than a page"""

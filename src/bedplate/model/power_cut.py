@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bedplate.model.free_space import FreeSpace
+from bedplate.model.free_space import AgedCopy, FreeSpace
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.page_writes import PageFacts, RecoveredPages
 from bedplate.units import GIB, KIB, MIB
@@ -326,3 +326,5 @@ class RecordingFacts:
     """how the server's pages came to the file system; null where neither `untorn_writes` nor a `device_unit` asks for it"""
     free_space: tuple[FreeSpace, ...] = ()
     """free space of the recorded disk before the engine's data, with them and after the clients, where the plan asks for `aged` or `fill`"""
+    aged: AgedCopy | None = None
+    """the aged file system that the recorded disk began as; null where the plan asks for none, and in older records"""

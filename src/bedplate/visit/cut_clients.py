@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.visit.cut_engine import BEGIN, END, Driven
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def drive(
     pause_s: Callable[[], float] = lambda: 0.0,
     enough: Callable[[], bool] = lambda: False,
 ) -> Driven:
-    """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble.
+    """The clients, each in a thread and a session of its own; BedplateError with the clients' troubles.
 
     Before each transaction a client waits as long as `pause_s` says. Once `enough`, which is asked all the while, says so, each ends after the transaction that it is at.
     """
@@ -78,6 +78,8 @@ def drive(
             client.abandon()
         raise
     seconds = time.monotonic() - started
+    if any(client.was_killed for client in crew):
+        raise KilledFromOutside("a client of the server")
     troubles = [client.trouble for client in crew if client.trouble is not None]
     if troubles:
         raise BedplateError(*troubles)
@@ -93,7 +95,7 @@ class ServerWriter:
     """A started server and its clients, between the marks of a recording: the `CutWriter` of every server of SQL.
 
     `facts` are its settings as it shows them, `bound_ms` what they bound a loss by. What `counters` count while clients write
-    joins the facts.
+    joins the facts. `was_killed` says whether SIGKILL ended a process of the server.
     """
 
     bound_transactions: int | None = None
@@ -106,15 +108,22 @@ class ServerWriter:
         clients: int,
         facts: Mapping[str, Scalar],
         bound_ms: float | None,
+        was_killed: Callable[[], bool],
         counters: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._counters = counters
+        self._was_killed = was_killed
         self.facts = facts
         self.bound_ms = bound_ms
         self._server = server
         self._setup = setup
         self._clients = clients
         setup.settle()
+
+    @property
+    def was_killed(self) -> bool:
+        """By its own word."""
+        return self._was_killed()
 
     def checkpoints(self) -> AbstractContextManager[Checkpoints] | None:
         """In a session of their own."""
@@ -180,6 +189,7 @@ class _Client(threading.Thread):
         super().__init__(name=f"client {number}", daemon=True)
         self.sequence = 0
         self.trouble: str | None = None
+        self.was_killed = False
         self._number = number
         self._mark_file = mark_file
         self._duration_s = duration_s
@@ -207,6 +217,7 @@ class _Client(threading.Thread):
                 session.execute("SELECT 1")
                 self._work(session)
         except (BedplateError, OSError) as error:
+            self.was_killed = self._session.was_killed
             self.trouble = f"client {self._number}, transaction {self.sequence + 1}: {error}"
 
     def _work(self, session: PipedSession) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # begins, and SETTLED where all that it left is on the disk.
 BEGIN, END = "begin", "end"
 START, SETTLED = "start", "settled"
+# The code of a writer's error that did not end in time, which a busy machine does as well.
+WRITER_NOT_ENDED = "writer-not-ended"
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,11 @@ class CutWriter(Protocol):
     facts: Mapping[str, Scalar]
     bound_ms: float | None
     bound_transactions: int | None
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended a process of its server, before anybody here ended that; never of an engine without one."""
+        ...
 
     def checkpoints(self) -> AbstractContextManager[Checkpoints] | None:
         """While clients write; None of an engine that has none."""

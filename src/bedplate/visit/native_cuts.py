@@ -179,6 +179,7 @@ class _Writer:
     """One process, which opens the database itself."""
 
     bound_ms: float | None = None
+    was_killed = False
 
     def __init__(self, engine: NativeCuts, context: VisitContext, setup: Recorded, clients: int) -> None:
         self._engine, self._context, self._setup, self._clients = engine, context, setup, clients

@@ -93,6 +93,8 @@ def test_a_recovery_that_left_damage_says_nothing_of_pages(tmp_path: Path) -> No
         (None, "durable · untorn by device (16 kB)"),
         (replace(RECOVERED, after=replace(ALIGNED, unaligned=7)), "unknown · 7 of 10,512 pages not aligned after a recovery"),
         (replace(RECOVERED, direct_files=0), "unknown · nobody saw where the pages of a recovery lie"),
+        (replace(RECOVERED, writes=40, uncovered_writes=0), "durable · untorn by device (16 kB)"),
+        (replace(RECOVERED, writes=40, uncovered_writes=2), "unknown · 2 of 40 writes of pages beyond the unit in recoveries"),
     ],
 )  # fmt: skip
 def test_a_device_keeps_whole_what_a_recovery_wrote_aligned(

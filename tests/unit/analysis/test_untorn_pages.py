@@ -75,6 +75,17 @@ def test_a_few_cuts_are_no_ground_for_more_than_is_declared(tmp_path: Path) -> N
     assert "unsafe" == run_of(tmp_path, points=weighted(count=40)).words_with(VOLATILE_4K)
 
 
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(40, "unknown · 10 of 72 cuts that could tear a page"), (320, "durable · untorn by file system")],
+)
+def test_nor_are_they_one_of_a_verdict_that_is_not_the_cells(tmp_path: Path, count: int, words: str) -> None:
+    run = run_of(tmp_path, points=weighted(count=count))
+    # As with a journal in memory that was kept at each cut.
+    other = replace(run, verdict=replace(run.verdict, of_the_cell=False))
+    assert words == other.words_with(VOLATILE_4K)
+
+
 def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
     bad = {Profile.SUBSET_4K: PointOutcome.DETECTED}
     torn = run_of(tmp_path / "torn", PLAIN, level="count", points=weighted(bad))

@@ -6,31 +6,41 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from bedplate.engines.external import power_cut
 from bedplate.engines.external.description import read_description
 from bedplate.engines.external.durability import ExternalDurability
 from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
 from bedplate.engines.external.own_programs import ExternalPrograms
 from bedplate.engines.external.power_cut import POWER_CUT, _Pacer, judge_document
-from bedplate.engines.external.programs import how_it_ended, options
-from bedplate.errors import CommandFailed, OutputNotUnderstood, PlanError, RequirementMissing
+from bedplate.engines.external.programs import AuthorPrograms, how_it_ended, options
+from bedplate.errors import (
+    BedplateError,
+    CommandFailed,
+    KilledFromOutside,
+    OutputNotUnderstood,
+    PlanError,
+    RequirementMissing,
+)
 from bedplate.host.command import Account
 from bedplate.model.cell import Cell
 from bedplate.model.durability import FilesystemPromise
 from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
+from bedplate.model.reason import reasons_of
 from bedplate.model.visit import FlushCount, VisitRequest
 from bedplate.plan.load import load_plan
-from bedplate.visit.cut_engine import Recorded
+from bedplate.visit.cut_engine import WRITER_NOT_ENDED, Recorded
 from bedplate.visit.engine_server import ServerSite
 from bedplate.visit.preflight import _missing_files
-from bedplate.visit.tool_process import ToolProcess
+from bedplate.visit.tool_process import ToolEnded, ToolProcess
 from bedplate.visit.workload import VisitContext
 from bedplate.workloads.power_cut.run.bench import subject_of
 
@@ -394,3 +404,45 @@ def test_a_writer_is_halted_while_its_part_of_the_log_is_used_up_and_told_to_end
     assert [*halted, *halted, signal.SIGTERM] == look(marks_now=2, pause_now=1.0, full_now=True)
     assert pacer.log_was_full
     assert pacer.was_told
+
+
+def ending_pacer(monkeypatch: pytest.MonkeyPatch, *, emulated: bool) -> Callable[[float], bool]:
+    """Looks so many seconds after a writer was told to end."""
+    setup = SimpleNamespace(mark_count=lambda: 1, pace=lambda _: lambda: 0.0, is_log_nearly_full=lambda: True)
+    now = [100.0]
+    monkeypatch.setattr(power_cut, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+    pacer = _Pacer(
+        cast("Recorded", setup),
+        cast("ToolProcess", SimpleNamespace(signal=lambda _: None)),
+        marks_before=0,
+        duration_s=60,
+        beside=lambda: None,
+        name="brickbase",
+        emulated=emulated,
+    )
+    assert not pacer.look()
+    assert pacer.was_told
+
+    def after(seconds: float) -> bool:
+        now[0] = 100.0 + seconds
+        return pacer.look()
+
+    return after
+
+
+def test_a_writer_has_as_much_longer_to_end_as_its_machine_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not ending_pacer(monkeypatch, emulated=True)(99.0)
+    with pytest.raises(BedplateError, match="did not end within 100 s") as caught:
+        ending_pacer(monkeypatch, emulated=True)(101.0)
+    assert [WRITER_NOT_ENDED] == [reason.code for reason in reasons_of(caught.value)]
+    with pytest.raises(BedplateError, match="did not end within 10 s"):
+        ending_pacer(monkeypatch, emulated=False)(11.0)
+
+
+@pytest.mark.parametrize("status", [-signal.SIGKILL, 128 + signal.SIGKILL])
+def test_a_writer_that_the_kernel_killed_has_not_failed(tmp_path: Path, status: int) -> None:
+    programs = AuthorPrograms(tmp_path, cast("Any", SimpleNamespace(name="brickbase")), Levels())
+    ended = ToolEnded(status, 0.0, "was killed")
+    with pytest.raises(KilledFromOutside):
+        programs.require_success(ended, was_told=False, data=tmp_path, room="")

@@ -22,6 +22,7 @@ from bedplate.filesystem.after_cut import (
 )
 from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.host.file_lock import file_lock_if_free
+from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
 
@@ -194,7 +195,25 @@ def test_only_what_a_file_system_says_of_trouble_on_that_device_is_heard() -> No
         "F2FS-fs (loop3): Can't find valid F2FS filesystem in 1th superblock",
         "ERROR: (device loop3): dbAllocBits: bad map",
     )
-    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard))
+    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard, lost=0))
     assert (heard[1], *heard[5:7], *heard[8:]) == complaints_of(kernel, "loop3")
     # A log that cannot be read is no silence.
     assert complaints_of(cast("Any", SimpleNamespace(messages=lambda about: None)), "loop3") is None
+
+
+@pytest.mark.parametrize(
+    ("complaint", "expected"),
+    [(False, None), (True, ("EXT4-fs error (device loop3): bad block",))],
+)
+def test_lost_messages_are_no_silence(
+    tmp_path: Path, complaint: bool, expected: tuple[str, ...] | None
+) -> None:
+    (file := tmp_path / "kmsg").touch()
+    with KernelLog(file) as kernel, file.open("a", buffering=1) as log:
+        log.write("3,1,9,-;EXT4-fs error (device loop3): another's\n")
+        kernel.forget()
+        log.write("6,2,9,-;usb 1-1: new device\n")
+        assert () == complaints_of(kernel, "loop3")
+        log.write("6,20,9,-;usb 1-1: new device\n")
+        log.write("3,21,9,-;EXT4-fs error (device loop3): bad block\n" if complaint else "")
+        assert expected == complaints_of(kernel, "loop3")

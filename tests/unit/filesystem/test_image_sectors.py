@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.filesystem import aged_image, refusals
+from bedplate.filesystem import aged_image, kept_dataset, refusals
 from bedplate.filesystem.ageing import AgedState
 from bedplate.filesystem.kept_dataset import restore_dataset
+from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.ledger import Ledger
@@ -57,6 +58,7 @@ class Machine:
     """Loop devices and file systems that are no more than calls here."""
 
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    configuration: str = "as packaged"
 
     def run(self, argv: Sequence[str], **_: object) -> Any:
         self.asked.append(tuple(argv[:-1]))
@@ -64,6 +66,9 @@ class Machine:
 
     def versions(self, **_: object) -> dict[str, str]:
         return {"mkfs": "1"}
+
+    def mkfs_defaults(self) -> dict[str, str]:
+        return {"mke2fs.conf": self.configuration}
 
     def mkfs(self, site: Any) -> None:
         site.device.image.write_bytes(b"made" + bytes(SIZE - 4))
@@ -80,7 +85,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
 
 
-def test_a_dataset_is_loaded_once_for_each_size_of_sectors(tmp_path: Path) -> None:
+def test_a_dataset_is_loaded_once_for_each_size_of_sectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    monkeypatch.setattr(kept_dataset, "filesystem_for", lambda _: machine)
     cell = Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("xfs"), BuildLevels(), ClusterLevels())
     request = VisitRequest(
         format_version=FORMAT_VERSION,
@@ -105,6 +114,10 @@ def test_a_dataset_is_loaded_once_for_each_size_of_sectors(tmp_path: Path) -> No
         site = Site(cell.filesystem, disk_of(tmp_path, sector_bytes), tmp_path / "mount", commands)
         restore_dataset(site, request, versions={}, protocol="1", load=load)
     assert [512, 4096] == loaded
+    # What mkfs takes by itself makes another one.
+    machine.configuration = "changed"
+    restore_dataset(site, request, versions={}, protocol="1", load=load)
+    assert [512, 4096, 512] == loaded
 
 
 def test_an_aged_file_system_is_made_on_sectors_of_the_device_s_size(
@@ -121,5 +134,38 @@ def test_an_aged_file_system_is_made_on_sectors_of_the_device_s_size(
             disk = disk_of(tmp_path, sector_bytes)
             aged_image.restore_aged(Site(levels, disk, tmp_path / "mount", commands), ledger=ledger)
             assert b"made" == (tmp_path / f"disk-{sector_bytes}/content").read_bytes()[:4]
-    losetup = ("losetup", "--find", "--show")
-    assert [losetup, (*losetup, "--sector-size", "4096")] == machine.asked
+        losetup = ("losetup", "--find", "--show")
+        assert [losetup, (*losetup, "--sector-size", "4096")] == machine.asked
+        # What mkfs takes by itself makes another one.
+        machine.configuration = "changed"
+        aged_image.restore_aged(Site(levels, disk, tmp_path / "mount", commands), ledger=ledger)
+        assert 3 == len(machine.asked)
+
+
+def test_what_mke2fs_takes_by_itself_is_its_configuration_and_its_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[object] = []
+
+    def look(place: Path) -> None:
+        monkeypatch.setenv("MKE2FS_CONFIG", str(place))
+        found.append(filesystem_for("ext4").mkfs_defaults())
+        monkeypatch.delenv("MKE2FS_CONFIG")
+
+    (one := tmp_path / "mke2fs.conf").write_text("[defaults]\n inode_size = 256\n")
+    look(one)
+    look(one)
+    one.write_text("[defaults]\n inode_size = 512\n")
+    look(one)
+    (folder := tmp_path / "folder").mkdir()
+    (folder / "a.conf").write_text("[defaults]\n")
+    look(folder)
+    (folder / "b.conf").write_text("[fs_types]\n")
+    look(folder)
+    look(tmp_path / "none")
+    monkeypatch.setenv("MKE2FS_DEVICE_SECTSIZE", "4096")
+    look(tmp_path / "none")
+    first, again, *others = found
+    assert first == again
+    assert [*others, first] == list({str(each): each for each in (*others, first)}.values())
+    assert {} == filesystem_for("xfs").mkfs_defaults()

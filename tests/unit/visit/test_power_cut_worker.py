@@ -21,6 +21,7 @@ from bedplate.filesystem.adapter import CheckResult
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
 from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.fault_order import ByteRange
@@ -131,7 +132,7 @@ def test_what_the_file_system_says_of_an_image_is_heard_by_who_listens(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool, said: tuple[str, ...] | None
 ) -> None:
     heard = ("NILFS (disk): broken superblock, retrying with spare superblock", "NILFS (other): error")
-    kernel = SimpleNamespace(messages=lambda about: heard)
+    kernel = SimpleNamespace(messages=lambda about: heard, lost=0)
     monkeypatch.setattr(power_cut_worker, "KernelLog", lambda: nullcontext(kernel))
     built = Built(WINDOW, (tmp_path / "disk",))
     built.disk.write_bytes(b"")
@@ -140,6 +141,42 @@ def test_what_the_file_system_says_of_an_image_is_heard_by_who_listens(
     recovered, _ = CutSite(asked, tmp_path / "site", commands=Commands()).examine(built, {0: 3})
     assert said == recovered.kernel_said
     assert said == judge(POINT, WINDOW, PROMISED, recovered, WHOLE).kernel_said
+
+
+def test_what_was_said_before_an_image_had_its_device_is_anothers(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (log := tmp_path / "kmsg").touch()
+
+    def say(number: int, device: str) -> None:
+        with log.open("a") as file:
+            file.write(f"3,{number},9,-;EXT4-fs error (device {device}): bad block {number}\n")
+
+    @contextmanager
+    def attached(path: Path, _: int) -> Iterator[AttachedDevice]:
+        say(1 if path.name == "disk" else 2, path.name)
+        yield device_at(str(path))
+        say(9, path.name)
+
+    monkeypatch.setattr(power_cut_worker, "passing_loop", attached)
+    monkeypatch.setattr(power_cut_worker, "KernelLog", lambda: KernelLog(log))
+
+    # Of an external journal the kernel names that device.
+    def mount(*_: object, **__: object) -> None:
+        say(3, "disk")
+        say(4, "journal")
+
+    monkeypatch.setattr(play, "mount", mount)
+    built = Built(WINDOW, (tmp_path / "disk", tmp_path / "journal"))
+    for path in built.images:
+        path.write_bytes(b"")
+    (tmp_path / "site").mkdir()
+    asked = replace(job(), listens=True)
+    recovered, _ = CutSite(asked, tmp_path / "site", commands=Commands()).examine(built, {0: 3})
+    said = [
+        f"EXT4-fs error (device {name}): bad block {number}" for name, number in (("disk", 3), ("journal", 4))
+    ]
+    assert said == [*(recovered.kernel_said or ())]
 
 
 def test_a_part_that_can_be_read_no_more_is_ordered_of_a_recorder_below_the_image(

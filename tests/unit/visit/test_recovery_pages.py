@@ -29,6 +29,7 @@ from bedplate.workloads.power_cut.run import worker as power_cut_worker
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
 from bedplate.workloads.power_cut.run.image import Built
+from bedplate.workloads.power_cut.run.pages import PagePlaces
 from bedplate.workloads.power_cut.run.recovery import SecondCuts
 from bedplate.workloads.power_cut.run.recut import Recut
 from bedplate.workloads.power_cut.run.replaying import Recovered, judge
@@ -169,27 +170,37 @@ class Examined:
     room = cast("Room", SimpleNamespace(demand=lambda _: None))
 
     def recover(self, *_: object) -> tuple[Recovered, OracleAnswer]:
-        return Recovered(mounted=True, pages=PAGES), WHOLE
+        return Recovered(mounted=True, pages=PAGES, places=PagePlaces(PAGE, ((64 * PAGE, 68 * PAGE),))), WHOLE
 
     def replay(self, point: CutPoint, *_: object) -> PointRecord:
         return judge(point, WINDOW, PROMISED, Recovered(mounted=True), WHOLE)
 
 
+@pytest.mark.parametrize(
+    ("profile", "pages_found"),
+    [
+        (Profile.SUBSET_4K, PAGES),
+        # Of one page, and of four, which a unit of 16 kB does not cover.
+        (Profile.UNTORN_16K, replace(PAGES, writes=2, uncovered_writes=1)),
+    ],
+)
 def test_the_record_of_a_whole_recovery_has_its_pages_and_those_of_cuts_in_it_have_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: Profile, pages_found: RecoveredPages
 ) -> None:
     @contextmanager
     def below(_: ReplayJob, __: Built, ___: Path, folder: Path, **____: object) -> Iterator[object]:
-        written_log(folder / "log", [Written(sector=1, data=b"w" * 512), Written(flags=FLUSH)])
+        own = [Written(sector=64 * PAGE // 512, data=b"p" * length) for length in (PAGE, 4 * PAGE)]
+        other = Written(sector=1, data=b"w" * 512)
+        written_log(folder / "log", [other, *own, Written(flags=FLUSH)])
         yield SimpleNamespace(seal=lambda: None), []
 
     monkeypatch.setattr(recovery, "below_recorder", below)
-    job = replace(JOB, points=(CutPoint(3, 1, Profile.SUBSET_4K, Placement.UNIFORM, 0),))
+    job = replace(JOB, points=(CutPoint(3, 1, profile, Placement.UNIFORM, 0),))
     again = SecondCuts(job, tmp_path, Examined(), commands=Commands(), workers=1)
     first = Built(WINDOW, (tmp_path / "disk",))
     (tmp_path / "disk").write_bytes(bytes(1 << 20))
     found = again.cut(Recut(3, 10, 2, 1), first, PROMISED, recorder=tmp_path, kept=tmp_path)
-    assert {10: None, 11: None, 12: PAGES} == {each.point.number: each.pages for each in found}
+    assert {10: None, 11: None, 12: pages_found} == {each.point.number: each.pages for each in found}
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from bedplate.errors import (
 )
 from bedplate.host.shut_in.confinement import SIGNALS_FROM
 from bedplate.model.durability import DURABLE
+from bedplate.model.visit import EMULATED
 from bedplate.units import MIB, format_size
 from bedplate.visit.cut_engine import END, SETTLED, START, Driven, OracleAnswer
 from bedplate.visit.tool_process import ToolProcess
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 # How long what a checker prints may be, and how much of it is kept.
 _MOST_PRINTED_BYTES, _MOST_FINDINGS = MIB, 20
-# An author's limit is of a real processor that does little else. Python took 7 to 20 times as long to start on an emulated one
+# An author's limit, and ours for his writer, is of a real processor that does little else. Python took 7 to 20 times as long to start on an emulated one
 # (docs/BENCHMARKS.md, "A guest"); beside seventy programs on two processors a check that takes a second took more than thirty.
 _MOST_TIMES = 10
 
@@ -67,8 +68,10 @@ class _Pacer:
         duration_s: float,
         beside: Callable[[], object],
         name: str,
+        emulated: bool = False,
     ) -> None:
         self._setup, self._tool, self._name = setup, tool, name
+        self._emulated, self._patience_s = emulated, PATIENCE_S
         self._duration_s, self._beside = duration_s, beside
         self._started_s = time.monotonic()
         self._marks_before = marks_before
@@ -93,8 +96,8 @@ class _Pacer:
             self._pause_s = self._setup.pace(self._duration_s)
             self._beside()
         if self._told_s is not None:
-            if now_s - self._told_s > PATIENCE_S:
-                raise does_not_end(self._name)
+            if now_s - self._told_s > self._patience_s:
+                raise does_not_end(self._name, self._patience_s)
             # Whoever was not the writer yet when it came has not heard it.
             self._tool.signal(signal.SIGTERM)
             return False
@@ -122,6 +125,7 @@ class _Pacer:
             self._halt(False)
             self._tool.signal(signal.SIGTERM)
             self._told_s = time.monotonic()
+            self._patience_s = PATIENCE_S * _times_longer(emulated=self._emulated)
 
     def _halt(self, halted: bool) -> None:  # noqa: FBT001 -- one of two states
         if halted != self._halted:
@@ -131,6 +135,8 @@ class _Pacer:
 
 class _Writer:
     """The author's program, confined."""
+
+    was_killed = False
 
     def __init__(self, context: VisitContext, setup: Recorded, clients: int) -> None:
         self._context, self._setup, self._clients = context, setup, clients
@@ -174,8 +180,10 @@ class _Writer:
                 duration_s=duration_s,
                 beside=lambda: stack.enter_context(beside),
                 name=self._name,
+                emulated=context.request.provenance.get("accelerator") == EMULATED,
             )
-            ended = tool.wait(limit_s=PREPARATION_LIMIT_S + duration_s + 6 * PATIENCE_S, enough=pacer.look)
+            limit_s = PREPARATION_LIMIT_S + duration_s + (2 + _MOST_TIMES) * PATIENCE_S
+            ended = tool.wait(limit_s=limit_s, enough=pacer.look)
             seconds = pacer.seconds
         self._programs.require_success(
             ended,
@@ -196,7 +204,7 @@ class _Writer:
 
 
 def _times_longer(*, emulated: bool) -> float:
-    """How many times as long as its author expects a check may take: by the programs that share a processor now."""
+    """How many times as long as its author expects a program may take: by the programs that share a processor now."""
     sharing = os.getloadavg()[0] / (os.cpu_count() or 1)
     return _MOST_TIMES if emulated else min(_MOST_TIMES, max(1.0, sharing))
 

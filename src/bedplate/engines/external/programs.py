@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.external.description import FILE, EngineDescription, read_description
 from bedplate.engines.external.folder import PROGRAMS_KEY
-from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.errors import BedplateError, KilledFromOutside, RequirementMissing
 from bedplate.host.shut_in.confinement import DATA, PROGRAMS, SIGNALS_FROM, Confinement
 from bedplate.model.levels import Levels, as_in_a_plan
+from bedplate.model.reason import because
 from bedplate.units import MIB
+from bedplate.visit.cut_engine import WRITER_NOT_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,11 +79,16 @@ class AuthorPrograms:
         return Confinement(argv, data, self.folder, account)
 
     def require_success(self, ended: ToolEnded, *, was_told: bool, data: Path, room: str) -> None:
-        """BedplateError for a writer that failed; `room` is what gives a full disk more. Whoever is told to end may end by that signal."""
+        """BedplateError for a writer that failed; `room` is what gives a full disk more. Whoever is told to end may end by that signal.
+
+        KilledFromOutside for one that SIGKILL ended.
+        """
         if ended.status == 0 or (
             was_told and ended.status in (SIGNALS_FROM + signal.SIGTERM, -signal.SIGTERM)
         ):
             return
+        if ended.status in (SIGNALS_FROM + signal.SIGKILL, -signal.SIGKILL):
+            raise KilledFromOutside(f"the writer of {self.description.name}")
         left = os.statvfs(data)
         is_full = left.f_bavail * left.f_frsize < _FULL_BYTES
         raise BedplateError(
@@ -104,11 +111,10 @@ def printed_no_line(name: str) -> BedplateError:
     )
 
 
-def does_not_end(name: str) -> BedplateError:
+def does_not_end(name: str, patience_s: float = PATIENCE_S) -> BedplateError:
     """Of a writer that was told to."""
-    return BedplateError(
-        f"the writer of {name} did not end within {PATIENCE_S:g} s after SIGTERM and was killed"
-    )
+    words = f"the writer of {name} did not end within {patience_s:.0f} s after SIGTERM and was killed"
+    return BedplateError(because(WRITER_NOT_ENDED, words))
 
 
 def options(levels: Mapping[str, Scalar]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def examine(server: MariadbInstance, promised: Mapping[int, int], *, rows: int) 
         try:
             server.start(timeout_s=_START_LIMIT_S)
         except ServerFailed as error:
-            if server.status == -signal.SIGKILL:
+            if server.was_killed:
                 raise KilledFromOutside("the server") from error
             said = complaints(server) or error.reasons
             return OracleAnswer(None, detected=(f"the server does not start: {'; '.join(said)}",))
@@ -75,7 +75,7 @@ def examine(server: MariadbInstance, promised: Mapping[int, int], *, rows: int) 
             answer = ask(session, promised, rows=rows)
             if session.was_killed:
                 raise KilledFromOutside("its client")
-        if server.status == -signal.SIGKILL:
+        if server.was_killed:
             raise KilledFromOutside("the server")
         answer = _with(answer, complaints(server))
         # What was caught already need not be caught again, and a server that is damaged may not be able to stop.

@@ -45,7 +45,14 @@ class MariadbCuts:
             checkpoint="SET GLOBAL innodb_log_checkpoint_now = ON",
             version=f"mariadb {server.programs.version}",
         )
-        return ServerWriter(own, setup, clients=clients, facts=settings, bound_ms=recorded.bound_ms(settings))
+        return ServerWriter(
+            own,
+            setup,
+            clients=clients,
+            facts=settings,
+            bound_ms=recorded.bound_ms(settings),
+            was_killed=lambda: server.was_killed,
+        )
 
     def examine(self, site: ServerSite, subject: Subject, promised: Mapping[int, int]) -> OracleAnswer:
         """A server on the image, which listens beside it."""

@@ -153,9 +153,9 @@ class MariadbInstance:
         )
 
     @property
-    def status(self) -> int | None:
-        """The server's exit status; None while it runs."""
-        return self._server.status
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended the server, before anybody here asked it to end."""
+        return self._server.status == -signal.SIGKILL
 
     @property
     def has_crashed(self) -> bool:

@@ -65,6 +65,7 @@ _GRAVE = re.compile(r"\b(?:PANIC|FATAL|ERROR): .*")
 # How a message of any level ends that has the error of a call on the disk: `%m` of the server is the C library's own text, in the messages
 # of the locale C that every configuration has. Btrfs and ext4 answer EIO for a checksum too; XFS and ext4 EBADMSG and EUCLEAN; ZFS EBADE.
 _OF_DISK = tuple(f": {os.strerror(code)}" for code in (errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.EBADE))
+_OF_ROOM = f": {os.strerror(errno.ENOSPC)}"
 _LEVEL = re.compile(r"\b(?:PANIC|FATAL|ERROR|WARNING|LOG): .*")
 _BAD_CHECKSUM = re.compile(r'checksum verification failed in file "([^"]+)", block \d+')
 # Maps of a table whose damaged pages the server takes for empty ones (ReadBufferExtended with RBM_ZERO_ON_ERROR in
@@ -261,10 +262,19 @@ def grave_words(text: str, most: int = 3) -> tuple[str, ...]:
     return tuple(dict.fromkeys(telling))[-most:]
 
 
-def disk_errors(text: str, most: int = 3) -> tuple[str, ...]:
+def disk_errors(text: str) -> tuple[str, ...]:
     """The first lines of a server's log that say that the disk failed, of whatever level: it may go on without what it could not read."""
+    return _lines_ending(text, _OF_DISK)
+
+
+def write_errors(text: str) -> tuple[str, ...]:
+    """The same of a disk to which it writes, which may have no room too."""
+    return _lines_ending(text, (*_OF_DISK, _OF_ROOM))
+
+
+def _lines_ending(text: str, endings: tuple[str, ...], most: int = 3) -> tuple[str, ...]:
     lines = (line.rstrip() for line in text.splitlines())
-    found = [match[0] for line in lines if line.endswith(_OF_DISK) and (match := _LEVEL.search(line))]
+    found = [match[0] for line in lines if line.endswith(endings) and (match := _LEVEL.search(line))]
     return tuple(dict.fromkeys(found))[:most]
 
 

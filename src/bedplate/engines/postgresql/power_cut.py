@@ -50,6 +50,7 @@ class PostgresqlCuts:
             clients=clients,
             facts=settings,
             bound_ms=recorded.bound_ms(settings),
+            was_killed=lambda: server.was_killed,
             counters=partial(recorded.counters_of, server),
         )
 

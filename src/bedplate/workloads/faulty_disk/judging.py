@@ -30,18 +30,19 @@ def verdict_of(
     is_bounded: bool = False,
     is_unseen: bool = False,
     is_said: bool = False,
+    ended_early: bool = False,
 ) -> FaultVerdict:
     """`left` is what was found after the file system had been mounted anew, which took a repair or not.
 
-    A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops. What is missing behind a repair
-    nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything. A loss `is_said` where the
+    A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops, or that bedplate `ended_early`. What is
+    missing behind a repair nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything. A loss `is_said` where the
     engine's log has an error of the disk of what is left: who reads it knows, though the engine works on.
     """
     if not is_hit:
         return FaultVerdict.NOT_HIT
     if left in _LOST and is_repaired:
         return FaultVerdict.LOST_DETECTED
-    if left is PointOutcome.LOST and is_bounded and seen is Seen.STOPPED:
+    if left is PointOutcome.LOST and is_bounded and (seen is Seen.STOPPED or ended_early):
         return FaultVerdict.BOUNDED
     if left in _LOST:
         return FaultVerdict.LOST_DETECTED if is_said else _LOST[left]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from bedplate.model.free_space import AgedCopy  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.power_cut import PointOutcome  # noqa: TC001 -- the codec asks for the types of a record's fields
 
 TRIES_FILE = "faults.jsonl"
@@ -73,7 +74,7 @@ class FaultRecord:
     seen: Seen
     """what the clients saw"""
     writable: bool
-    """whether the file system took a write once the fault was over"""
+    """whether the file system took a write once the fault was over, or had no room for one"""
     came_back: bool | None
     """whether the server answered and wrote a checkpoint once the fault was over; null of a library, and where the log lost or changed
     something in silence: a checkpoint makes it needless"""
@@ -94,13 +95,16 @@ class FaultRecord:
     hit_journal: bool = False
     """whether that is a place on the device of an external journal"""
     kernel_heard: bool = True
-    """whether the kernel's log could be read; without it nobody knows what the file system said"""
+    """whether the kernel's log could be read; without it nobody knows what the file system said. False too where messages were lost and no
+    complaint is among the others"""
     said: tuple[str, ...] = ()
     """what engine and kernel said while the disk failed, and for ZFS `zpool status`"""
     found: tuple[str, ...] = ()
     """what was found once the file system was mounted anew: its words, the repair's, the engine's, the oracle's"""
     no_result: str | None = None
     """why it is no result; null where it is one"""
+    aged: AgedCopy | None = None
+    """the aged file system that its disk began as; null where the plan asks for none, and in older records"""
 
     @property
     def is_result(self) -> bool:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.errors import CommandFailed
+from bedplate.filesystem import ballast
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder, moved_line
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import SessionFailed
@@ -266,12 +268,14 @@ def test_a_full_file_system_stays_full_though_the_clients_have_ended(
         return True
 
     monkeypatch.setattr(full.Filler, "fill", fill)
+    # As in a cell with `fill`.
+    (tmp_path / ballast.BALLAST_FOLDER).mkdir()
     filling = made(disk, tmp_path, FAULTS["full"])
     with filling:
         assert eventually(lambda: filling.hits)
-        assert (tmp_path / "ballast").exists()
+        assert (tmp_path / beside.BALLAST).exists()
     assert fills[-1] - fills[0] > 0.9
-    assert not (tmp_path / "ballast").exists()
+    assert not (tmp_path / beside.BALLAST).exists()
 
 
 def test_a_file_system_that_is_never_full_is_no_result_and_keeps_nobody_waiting(
@@ -285,12 +289,12 @@ def test_a_file_system_that_is_never_full_is_no_result_and_keeps_nobody_waiting(
     monkeypatch.setattr(beside, "_END_LIMIT_S", 0.1)
     filling = made(disk, tmp_path, FAULTS["full"], log_bytes=1 << 60)
     with filling:
-        assert eventually((tmp_path / "ballast").exists)
+        assert eventually((tmp_path / beside.BALLAST).exists)
         assert eventually(lambda: not filling._setup.is_paced)
     assert not filling._thread.is_alive()
     assert (0, None) == (filling.hits, filling.problem)
     assert "ended before the file system was full" in (filling.unplaced or "")
-    assert not (tmp_path / "ballast").exists()
+    assert not (tmp_path / beside.BALLAST).exists()
 
 
 def test_ballast_that_would_fill_the_log_is_no_result_with_its_way_out(
@@ -316,3 +320,17 @@ def test_clients_do_not_wait_for_the_ballast_in_the_log(
     pace = setup.pace(4.0)
     setup.is_paced = is_paced
     assert pause_s == pace()
+
+
+@pytest.mark.parametrize("hits", [0, 1])
+def test_a_sync_that_gives_the_disks_error_is_no_stop_of_the_engine(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, hits: int
+) -> None:
+    def fails(_: RecordedSetup) -> None:
+        raise CommandFailed("sync: Input/output error", argv=["sync"], status=1, output="")
+
+    monkeypatch.setattr(RecordedSetup, "settle", fails)
+    setup = FaultSetup.__new__(FaultSetup)
+    setup.recorder, disk.hits = cast("Any", disk), hits
+    with nullcontext() if hits else pytest.raises(CommandFailed):
+        setup.settle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,18 +13,22 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.engines.external.programs import does_not_end
 from bedplate.engines.mariadb.faulty_disk import FAULTY_DISK as MARIADB
 from bedplate.engines.postgresql.faulty_disk import FAULTY_DISK
+from bedplate.engines.postgresql.oracle import disk_errors
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.host.kernel_log import KernelLog
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.free_space import AgedCopy
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
-from bedplate.model.reason import Reason, because, reasons_of
+from bedplate.model.reason import because
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
-from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, fault_named
+from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS
 from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
 from bedplate.workloads.faulty_disk.run import trial
 from bedplate.workloads.faulty_disk.run.trial import (
@@ -33,10 +37,10 @@ from bedplate.workloads.faulty_disk.run.trial import (
     _let_come_back,
     _record,
     _require_of_disk,
-    _require_untorn,
     takes_a_write,
 )
 
+AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 
 
@@ -51,8 +55,11 @@ def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
     with pytest.raises(BedplateError, match="Input/output"):
         _require_of_disk(stopped, is_hit=False)
     killed = ToolFailed("was killed by SIGKILL", ToolEnded(-signal.SIGKILL, 0.0, "was killed by SIGKILL"))
-    with pytest.raises(KilledFromOutside):
-        _require_of_disk(killed, is_hit=True)
+    for error in (killed, KilledFromOutside("the writer of brickbase")):
+        with pytest.raises(KilledFromOutside):
+            _require_of_disk(error, is_hit=True)
+    with pytest.raises(BedplateError, match="did not end within 10 s"):
+        _require_of_disk(does_not_end("brickbase"), is_hit=True)
     try:
         try:
             raise KeyboardInterrupt
@@ -113,8 +120,12 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
         assert not takes_a_write(tmp_path)
         assert [] == answers
     monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
-    answers[:] = [errno.ENOSPC] * 9
-    assert not takes_a_write(tmp_path)
+    # It says that there is room, and gives none; or it is full, by whoever wrote to it.
+    for blocks in (256, 255):
+        answers[:] = [errno.ENOSPC] * 9
+        room = SimpleNamespace(f_bavail=blocks, f_frsize=4096)
+        monkeypatch.setattr("os.statvfs", lambda _, room=room: room)
+        assert (blocks < 256) == takes_a_write(tmp_path)
 
 
 class Benched:
@@ -124,12 +135,27 @@ class Benched:
         self.recorder = SimpleNamespace(disk=disk, journal=None)
         self.cell = SimpleNamespace(filesystem=SimpleNamespace(type=filesystem))
         self.commands = object()
+        self.said = 0
+        (disk.parent / "kmsg").touch()
 
     @contextmanager
-    def recorded(self, *_: object, at_rest: Callable[[Any], object]) -> Iterator[Any]:
+    def recorded(
+        self, *_: object, unmounted: Callable[[list[str]], object], at_rest: Callable[[Any], object]
+    ) -> Iterator[Any]:
         place = self.recorder.disk.parent
-        yield SimpleNamespace(log=place / "log", disk=place / "loop7")
+        # Another's, that had the number before and has it afterwards.
+        self.say("another")
+        yield SimpleNamespace(log=place / "log")
+        self.say("unmount")
+        unmounted(["loop7"])
+        self.say("another")
         at_rest(self.recorder)
+
+    def say(self, what: str) -> None:
+        """As the kernel of a file system on that device."""
+        with (self.recorder.disk.parent / "kmsg").open("a") as log:
+            self.said += 1
+            log.write(f"3,{self.said},9,-;EXT4-fs error (device loop7): {what}\n")
 
 
 @pytest.mark.parametrize(
@@ -177,8 +203,7 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
     monkeypatch.setattr(FaultTrial, "_write", write)
     monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
-    monkeypatch.setattr(trial, "KernelLog", lambda: nullcontext(object()))
-    monkeypatch.setattr(trial, "complaints_of", lambda *_: ())
+    monkeypatch.setattr(trial, "KernelLog", lambda: KernelLog(tmp_path / "none"))
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
     monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
     tried = FaultTrial(
@@ -203,83 +228,38 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     assert max(changed) < record.hit_at + record.hit_bytes <= 12288
 
 
-class Preloaded:
-    """The library in a server, by what it counted."""
-
-    def __init__(self, **refused: int) -> None:
-        self.refused = refused
-
-    def counted(self) -> Any:
-        return SimpleNamespace(refused=self.refused)
-
-    def refusal(self) -> Reason | None:
-        return because("pages-refused", f"refused: {self.refused}") if self.refused else None
+def test_what_the_kernel_said_of_a_device_is_of_the_file_system_while_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Benched(tmp_path / "disk", "ext4")
+    monkeypatch.setattr(trial, "KernelLog", lambda: KernelLog(tmp_path / "kmsg"))
+    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
+    monkeypatch.setattr(FaultTrial, "_write", lambda *_, **__: bench.say("clients"))
+    monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
+    monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
+    tried = FaultTrial(
+        cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
+    )
+    record = tried.record(CONTROLS["control-none"], 1, 3, tmp_path)
+    assert [f"EXT4-fs error (device loop7): {what}" for what in ("clients", "unmount")] == [*record.said]
 
 
 @pytest.mark.parametrize(
-    ("untorn", "name", "is_refused"),
-    [
-        (None, "control-none", False),
-        (Preloaded(), "control-none", False),
-        (Preloaded(EINVAL=2), "control-none", True),
-        (Preloaded(ENOSPC=2), "control-none", True),
-        (Preloaded(ENOSPC=2), "write-once-data", True),
-        # What has no room refuses pages: that is the fault.
-        (Preloaded(ENOSPC=2), "no-space", False),
-        (Preloaded(ENOSPC=2), "full", False),
-        (Preloaded(ENOSPC=2, EINVAL=1), "full", True),
-    ],
+    ("ended_early", "verdict"), [(False, FaultVerdict.LOST_SILENT), (True, FaultVerdict.BOUNDED)]
 )
-def test_a_page_that_was_not_written_untorn_is_an_error_of_the_run(
-    untorn: Preloaded | None, name: str, is_refused: bool
+def test_a_loss_that_settings_allow_is_the_disks_where_the_server_had_its_time(
+    ended_early: bool, verdict: FaultVerdict
 ) -> None:
-    fault, asked = fault_named(name), cast("Any", untorn)
-    if not is_refused:
-        _require_untorn(asked, fault)
-        return
-    with pytest.raises(BedplateError, match="refused: ") as caught:
-        _require_untorn(asked, fault)
-    assert ["pages-refused"] == [reason.code for reason in reasons_of(caught.value)]
-
-
-def test_a_try_reads_what_the_preloaded_library_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = SimpleNamespace(
-        bound_ms=None,
-        bound_transactions=None,
-        checkpoints=lambda: None,
-        drive=lambda *_, **__: SimpleNamespace(version="18"),
-    )
-    setup = SimpleNamespace(
-        age=SimpleNamespace(fill_up=lambda: None),
-        journal_bytes=None,
-        data_directory=tmp_path / "data",
-        recorder=None,
-        untorn=Preloaded(EOPNOTSUPP=3),
-        complaints=tuple,
-    )
-    monkeypatch.setattr(FaultTrial, "_map", lambda *_: None)
-    engine = SimpleNamespace(cuts=SimpleNamespace(writer=lambda *_, **__: writer))
-    context = cast("Any", SimpleNamespace(log_directory=tmp_path))
-    tried = FaultTrial(
-        *(context, cast("Any", None), cast("Any", engine), "postgresql"),
-        clients=1,
-        duration_s=1.0,
-        image_bytes=65536,
-    )
-    with pytest.raises(BedplateError, match="EOPNOTSUPP"):
-        tried._write(cast("Any", setup), CONTROLS["control-none"], _Course(), seed=1, logs=tmp_path)
-    setup.untorn = Preloaded()
-    tried._write(cast("Any", setup), CONTROLS["control-none"], course := _Course(), seed=1, logs=tmp_path)
-    assert course.writable
+    left = replace(whole(), outcome=PointOutcome.LOST, lost_transactions=2, lost_ms=100.0)
+    course = _Course(hits=1, bound_ms=5_400_000.0, ended_early=ended_early)
+    assert verdict is _record(FAULTS["lost-once-log"], 1, 7, course, left, after_ms=0.0).verdict
 
 
 def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
     counted = "zpool status: /dev/loop0p1: 0 read, 2 write, 0 checksum errors"
-    record = _record(
-        FAULTS["lost-once-data"], 1, 7, _Course(hits=1, counted=(counted,)), whole(), after_ms=0.0
-    )
+    course = _Course(hits=1, counted=(counted,), aged=AGED)
+    record = _record(FAULTS["lost-once-data"], 1, 7, course, whole(), after_ms=0.0)
+    assert AGED == record.aged
     assert (FaultVerdict.WENT_ON, (Detected.FILE_SYSTEM,), (counted,)) == (
         record.verdict,
         record.detected,
@@ -366,7 +346,8 @@ def test_what_a_file_system_says_only_when_it_is_mounted_anew_leaves_a_trace(
 
 def test_what_a_background_process_logged_of_the_disk_was_said(tmp_path: Path) -> None:
     line = 'ERROR:  could not write blocks 179..179 in file "base/16393/16404": Input/output error'
-    log = f"1795756324.620 22404 background writer {line}\n1795756324.9 1 checkpointer LOG:  checkpoint complete\n"
+    full = 'ERROR:  could not extend file "base/16393/16404": No space left on device'
+    log = f"1795756324.620 22404 background writer {line}\n17.7 9 walwriter {full}\n17.9 1 checkpointer LOG:  checkpoint complete\n"
     context = cast("Any", SimpleNamespace(log_directory=tmp_path))
     server = FaultTrial(
         context, cast("Any", None), FAULTY_DISK, "postgresql", clients=2, duration_s=4, image_bytes=2**32
@@ -377,7 +358,9 @@ def test_what_a_background_process_logged_of_the_disk_was_said(tmp_path: Path) -
     (tmp_path / "server.log").write_text(log, encoding="utf-8")
     server._read_log(course)
     server._read_log(course)
-    assert [line] == list(course.engine_said)
+    assert [line, full] == list(course.engine_said)
+    # Who reads what is left needs no room for that.
+    assert (line,) == disk_errors(log)
     # Of a library nobody reads a log.
     library = FaultTrial(
         context, cast("Any", None), ENGINE, "lmdb", clients=2, duration_s=4, image_bytes=2**32

@@ -16,7 +16,7 @@ from bedplate.engines.lmdb import power_cut as lmdb
 from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.configuring.configuration import configuration_text
-from bedplate.errors import OutputNotUnderstood, StudyError
+from bedplate.errors import KilledFromOutside, OutputNotUnderstood, StudyError
 from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, Profile
@@ -277,6 +277,7 @@ class Answering:
     """A session that acknowledges everything; `said` is of all of them."""
 
     said: ClassVar[list[str]] = []
+    was_killed = False
 
     def __enter__(self) -> Self:
         return self
@@ -286,6 +287,8 @@ class Answering:
 
     def execute(self, statement: str) -> None:
         self.said.append(statement)
+        if self.was_killed:
+            raise SessionFailed("the server closed the connection: no message")
 
     def abandon(self) -> None:
         """Nothing to end."""
@@ -310,6 +313,15 @@ def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_near
     assert 0 < driven.seconds < 300
     whole = drive(answering(), marks, clients=1, duration_s=0.01, seed=1)
     assert not whole.ended_early
+
+
+def test_a_client_that_the_kernel_killed_is_no_trouble_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (marks := tmp_path / "mark").touch()
+    monkeypatch.setattr(Answering, "was_killed", True)
+    with pytest.raises(KilledFromOutside):
+        drive(answering(), marks, clients=2, duration_s=600, seed=1)
 
 
 def test_a_servers_clients_work_between_its_marks_and_beside_whoever_makes_checkpoints(
@@ -341,7 +353,9 @@ def test_a_servers_clients_work_between_its_marks_and_beside_whoever_makes_check
         yield
         told.append("others go")
 
-    writer = ServerWriter(answering(), cast("Any", Setup()), clients=1, facts={}, bound_ms=2000.0)
+    writer = ServerWriter(
+        *(answering(), cast("Any", Setup())), clients=1, facts={}, bound_ms=2000.0, was_killed=lambda: False
+    )
     checkpoints = writer.checkpoints()
     assert checkpoints is not None
     with checkpoints as session:

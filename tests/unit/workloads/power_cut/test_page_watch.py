@@ -15,6 +15,7 @@ from bedplate.errors import BedplateError
 from bedplate.host.pages.extents import FileExtent
 from bedplate.model.power_cut import Profile
 from bedplate.workloads.power_cut.run.log import read_log
+from bedplate.workloads.power_cut.run.naming import log_files
 from bedplate.workloads.power_cut.run.pages import PageWatch, RecoveryWatch
 
 if TYPE_CHECKING:
@@ -121,6 +122,44 @@ def test_what_reached_the_device_of_the_pages_is_held_against_its_unit(
         assert without == watch.facts
         assert without is not None
         assert without.writes is None
+
+
+def test_a_data_directory_below_a_link_is_looked_for_where_it_is(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    # As /proc names it.
+    monkeypatch.setattr(
+        "bedplate.workloads.power_cut.run.pages.direct_files",
+        lambda below: frozenset({below / "relation"} if below == data.resolve() else ()),
+    )
+    (link := data.parent / "link").symlink_to(data)
+    with PageWatch(link, CELL, None, wanted=True) as watch:
+        pass
+    assert watch.facts is not None
+    assert (1, 4) == (watch.facts.direct_files, watch.facts.before.pages)
+
+
+def test_the_log_of_an_engine_holds_no_pages(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (data / "pg_wal").mkdir()
+    (data / "pg_wal" / "000000010000000000000001").write_bytes(bytes(2 * PAGE))
+    monkeypatch.setattr(
+        "bedplate.workloads.power_cut.run.pages.direct_files",
+        lambda _: frozenset(path for path in data.rglob("*") if path.is_file()),
+    )
+    one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    logs = log_files("postgresql")
+    with (
+        PageWatch(data, CELL, None, wanted=True, logs=logs) as watch,
+        RecoveryWatch(data, "xfs", PAGE, None, logs=logs) as recovering,
+    ):
+        pass
+    recovered = recovering.facts()
+    assert watch.facts is not None
+    assert recovered is not None
+    assert (1, 1) == (watch.facts.direct_files, recovered.direct_files)
 
 
 @pytest.mark.parametrize(("filesystem", "unaligned", "unmapped"), [("xfs", 4, 0), ("btrfs", 0, 4)])

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, KilledFromOutside
@@ -22,6 +23,7 @@ from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.reason import reasons_of
 from bedplate.units import MIB
+from bedplate.visit.cut_engine import WRITER_NOT_ENDED
 from bedplate.visit.piped_session import CONNECTION_LOST
 from bedplate.visit.tool_process import ToolFailed
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, NoFault, Place, Rot
@@ -43,10 +45,12 @@ from bedplate.workloads.power_cut.run.own_disk import interruption_behind
 from bedplate.workloads.power_cut.run.workload import measured_span
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from bedplate.host.recorder import Recorder
     from bedplate.model.fault_order import ByteRange
+    from bedplate.model.free_space import AgedCopy
     from bedplate.model.power_cut import PointRecord
     from bedplate.visit.cut_engine import CutWriter
     from bedplate.visit.fault_engine import FaultEngine
@@ -59,6 +63,8 @@ _WINDOW_BYTES = 8 * MIB
 # A server that recovers by itself does so in seconds; one that cannot is ended.
 _COMES_BACK_S = 30.0
 _ASK_EVERY_S = 0.5
+# For what settings let a server keep in memory: seconds in use, an hour at the most.
+_LOG_WAITS_S = 60.0
 _ROOM_COMES_BACK_S = 10.0
 _SAID_MOST, _SAID_LENGTH = 6, 300
 _WAITED = "the file system let every request wait, until somebody says that the disk works again"
@@ -85,6 +91,9 @@ class _Course:
     # Of the files whose blocks are found once nothing is mounted; None where they are known by then.
     numbers: tuple[int, ...] | None = None
     position: int | None = None
+    # Whether the server was ended before it had to have written what its settings let wait.
+    ended_early: bool = False
+    aged: AgedCopy | None = None
 
     def hear(self, refused: BedplateError) -> None:
         """What the engine said instead of a checkpoint: that it is gone ends more than a client, all else is a complaint."""
@@ -125,15 +134,16 @@ class FaultTrial:
                     1,
                 )
 
+        def unmounted(devices: Sequence[str]) -> None:
+            course.kernel_said = complaints_of(kernel, *devices)
+
         log = None
+        recorded = partial(self._bench.recorded, self._image_bytes, self._duration_s)
         try:
-            with KernelLog() as kernel:
-                with self._bench.recorded(self._image_bytes, self._duration_s, at_rest=at_rest) as made:
-                    log, device = made.log, made.disk.name
-                    self._write(
-                        FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}"
-                    )
-                course.kernel_said = complaints_of(kernel, device)
+            with KernelLog() as kernel, recorded(unmounted=unmounted, at_rest=at_rest) as made:
+                kernel.forget()
+                log = made.log
+                self._write(FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}")
             on_journal = _is_on_journal(fault, course)
             left, after_ms = self._left(log, course, _unreadable(fault, course), on_journal=on_journal)
         finally:
@@ -145,7 +155,7 @@ class FaultTrial:
         writer = self._engine.cuts.writer(self._context, setup, clients=self._clients)
         setup.age.fill_up()
         course.bound_ms, course.bound_transactions = writer.bound_ms, writer.bound_transactions
-        course.journal_bytes = setup.journal_bytes
+        course.journal_bytes, course.aged = setup.journal_bytes, setup.age.aged
         disk = self._map(setup, fault)
         if isinstance(fault, DiskFault) and fault.place is Place.METADATA:
             # XFS writes it back at a time of its own.
@@ -171,16 +181,24 @@ class FaultTrial:
         for complaint in beside.complaints:
             course.hear(complaint)
         self._look_at_place(fault, course, disk)
-        if not _is_quiet_in_log(fault):
+        if _is_quiet_in_log(fault):
+            _await_log(writer, course)
+        else:
             _let_come_back(writer, course, is_hit=beside.hits > 0)
+        if writer.was_killed:
+            raise KilledFromOutside("a process of the server")
         self._read_log(course)
         _require_untorn(setup.untorn, fault)
         course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
         course.was_resumed = beside.was_resumed
         course.counted = setup.complaints()
+        is_quiet_in_journal = fault.is_quiet and _place_of(fault) is Place.JOURNAL
         if isinstance(fault, Rot):
             self._find_what_rots(setup, fault, course, seed)
-        if fault.is_quiet and _place_of(fault) is Place.JOURNAL:
+        elif is_quiet_in_journal:
+            # What settings leave in the page cache would be missing without any fault.
+            setup.settle()
+        if is_quiet_in_journal:
             # An unmount makes it needless.
             course.position = setup.recorder.status().entries
 
@@ -303,6 +321,7 @@ def _record(
         is_bounded=within_bound(left, course.bound_ms, course.bound_transactions, after_ms=after_ms),
         is_unseen=fault.is_quiet and not detected,
         is_said=bool(left.engine_said),
+        ended_early=course.ended_early,
     )
     return FaultRecord(
         number=number,
@@ -324,6 +343,7 @@ def _record(
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
         found=(*left.problems, *left.engine_said, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
         no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
+        aged=course.aged,
     )
 
 
@@ -352,7 +372,8 @@ def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
         raise interruption from error
     if isinstance(error, ToolFailed) and error.status == -signal.SIGKILL:
         raise KilledFromOutside("the writer") from error
-    if not is_hit:
+    is_out_of_time = WRITER_NOT_ENDED in {reason.code for reason in reasons_of(error)}
+    if is_out_of_time or isinstance(error, KilledFromOutside) or not is_hit:
         raise error
 
 
@@ -396,6 +417,15 @@ def _is_quiet_in_log(fault: Fault) -> bool:
     return fault.is_quiet and _place_of(fault) is Place.LOG
 
 
+def _await_log(writer: CutWriter, course: _Course) -> None:
+    """Until a server has written what its settings let wait in memory: that is missing without any fault."""
+    if course.bound_ms is None or course.trouble is not None or writer.checkpoints() is None:
+        return
+    wait_s = course.bound_ms / 1000
+    course.ended_early = wait_s > _LOG_WAITS_S
+    threading.Event().wait(min(wait_s, _LOG_WAITS_S))
+
+
 def _let_come_back(writer: CutWriter, course: _Course, *, is_hit: bool) -> None:
     """A server has to answer and to checkpoint; what it says instead to whom it served to the end is its complaint."""
     course.came_back, refused = _comes_back(writer)
@@ -424,9 +454,10 @@ def _comes_back(writer: CutWriter) -> tuple[bool | None, BedplateError | None]:
 
 
 def takes_a_write(place: Path) -> bool:
-    """Whether the file system makes a file and syncs it.
+    """Whether the file system makes a file and syncs it, or has no room for one.
 
-    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later.
+    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later. One that says
+    that it has room, and gives none, takes no write.
     """
     probe, never, until = place / "probe", threading.Event(), time.monotonic() + _ROOM_COMES_BACK_S
     while True:
@@ -437,11 +468,18 @@ def takes_a_write(place: Path) -> bool:
                 os.fsync(file.fileno())
             probe.unlink()
         except OSError as error:
-            if error.errno != errno.ENOSPC or time.monotonic() > until:
+            if error.errno != errno.ENOSPC:
                 return False
+            if time.monotonic() > until:
+                return not _has_room(place)
             never.wait(_ASK_EVERY_S)
         else:
             return True
+
+
+def _has_room(place: Path) -> bool:
+    room = os.statvfs(place)
+    return room.f_bavail * room.f_frsize >= MIB
 
 
 def _shortened(text: str) -> str:

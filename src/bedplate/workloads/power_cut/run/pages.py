@@ -11,7 +11,7 @@ import errno
 import stat
 import threading
 from bisect import bisect_left
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -28,7 +28,7 @@ from bedplate.workloads.power_cut.run.log import DISK
 from bedplate.workloads.power_cut.run.window import is_torn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from bedplate.model.cell import Cell
@@ -44,11 +44,42 @@ _END_LIMIT_S = 60.0
 _Mapped = dict[Path, tuple[int, tuple[FileExtent, ...]]]
 
 
-class DirectFiles:
-    """Looks again and again for the files below a directory that a server has open with O_DIRECT."""
+@dataclass(frozen=True)
+class PagePlaces:
+    """Where pages lie, by bytes of the device, those that touch as one."""
 
-    def __init__(self, below: Path, *, every_s: float) -> None:
+    page_bytes: int
+    parts: tuple[tuple[int, int], ...]
+
+    def writes(self, log: Log, entries: range, unit: Profile) -> tuple[int, int]:
+        """How many writes had a part of them; and how many of those the unit does not cover, or are shorter than a page.
+
+        By the log, as the kernel joins requests that a server made one by one. Zeros are left out: they are written where nothing was.
+        """
+        own = [index for index in entries if self._is_met(log, index)]
+        uncovered = sum(is_torn(log, unit, index) or log.lengths[index] < self.page_bytes for index in own)
+        return len(own), uncovered
+
+    def _is_met(self, log: Log, index: int) -> bool:
+        if not log.is_write(index) or log.devices[index] != DISK:
+            return False
+        start, length = log.offsets[index], log.lengths[index]
+        following = bisect_left(self.parts, (start + length,))
+        if not following or self.parts[following - 1][1] <= start:
+            return False
+        with log.data(index) as data:
+            return data != bytes(length)
+
+
+class DirectFiles:
+    """Looks again and again for the files below a directory that a server has open with O_DIRECT, but those of its log.
+
+    The directory is named as /proc names it, without a link.
+    """
+
+    def __init__(self, below: Path, *, logs: Sequence[str], every_s: float) -> None:
         self._below = below
+        self._logs = tuple(logs)
         self._every_s = every_s
         self._found: set[Path] = set()
         self._ended = threading.Event()
@@ -64,7 +95,10 @@ class DirectFiles:
             return None
         self._ended.set()
         self._looking.join(_END_LIMIT_S)
-        return self._found
+        return {path for path in self._found if not self._is_of_log(path)}
+
+    def _is_of_log(self, path: Path) -> bool:
+        return any(path.relative_to(self._below).match(pattern) for pattern in self._logs)
 
     def _look(self) -> None:
         has_ended = False
@@ -77,22 +111,29 @@ class DirectFiles:
 class PageWatch:
     """Looks from `with` to its end at the files of a server that runs; `facts` afterwards, None where there is no page to look at.
 
+    `logs` are patterns of the files that are the engine's log, below its data directory.
     BedplateError at its beginning where pages are to be written untorn and the file system refuses the first.
     """
 
     def __init__(
-        self, data_directory: Path, cell: Cell, untorn: UntornWrites | None, *, wanted: bool
+        self,
+        data_directory: Path,
+        cell: Cell,
+        untorn: UntornWrites | None,
+        *,
+        wanted: bool,
+        logs: Sequence[str] = (),
     ) -> None:
         self.facts: PageFacts | None = None
-        self._data_directory = data_directory
+        self._data_directory = data_directory = data_directory.resolve()
         self._page_bytes = cell.database_block_bytes if wanted or untorn is not None else None
         self._untorn = untorn
         self._has_own_addresses = TRAITS[cell.filesystem.type].has_own_addresses
-        self._direct = DirectFiles(data_directory, every_s=_LOOK_EVERY_S)
+        self._direct = DirectFiles(data_directory, logs=logs, every_s=_LOOK_EVERY_S)
         self._before: _Mapped = {}
         self._probe = ""
-        # Where the pages lay in the end, by bytes of the device, those that touch as one.
-        self._places: list[tuple[int, int]] = []
+        # Where they lay in the end.
+        self._places: PagePlaces | None = None
 
     def __enter__(self) -> Self:
         if self._page_bytes is not None:
@@ -122,31 +163,16 @@ class PageWatch:
             self.facts = self._found(direct, self._page_bytes)
 
     def facts_of(self, log: Log, measured: range, unit: Profile | None) -> PageFacts | None:
-        """With what reached the disk of the pages, where it is said to write a `unit` whole.
-
-        By the log, as the kernel joins requests that a server made one by one. Zeros are left out: they are written where nothing was.
-        """
-        if self.facts is None or unit is None:
+        """With what reached the disk of the pages, where it is said to write a `unit` whole."""
+        if self.facts is None or self._places is None or unit is None:
             return self.facts
-        page_bytes = self.facts.page_bytes
-        own = [index for index in measured if self._is_of_pages(log, index)]
-        uncovered = sum(is_torn(log, unit, index) or log.lengths[index] < page_bytes for index in own)
-        return replace(self.facts, writes=len(own), uncovered_writes=uncovered)
-
-    def _is_of_pages(self, log: Log, index: int) -> bool:
-        if not log.is_write(index) or log.devices[index] != DISK:
-            return False
-        start, length = log.offsets[index], log.lengths[index]
-        following = bisect_left(self._places, (start + length,))
-        if not following or self._places[following - 1][1] <= start:
-            return False
-        with log.data(index) as data:
-            return data != bytes(length)
+        writes, uncovered = self._places.writes(log, measured, unit)
+        return replace(self.facts, writes=writes, uncovered_writes=uncovered)
 
     def _found(self, direct: AbstractSet[Path], page_bytes: int) -> PageFacts:
         after = _mapped(direct, page_bytes, has_own_addresses=self._has_own_addresses)
         own = sorted(after)
-        self._places = _joined(each for _, extents in after.values() for each in extents)
+        self._places = _places(after, page_bytes)
         unit = untorn_unit(own[0] if own else self._data_directory)
         before = [self._before[path] for path in own if path in self._before]
         return PageFacts(
@@ -166,12 +192,19 @@ class RecoveryWatch:
     """Looks from `with` to its end at the files of a server that recovers, if its pages have a size by which to look."""
 
     def __init__(
-        self, data_directory: Path, filesystem: str, page_bytes: int | None, untorn: UntornWrites | None
+        self,
+        data_directory: Path,
+        filesystem: str,
+        page_bytes: int | None,
+        untorn: UntornWrites | None,
+        *,
+        logs: Sequence[str] = (),
     ) -> None:
+        self.places: PagePlaces | None = None
         self._page_bytes = page_bytes
         self._untorn = untorn
         self._has_own_addresses = TRAITS[filesystem].has_own_addresses
-        self._direct = DirectFiles(data_directory, every_s=_LOOK_AT_RECOVERY_EVERY_S)
+        self._direct = DirectFiles(data_directory, logs=logs, every_s=_LOOK_AT_RECOVERY_EVERY_S)
         self._found: AbstractSet[Path] | None = None
 
     @property
@@ -189,10 +222,11 @@ class RecoveryWatch:
             self._found = self._direct.end()
 
     def facts(self) -> RecoveredPages | None:
-        """Once all is written back; None where nobody looked."""
+        """Once all is written back, as `places`; None where nobody looked."""
         if self._page_bytes is None or self._found is None:
             return None
         after = _mapped(self._found, self._page_bytes, has_own_addresses=self._has_own_addresses)
+        self.places = _places(after, self._page_bytes)
         counts = self._untorn.counted() if self._untorn else None
         return RecoveredPages(len(after), page_layout(after.values(), self._page_bytes), counts)
 
@@ -212,15 +246,16 @@ def _mapped(paths: Iterable[Path], page_bytes: int, *, has_own_addresses: bool) 
     return found
 
 
-def _joined(extents: Iterable[FileExtent]) -> list[tuple[int, int]]:
-    """Beginning and end of each, in the order of the device; of those with a place."""
+def _places(files: _Mapped, page_bytes: int) -> PagePlaces:
+    """Of those with a place."""
     found: list[tuple[int, int]] = []
+    extents = (each for _, extents in files.values() for each in extents)
     for start, length in sorted((each.at, each.length) for each in extents if each.at is not None):
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], start + length))
         else:
             found.append((start, start + length))
-    return found
+    return PagePlaces(page_bytes, tuple(found))
 
 
 def _extents(path: Path) -> tuple[FileExtent, ...]:

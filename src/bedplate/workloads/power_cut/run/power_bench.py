@@ -197,11 +197,17 @@ class PowerBench:
 
     @contextmanager
     def recorded(
-        self, image_bytes: int, duration_s: float, *, at_rest: Callable[[Recorder], object] | None = None
+        self,
+        image_bytes: int,
+        duration_s: float,
+        *,
+        unmounted: Callable[[Sequence[str]], object] = lambda _: None,
+        at_rest: Callable[[Recorder], object] = lambda _: None,
     ) -> Iterator[RecordedSetup]:
         """From mkfs to a mounted file system with a folder for the engine; all given back afterwards.
 
-        `at_rest` is called when it is unmounted again and its devices are detached, while the recorder still logs.
+        `unmounted` is called with the names of its devices when it is unmounted again, and they are still attached. `at_rest` is called when they
+        are detached, while the recorder still logs.
         """
         levels, dataset = self.request.cell.filesystem, self.request.dataset.levels
         sizes = RecorderSizes(image_bytes, log_limit_bytes(self.memory), self._journal_bytes(levels))
@@ -210,33 +216,23 @@ class PowerBench:
         mount_point.mkdir()
         with ExitStack() as undo:
             undo.callback(mount_point.rmdir)
-            recorder = undo.enter_context(
-                Recorder.start(
-                    self._driver(),
-                    folder,
-                    sizes,
-                    ledger=self.ledger,
-                    commands=self.commands,
-                    late_us=late_us(dataset),
-                )
-            )
-            if at_rest is not None:
-                undo.callback(at_rest, recorder)
+            recorder = undo.enter_context(self._recorder(folder, sizes))
+            undo.callback(at_rest, recorder)
             attach = partial(
                 recorder.attach, write_back=write_back_wanted(levels), sector_bytes=sector_bytes(dataset)
             )
             disk = attach(recorder.disk)
             undo.callback(recorder.detach, disk)
-            journal = None
-            if recorder.journal is not None:
-                journal = attach(recorder.journal)
+            journal = None if recorder.journal is None else attach(recorder.journal)
+            if journal is not None:
                 undo.callback(recorder.detach, journal)
+            undo.callback(unmounted, [each.name for each in (disk, journal) if each is not None])
             site = Site(levels, disk, mount_point, self.commands, journal)
-            make_filesystem(site, ledger=self.ledger)
+            aged = make_filesystem(site, ledger=self.ledger)
             undo.callback(self._unmount, site)
             with own_writeback(levels.type, duration_s, ledger=self.ledger) as own:
                 self._mount(site)
-            age = RecordedAge.begin(site)
+            age = RecordedAge.begin(site, aged)
             data_directory = mount_point / DATA_DIRECTORY
             data_directory.mkdir(mode=0o700)
             shutil.chown(data_directory, self.account.uid, self.account.gid)
@@ -250,7 +246,7 @@ class PowerBench:
                 own,
                 sizes.log_limit_bytes,
                 sizes.journal_bytes,
-                levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
+                levels.journal_device == JOURNAL_IN_RAM and dataset.get(RAM_JOURNAL) != JOURNAL_KEPT,
                 recorder,
                 self.request,
                 self.account,
@@ -278,6 +274,12 @@ class PowerBench:
         )
         return replayed(log, job, told, memory=self.memory, ledger=self.ledger, more=more)
 
+    def _recorder(self, folder: Path, sizes: RecorderSizes) -> Recorder:
+        late = late_us(self.request.dataset.levels)
+        return Recorder.start(
+            self._driver(), folder, sizes, ledger=self.ledger, commands=self.commands, late_us=late
+        )
+
     def _driver(self) -> Path:
         path = self.request.native_drivers.get(RECORDER_DRIVER)
         if path is None:
@@ -285,10 +287,6 @@ class PowerBench:
                 f"the request names no driver {RECORDER_DRIVER}; `bedplate setup` builds it"
             )
         return Path(path)
-
-    @property
-    def _keeps_ram_journal(self) -> bool:
-        return self.request.dataset.levels.get(RAM_JOURNAL) == JOURNAL_KEPT
 
     def _journal_bytes(self, levels: FilesystemLevels) -> int | None:
         if levels.journal != "external":

@@ -10,7 +10,7 @@ from bedplate.filesystem.ballast import Ballast
 from bedplate.filesystem.free_extents import free_space_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import ENDED, LOADED, MADE
+from bedplate.model.free_space import ENDED, LOADED, MADE, AgedCopy
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 _ENGINE_BYTES = 256 * MIB
 
 
-def make_filesystem(site: Site, *, ledger: Ledger) -> None:
-    """New or aged, as the levels ask."""
+def make_filesystem(site: Site, *, ledger: Ledger) -> AgedCopy | None:
+    """New or aged, as the levels ask; which aged one."""
     if age_of(site.levels) is None:
         filesystem_for(site.levels.type).mkfs(site)
-    else:
-        restore_aged(site, ledger=ledger)
+        return None
+    made = restore_aged(site, ledger=ledger)
+    return AgedCopy(made.key, made.identity, made.settled)
 
 
 @dataclass
@@ -37,14 +38,15 @@ class RecordedAge:
     site: Site | None = None
     ballast: Ballast | None = None
     seen: list[FreeSpace] = field(default_factory=list)
+    aged: AgedCopy | None = None
 
     @classmethod
-    def begin(cls, site: Site) -> Self:
+    def begin(cls, site: Site, aged: AgedCopy | None) -> Self:
         """Before the engine's data; VerifyFailed where they have no room."""
         if {AGED, FILL}.isdisjoint(site.levels.features):
             return cls()
         share = fill_of(site.levels)
-        age = cls(site, None if share is None else Ballast(site.target, share))
+        age = cls(site, None if share is None else Ballast(site.target, share), aged=aged)
         if age.ballast is not None:
             age.ballast.before_load(_ENGINE_BYTES)
         age._look(MADE)

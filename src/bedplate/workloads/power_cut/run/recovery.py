@@ -16,7 +16,7 @@ from bedplate.host.devices.image_file import fill_from
 from bedplate.host.devices.passing_loop import passing_loop
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.tunables import have_write_back
-from bedplate.model.power_cut import RECOVERY_LOG_FILE
+from bedplate.model.power_cut import RECOVERY_LOG_FILE, UNIT_PROFILES
 from bedplate.units import GIB
 from bedplate.workloads.power_cut.run.image import ImageBuilder
 from bedplate.workloads.power_cut.run.kept_log import LogPacking
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import Holding
-    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.model.power_cut import CutPoint, PointRecord, Profile
     from bedplate.visit.cut_engine import OracleAnswer
     from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
     from bedplate.workloads.power_cut.run.bench import ReplayJob
@@ -111,6 +111,7 @@ class SecondCuts:
                 points = recovery_points(
                     log, recut, profiles=self._job.profiles, window_bytes=self._job.window_bytes
                 )
+                recovered = _with_page_writes(recovered, log, self._job.profiles)
                 whole = points[-1]
                 cut = window(log, whole, self._job.window_bytes)
                 record = judge(whole, cut, promised, recovered, answer)
@@ -154,6 +155,15 @@ class SecondCuts:
             for device in devices:
                 have_write_back(device)
             return self._examiner.recover(devices, promised.highest, recorder.seal)
+
+
+def _with_page_writes(recovered: Recovered, log: Log, profiles: Sequence[Profile]) -> Recovered:
+    """With what reached the disk of the pages, where it is said to write a unit whole."""
+    units = [each for each in profiles if each in UNIT_PROFILES.values()]
+    if recovered.pages is None or recovered.places is None or not units:
+        return recovered
+    writes, uncovered = recovered.places.writes(log, range(len(log)), units[0])
+    return replace(recovered, pages=replace(recovered.pages, writes=writes, uncovered_writes=uncovered))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bedplate.model.power_cut import CutPoint
     from bedplate.visit.cut_engine import OracleAnswer
     from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
+    from bedplate.workloads.power_cut.run.pages import PagePlaces
     from bedplate.workloads.power_cut.run.window import CrashState
 
 # Enough for a person; a page of errors says no more.
@@ -31,7 +32,7 @@ class Recovered:
     asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
     journal, which it could not replay. `refused` is why the first mount failed that did, None if none did. `kernel_said` is what the
     file system complained of in the kernel's log, None where nobody listened. `counted` is what it said of errors to who asked it.
-    `pages` is how a server's pages came to it, None where nobody looked.
+    `pages` is how a server's pages came to it, and `places` where they lay in the end, None where nobody looked.
     Times in seconds.
     """
 
@@ -46,6 +47,7 @@ class Recovered:
     kernel_said: tuple[str, ...] | None = None
     counted: tuple[str, ...] = ()
     pages: RecoveredPages | None = None
+    places: PagePlaces | None = None
 
 
 def why_again(recovered: Recovered, answer: OracleAnswer | None) -> str | None:

@@ -101,11 +101,12 @@ class CutSite:
     def examine(self, built: Built, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         """Recover one image and ask what is on it; the image is another one afterwards."""
         with ExitStack() as stack:
+            devices = self._devices(built, stack)
             kernel = stack.enter_context(KernelLog()) if self._job.listens else None
-            site = self._site_on(self._devices(built, stack))
+            site = self._site_on(devices)
             recovered, answer = self._examined(site, promised)
             if kernel is not None:
-                heard = complaints_of(kernel, site.device.name)
+                heard = complaints_of(kernel, *(device.name for device in devices))
                 said = (*(heard or ()), *recovered.counted) if recovered.counted else heard
                 recovered = replace(recovered, kernel_said=said)
             return recovered, answer
@@ -164,7 +165,7 @@ class CutSite:
             settled()
             # Of a recovery that left damage no cut counts, nor does how it wrote.
             if not answer.detected:
-                recovered = replace(recovered, pages=pages.facts())
+                recovered = replace(recovered, pages=pages.facts(), places=pages.places)
         finally:
             unmount_beside_twins(self._filesystem, site)
         return recovered, answer
@@ -175,7 +176,8 @@ class CutSite:
         untorn = preloaded(job.untorn_writes, library, job.page_bytes, counts, self._account)
         # As /proc names it.
         data = self._mount_point.resolve() / DATA_DIRECTORY
-        return RecoveryWatch(data, job.filesystem.type, job.page_bytes, untorn)
+        logs = log_files(job.subject.engine)
+        return RecoveryWatch(data, job.filesystem.type, job.page_bytes, untorn, logs=logs)
 
     def replay(
         self,

@@ -58,6 +58,7 @@ from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements, requ
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine, subject_of
 from bedplate.workloads.power_cut.run.kept_log import LogPacking
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.run.naming import log_files
 from bedplate.workloads.power_cut.run.own_disk import OwnDiskWorkload
 from bedplate.workloads.power_cut.run.pages import PageWatch
 from bedplate.workloads.power_cut.run.positions import choose_points, with_unit
@@ -212,8 +213,8 @@ class _Cuts:
         recording.tell(RECORDING, "the clients", done=1, of=1)
         setup.await_own_writeback(self._duration_s)
         pressure = self._pressure(setup, writer)
-        cell, wanted = context.request.cell, self._unit is not None
-        self._pages = PageWatch(setup.data_directory, cell, setup.untorn, wanted=wanted)
+        cell, wanted, logs = context.request.cell, self._unit is not None, log_files(self._engine_name)
+        self._pages = PageWatch(setup.data_directory, cell, setup.untorn, wanted=wanted, logs=logs)
         with self._watched(setup), self._pages, self._traced(setup):
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
@@ -221,7 +222,7 @@ class _Cuts:
                 seed=self._seed,
                 beside=pressure,
             )
-        self._free_space = setup.age.end()
+        self._free_space, self._aged = setup.age.end(), setup.age.aged
         if pressure.trouble is not None:
             self._about["pressure"] = pressure.trouble
         return driven
@@ -421,6 +422,7 @@ class _Cuts:
             whole_log=self._whole_log,
             pages=self._pages.facts_of(log, measured, self._unit) if self._pages else None,
             free_space=self._free_space,
+            aged=self._aged,
             sought=sought,
             sought_left_out=self._sought - sought,
             recoveries=tuple(recut.first for recut in job.recuts),
