@@ -11,7 +11,7 @@ import pytest
 
 from bedplate import registry
 from bedplate.cli.power_cuts.bundle import bundled
-from bedplate.cli.power_cuts.script import LINES_MOST, scripts
+from bedplate.cli.power_cuts.script import LINES_MOST, REPRODUCE, scripts
 from bedplate.engines.external.folder import PROGRAMS_KEY
 from bedplate.errors import RequirementMissing
 from bedplate.host import requirement
@@ -26,6 +26,12 @@ from bedplate.workloads.power_cut.run.bench import ReplayJob
 TOY = Path(__file__).resolve().parents[3] / "examples" / "engines" / "toy"
 BUILD = EngineBuild("/", "18.1", 8192, 8192, "0" * 64, "here", "cc", (), "1" * 64)
 ENGINES = registry.engines_with("reproduction")
+
+
+def reproduce(levels: FilesystemLevels, *images: str) -> str:
+    """The script that root starts, of an engine that needs no build."""
+    job = ReplayJob(levels, Subject("lmdb", 1, Levels(), Levels()), (), 2**20, 2**20, 0)
+    return scripts(job, images or ("disk",), (), has_mended=True)[REPRODUCE]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -62,3 +68,23 @@ def test_what_packs_an_image_is_asked_for_before_anything_is_replayed(
     with pytest.raises(RequirementMissing, match=r"xz is missing \(package xz-utils\)"):
         bundled(tmp_path / "no study", cast("Any", None), tmp_path, most=4)
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("", ["client 1: transactions up to 5 were acknowledged, and the last one there is 0"]),
+        ("present 1 3\n", ["client 1: transactions up to 5 were acknowledged, and the last one there is 3"]),
+        ("bad words\npresent 1 6\n", []),
+        ("present 1 5\npresent 2 4\n", ["client 2: transaction 4 is there, and 0 was the last acknowledged"]),
+    ],
+)
+def test_what_was_promised_is_missing_where_nothing_is_there(
+    answer: str, said: list[str], tmp_path: Path
+) -> None:
+    text = reproduce(FilesystemLevels("ext4"))
+    compared = text[text.index("\nawk ") : text.rindex("\nverdict")]
+    (tmp_path / "answer").write_text(answer)
+    (tmp_path / "promised.txt").write_text("1 5\n")
+    subprocess.run(["sh", "-euc", f"work={tmp_path}; here=$work\n{compared}"], check=True)
+    assert said == (tmp_path / "bad").read_text().splitlines()

@@ -96,7 +96,7 @@ status=$(cat "$work/status" 2> /dev/null || echo unknown)
 said=$(sed -n 's/^cannot //p' "$work/answer" | tail -n 1)
 [ "$status" = 0 ] || missing "${said:-check.sh ended with $status: $(tail -n 1 "$work/answer")}"
 sed -n 's/^bad //p' "$work/answer" >> "$work/bad"
-awk 'FNR == NR { if ($0 ~ /^present [0-9]+ [0-9]+$/) last[$2] = $3 + 0; next } { promised[$1] = $2 + 0 }
+awk 'FILENAME == ARGV[1] { if ($0 ~ /^present [0-9]+ [0-9]+$/) last[$2] = $3 + 0; next } { promised[$1] = $2 + 0 }
     END {
         for (c in promised) if (last[c] + 0 < promised[c])
             print "client " c ": transactions up to " promised[c] " were acknowledged, and the last one there is " last[c] + 0
