@@ -85,8 +85,14 @@ OF_FILE_SYSTEM = frozenset(
 OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
 # Of a file system's, what a journal or a log in memory takes with it.
 _OF_MEMORY = frozenset({_JOURNAL_IN_MEMORY.code, _LOG_IN_MEMORY.code})
-# Codes of reasons that take the last transactions, and leave what stays whole.
-OF_THE_LAST = frozenset({_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code})
+# Codes of reasons that take the last transactions, and leave what stays whole. A test holds them against what engines declare.
+OF_THE_LAST = frozenset(
+    {
+        *(_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code),
+        *("sqlite-normal", "sqlite-normal-wal", "sqlite-journal-deleted", "sqlite-off-in-order"),
+        *("nometasync", "nosync-in-order", "innodb-log-flushed-later"),
+    }
+)
 NO_JOURNAL = _WITHOUT_JOURNAL.code
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)

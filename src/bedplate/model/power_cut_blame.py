@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import DURABLE, NO_JOURNAL, OF_FILE_SYSTEM, OF_FLUSHES, OF_THE_LAST
+from bedplate.model.durability import (
+    BOUNDED_LOSS,
+    DURABLE,
+    NO_JOURNAL,
+    OF_FILE_SYSTEM,
+    OF_FLUSHES,
+    OF_THE_LAST,
+)
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
 from bedplate.units import format_count, format_milliseconds, format_size
@@ -211,9 +218,7 @@ def _declared(evidence: BlameEvidence, declared: Durability | None) -> tuple[Rea
         return None, None
     telling = [each for each in declared.reasons if _explains(each, evidence)]
     of_filesystem = next((each for each in telling if each.code in OF_FILE_SYSTEM), None)
-    # What an author promises is no reason, unless it is less than all.
-    others = (each for each in telling if each.code not in OF_FILE_SYSTEM)
-    of_engine = next((each for each in others if each.values.text("promised") != DURABLE), None)
+    of_engine = next((each for each in telling if each.code not in OF_FILE_SYSTEM), None)
     return of_filesystem, of_engine
 
 
@@ -221,7 +226,11 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
     """Whether what a declaration takes away is what is missing or damaged here."""
     if reason.code in OF_FLUSHES:
         return not _is_in_order(evidence)
-    if reason.code in OF_THE_LAST:
+    promised = reason.values.text("promised")
+    # What an author promises is no reason, unless it is less than all.
+    if promised == DURABLE:
+        return False
+    if reason.code in OF_THE_LAST or promised == BOUNDED_LOSS:
         return evidence.found is PointOutcome.LOST
     if reason.code in PAGES_UNMENDED:
         # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.

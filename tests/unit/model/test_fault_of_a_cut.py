@@ -63,6 +63,14 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
     )
 
 
+PROMISED_LESS = Durability(
+    BOUNDED_LOSS,
+    BOUNDED_LOSS,
+    "declared",
+    (because("promised-by-author", "its author promises bounded loss", promised=BOUNDED_LOSS),),
+)
+
+
 @pytest.mark.parametrize(
     ("evidence", "declared", "party", "code"),
     [
@@ -108,6 +116,10 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
         (replace(BROKEN, profile=Profile.ORDERED), durability(UNSAFE, UNSAFE, "flushes-missing"), Party.FILE_SYSTEM, "metadata-torn"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "relied-on-order"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "fsync-waits-for-nothing"), Party.ENGINE, "relied-on-order"),
+        (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "relied-on-order"),
+        (LOST, durability(BOUNDED_LOSS, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "sqlite-normal"),
+        (CORRUPT, PROMISED_LESS, Party.ENGINE, "relied-on-order"),
+        (LOST, PROMISED_LESS, Party.ENGINE, "promised-by-author"),
         (replace(CORRUPT, smallest=(TORN,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.JOURNAL),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "metadata-not-synced"),
         (IN_ORDER, durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "promised-before-written"),
