@@ -93,6 +93,8 @@ OF_THE_LAST = frozenset(
         *("nometasync", "nosync-in-order", "innodb-log-flushed-later"),
     }
 )
+# Codes of reasons that take nothing away: nothing is known of what is kept, or another mode is named beside.
+OF_NOTHING = frozenset({"no-promise", "innodb-setting-not-known", "no-flushes-counted", "sync-by-test"})
 NO_JOURNAL = _WITHOUT_JOURNAL.code
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)

@@ -16,6 +16,7 @@ from bedplate.model.durability import (
     NO_JOURNAL,
     OF_FILE_SYSTEM,
     OF_FLUSHES,
+    OF_NOTHING,
     OF_THE_LAST,
 )
 from bedplate.model.power_cut import PointOutcome, Profile
@@ -91,6 +92,8 @@ class BlamedWrite:
     """flushes of its device that were sent while it was on its way, which cover nothing of it"""
     writers: tuple[WritingProcess, ...] | None = None
     """which processes asked for it, in the order of its bytes; null where that was not recorded"""
+    is_through: bool = False
+    """whether it went past the cache (FUA) and was complete before the cut; false in older stories"""
 
     @property
     def is_torn(self) -> bool:
@@ -184,14 +187,17 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return Fault(Party.NOBODY_KNOWN, because("not-bad-again", "the cut was not bad when it was replayed"))
     flushes = max((write.flushes_since for write in evidence.smallest), default=0)
+    is_through = any(write.is_through for write in evidence.smallest)
     # Of a cut in order the device kept what it had acknowledged.
-    if evidence.control and flushes and not _is_in_order(evidence):
+    if evidence.control and (flushes or is_through) and not _is_in_order(evidence):
         words = f"it acknowledged {format_count(flushes, 'flush', 'flushes')} behind the write, and lost it all the same"
+        if not flushes:
+            words = "it acknowledged the write as one past its cache (FUA), and lost it all the same"
         return Fault(Party.DEVICE, because("device-lied", words, flushes=flushes))
     of_filesystem, of_engine = _declared(evidence, declared)
     is_usual = declared is not None and any(each.code == NO_JOURNAL for each in declared.reasons)
-    # Without a journal a repair belongs to every cut, and says nothing of this one.
-    repaired = evidence.repaired and not (is_usual and evidence.found is not PointOutcome.FILE_SYSTEM_LOST)
+    # Without a journal a repair belongs to every cut, and says nothing of most.
+    repaired = evidence.repaired and not (is_usual and not _lacks_journal(evidence))
     if of_engine is not None and not repaired:
         return Fault(Party.ENGINE, of_engine)
     if of_filesystem is not None:
@@ -224,8 +230,12 @@ def _declared(evidence: BlameEvidence, declared: Durability | None) -> tuple[Rea
 
 def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
     """Whether what a declaration takes away is what is missing or damaged here."""
+    if reason.code in OF_NOTHING:
+        return False
     if reason.code in OF_FLUSHES:
         return not _is_in_order(evidence)
+    if reason.code == NO_JOURNAL:
+        return _lacks_journal(evidence)
     promised = reason.values.text("promised")
     # What an author promises is no reason, unless it is less than all.
     if promised == DURABLE:
@@ -239,6 +249,17 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
         waited = (WrittenPlace.JOURNAL, WrittenPlace.ENGINE_LOG)
         return in_pages or (in_order and not any(_waited_for(place, evidence) for place in waited))
     return True
+
+
+def _lacks_journal(evidence: BlameEvidence) -> bool:
+    """Whether a journal would have kept it.
+
+    The file system is lost, or its repair damaged files where a block of its own is lost. A plain loss is no repair's.
+    """
+    if evidence.found is PointOutcome.FILE_SYSTEM_LOST:
+        return True
+    is_own = any(write.place is WrittenPlace.METADATA for write in evidence.smallest)
+    return evidence.repaired and is_own and evidence.found is not PointOutcome.LOST
 
 
 def _waited_for(place: WrittenPlace, evidence: BlameEvidence) -> bool:

@@ -99,6 +99,9 @@ PROMISED_LESS = Durability(
         (replace(BROKEN, smallest=(WRITE,)), None, Party.FILE_SYSTEM, "metadata-missing"),
         (replace(BROKEN, smallest=(), bad_without_loss=True), None, Party.FILE_SYSTEM, "not-whole-in-order"),
         (replace(LOST, control=True, smallest=(replace(WRITE, flushes_since=4),)), None, Party.DEVICE, "device-lied"),
+        # A write past the cache is one that the device acknowledged, without any flush.
+        (replace(LOST, control=True, smallest=(replace(WRITE, is_through=True),)), None, Party.DEVICE, "device-lied"),
+        (replace(LOST, smallest=(replace(WRITE, is_through=True),)), None, Party.ENGINE, "promised-before-flushed"),
         # Of a control whose file system had sent none, the device kept what it was asked to.
         (replace(LOST, control=True), durability(UNSAFE, DURABLE, "flushes-missing"), Party.FILE_SYSTEM, "flushes-missing"),
         (replace(LOST, steadiness=Repeatability.NOT_BAD_AGAIN, smallest=()), None, Party.NOBODY_KNOWN, "not-bad-again"),
@@ -123,6 +126,19 @@ PROMISED_LESS = Durability(
         (replace(CORRUPT, smallest=(TORN,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.JOURNAL),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "metadata-not-synced"),
         (IN_ORDER, durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "promised-before-written"),
+        # What only says that nothing is known is no reason, and hides none.
+        (LOST, durability(UNKNOWN, UNKNOWN, "flushes-missing", "no-promise"), Party.FILE_SYSTEM, "flushes-missing"),
+        (LOST, durability(UNKNOWN, UNKNOWN, "innodb-setting-not-known"), Party.ENGINE, "promised-before-flushed"),
+        (LOST, durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.ENGINE, "promised-before-flushed"),
+        (LOST, durability(UNSAFE, DURABLE, "flushes-missing", "sync-by-test"), Party.FILE_SYSTEM, "flushes-missing"),
+        (CORRUPT, durability(UNKNOWN, UNKNOWN, "no-promise"), Party.ENGINE, "relied-on-order"),
+        # Without a journal the file system may be lost, or a repair may damage files; a plain loss is none of its doing.
+        (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.METADATA),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off", "no-journal"), Party.ENGINE, "metadata-not-synced"),
+        (CORRUPT, durability(UNSAFE, UNKNOWN, "sqlite-normal", "no-journal"), Party.ENGINE, "relied-on-order"),
+        (replace(BROKEN, found=PointOutcome.FILE_SYSTEM_LOST), durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
+        (BROKEN, durability(UNSAFE, UNSAFE, "sqlite-normal", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
+        (BROKEN, durability(DURABLE, DURABLE, "no-journal"), Party.FILE_SYSTEM, "metadata-torn"),
+        (replace(BROKEN, found=PointOutcome.LOST), durability(DURABLE, DURABLE, "no-journal"), Party.ENGINE, "metadata-not-synced"),
         # Without a journal every cut is repaired: a repair is no file system's fault then.
         (replace(CORRUPT, repaired=True), durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.ENGINE, "fsync-off"),
         # A cut in order lost nothing that the device had acknowledged.

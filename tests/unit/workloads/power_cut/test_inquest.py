@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
+from tests.support.tools.written_log import FLUSH, FUA, MARK, Written, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.power_cut_blame import Repeatability
@@ -63,10 +63,17 @@ class PlantedSite:
 
 
 def held(
-    tmp_path: Path, site: PlantedSite, profile: Profile, *, most: int = 200, position: int = CUT
+    tmp_path: Path,
+    site: PlantedSite,
+    profile: Profile,
+    *,
+    most: int = 200,
+    position: int = CUT,
+    control: bool = False,
+    written: Sequence[Written] = (),
 ) -> Found:
-    with read_log(written_log(tmp_path / "log", entries())) as log:
-        point = CutPoint(4, position, profile, Placement.UNIFORM, 9)
+    with read_log(written_log(tmp_path / "log", written or entries())) as log:
+        point = CutPoint(4, position, profile, Placement.UNIFORM, 9, control)
         marks = Acknowledgements(log)
         cut = Cut(log, point, 0, marks.before(position), marks)
 
@@ -222,3 +229,13 @@ def test_an_older_loss_is_looked_for_before_the_lost_write(
 
     site = PlantedSite(outcome, lost_ms=10.0)
     assert was_there is held(tmp_path, site, Profile.LOST).evidence.was_there
+
+
+def test_a_write_past_the_cache_is_told_from_one_that_needs_a_flush(tmp_path: Path) -> None:
+    """Of a control, whose device lost the last commit's write."""
+    written = entries()
+    written[14] = replace(written[14], flags=FUA)
+    for lost, is_through in ((12, True), (13, False)):
+        site = PlantedSite(broken_by(lost))
+        (write,) = held(tmp_path, site, Profile.LOST, control=True, written=written).evidence.smallest
+        assert is_through is write.is_through

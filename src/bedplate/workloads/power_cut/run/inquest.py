@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.power_cut_blame import BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
 from bedplate.workloads.power_cut.run.found import Found
-from bedplate.workloads.power_cut.run.log import DEVICE_NAMES
+from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, FUA
 from bedplate.workloads.power_cut.run.shrinking import NoMoreQuestions, Questions, shrink
 from bedplate.workloads.power_cut.run.window import Piece, losses
 
@@ -225,6 +225,7 @@ class Inquest:
             tuple(dict.fromkeys(each.words for each in named))[:_NAMES_MOST],
             log.histories[device].flushes_met(entry, position),
             log.writers(entry),
+            is_through=bool(log.flags[entry] & FUA) and entry < position,
         )
 
     def _writes_behind(self, position: int) -> int:
