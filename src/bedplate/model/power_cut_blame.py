@@ -128,7 +128,8 @@ class BlameEvidence:
     is_smallest: bool = True
     """whether nothing of these can be spared; false where the replays ended before that was known"""
     found: PointOutcome | None = None
-    """what is found with the smallest loss: it is bad, and may be bad in another way; null where the cut was not bad again"""
+    """what is found with the smallest loss: it is bad, and may be bad in another way. Not bad where the same image was good when it was looked
+    at again; null where the cut was not bad again"""
     bad_without_loss: bool = False
     """whether the cut is bad where all that had been written is kept"""
     mended_by: BlamedWrite | None = None
@@ -139,9 +140,11 @@ class BlameEvidence:
     """whether the file system had to be repaired, or was lost, with the smallest loss, and not without it"""
     lost_ms: float | None = None
     """how long before the cut the first missing transaction was acknowledged, with the smallest loss"""
+    is_bounded: bool | None = None
+    """of a loss: whether it is within what the engine's settings may lose; null where they bound none, and of any other finding"""
     was_there: bool | None = None
-    """of a loss that is older than the lost writes: whether all that had been promised before the first of these was made was
-    there then; null of any other"""
+    """of a loss that is older than the lost writes: whether its first transaction was there before the first of these was made; null
+    of any other"""
     problem: str = ""
     """what was wrong with the smallest loss, in the first words"""
     first_problem: str = ""
@@ -186,6 +189,9 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     """
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return Fault(Party.NOBODY_KNOWN, because("not-bad-again", "the cut was not bad when it was replayed"))
+    if _was_bad_once(evidence):
+        words = "the cut was bad when it was replayed, and not when the same image was looked at again"
+        return Fault(Party.NOBODY_KNOWN, because("not-bad-again", words))
     flushes = max((write.flushes_since for write in evidence.smallest), default=0)
     is_through = any(write.is_through for write in evidence.smallest)
     # Of a cut in order the device kept what it had acknowledged.
@@ -209,6 +215,11 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
         words = f"it sent {format_count(own[0].flushes_met, 'flush', 'flushes')} while a write of its own was on its way, and waited for none"
         return Fault(Party.FILE_SYSTEM, because("flush-before-complete", words))
     return Fault(Party.ENGINE, _of_engine(evidence, declared))
+
+
+def _was_bad_once(evidence: BlameEvidence) -> bool:
+    """Whether the image of a cut without a loss was good where it was looked at again."""
+    return evidence.found is not None and not evidence.found.is_bad
 
 
 def _is_in_order(evidence: BlameEvidence) -> bool:
@@ -241,7 +252,9 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
     if promised == DURABLE:
         return False
     if reason.code in OF_THE_LAST or promised == BOUNDED_LOSS:
-        return evidence.found is PointOutcome.LOST
+        # The bound is one of the engine's settings, and says nothing of what a file system may lose.
+        is_within = reason.code in OF_FILE_SYSTEM or evidence.is_bounded is not False
+        return evidence.found is PointOutcome.LOST and is_within
     if reason.code in PAGES_UNMENDED:
         # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.
         in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
@@ -340,6 +353,8 @@ def _smallest_words(evidence: BlameEvidence) -> str:
     asked = format_count(evidence.replays, "replay", "replays")
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return f"not bad when it was replayed ({asked}): its verdict changes on the same image"
+    if _was_bad_once(evidence):
+        return f"bad when it was replayed, and good at a second try ({asked}): its verdict changes on the same image"
     unsteady = "; the same image gave another verdict at a second try" * (
         evidence.steadiness is Repeatability.CHANGES
     )

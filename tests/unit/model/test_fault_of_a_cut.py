@@ -121,6 +121,10 @@ PROMISED_LESS = Durability(
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "fsync-waits-for-nothing"), Party.ENGINE, "relied-on-order"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "relied-on-order"),
         (LOST, durability(BOUNDED_LOSS, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "sqlite-normal"),
+        # What settings bound explains no more than that; a bound of theirs says nothing of a file system's loss.
+        (replace(LOST, is_bounded=False), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "promised-before-flushed"),
+        (replace(LOST, is_bounded=True), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "synchronous-commit-off"),
+        (replace(LOST, is_bounded=False), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off", "fsync-waits-for-nothing"), Party.FILE_SYSTEM, "fsync-waits-for-nothing"),
         (CORRUPT, PROMISED_LESS, Party.ENGINE, "relied-on-order"),
         (LOST, PROMISED_LESS, Party.ENGINE, "promised-by-author"),
         (replace(CORRUPT, smallest=(TORN,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),

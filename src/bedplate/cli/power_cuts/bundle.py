@@ -99,7 +99,14 @@ def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle
     with unpacked(folder) as kept:
         recovery = _recovery(folder, point, kept.memory)
         found = inquire(
-            kept.log, job, point, most=most, memory=kept.memory, ledger=kept.ledger, recovery=recovery
+            kept.log,
+            job,
+            point,
+            most=most,
+            memory=kept.memory,
+            ledger=kept.ledger,
+            recording=folder / RECORDING_FILE,
+            recovery=recovery,
         )
         if found.evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
             raise StudyError(
