@@ -135,7 +135,7 @@ class BlameEvidence:
     mended_by: BlamedWrite | None = None
     """of such a cut: the write behind it with which all that had been promised is there; null where none was found"""
     writes_until_mended: int | None = None
-    """how many writes behind the cut that is"""
+    """how many writes and discards behind the cut that is"""
     repaired: bool = False
     """whether the file system had to be repaired, or was lost, with the smallest loss, and not without it"""
     lost_ms: float | None = None

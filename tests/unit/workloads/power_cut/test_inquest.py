@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.tools.written_log import FLUSH, FUA, MARK, Written, written_log
+from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
 from bedplate.model.power_cut import (
     CutPoint,
@@ -18,12 +18,13 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
-from bedplate.model.power_cut_blame import Party, Repeatability, story_of
+from bedplate.model.power_cut_blame import BlameEvidence, Party, Repeatability, story_of
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.found import Found
 from bedplate.workloads.power_cut.run.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.naming import ImageNames
+from bedplate.workloads.power_cut.run.window import window
 
 MS = 1_000_000
 
@@ -137,7 +138,7 @@ def test_torn_writes_are_shrunk_to_their_blocks(tmp_path: Path) -> None:
 
 def test_a_cut_that_is_bad_without_a_loss_is_mended_by_a_later_write(tmp_path: Path) -> None:
     def outcome(point: CutPoint) -> PointOutcome:
-        late = point.profile is Profile.ORDERED and point.state is None and point.position >= 26
+        late = point.profile is Profile.ORDERED and point.position >= 26
         return PointOutcome.OK if late else PointOutcome.LOST
 
     evidence = held(tmp_path, PlantedSite(outcome), Profile.ORDERED).evidence
@@ -147,6 +148,37 @@ def test_a_cut_that_is_bad_without_a_loss_is_mended_by_a_later_write(tmp_path: P
     # It was not under way at any flush before the cut.
     assert 0 == evidence.mended_by.flushes_met
     assert () == evidence.smallest
+
+
+def mended_late(tmp_path: Path, written: Sequence[Written], needed: int) -> BlameEvidence:
+    """Of a cut at entry 1, which is good as soon as one entry is on the medium, by the window of each image."""
+    with read_log(written_log(tmp_path / "asked", written)) as log:
+
+        def outcome(point: CutPoint) -> PointOutcome:
+            if point.profile is not Profile.ORDERED:
+                return PointOutcome.LOST
+            kept = {piece.entry for piece in window(log, point, 10**6).kept}
+            return PointOutcome.OK if needed in kept else PointOutcome.LOST
+
+        site = PlantedSite(outcome)
+        return held(tmp_path, site, Profile.ORDERED, position=1, written=written).evidence
+
+
+def test_what_is_on_its_way_mends_nothing_before_it_is_there(tmp_path: Path) -> None:
+    """Each write is under way for twenty entries: whether one before the needed write is kept is no drawn matter."""
+    written = [Written(0, 16 * number, b"x" * 8192, late=min(number, 20)) for number in range(60)]
+    for needed in (21, 33, 40):
+        evidence = mended_late(tmp_path, written, needed)
+        assert evidence.mended_by is not None
+        assert (needed, needed) == (evidence.mended_by.entry, evidence.writes_until_mended)
+
+
+def test_a_discard_that_mends_is_blamed_and_no_write_before_it(tmp_path: Path) -> None:
+    written = [Written(0, 16 * number, b"x" * 8192) for number in range(8)]
+    written[5] = Written(0, 0, flags=DISCARD, discarded_sectors=16)
+    evidence = mended_late(tmp_path, written, 5)
+    assert evidence.mended_by is not None
+    assert (5, 5) == (evidence.mended_by.entry, evidence.writes_until_mended)
 
 
 def test_a_loss_that_nothing_mends_is_said(tmp_path: Path) -> None:
@@ -233,8 +265,7 @@ def test_an_older_loss_is_looked_for_before_the_lost_write(
     """The first missing transaction was acknowledged 10 ms before the cut, and the lost write was issued 3 ms before it."""
 
     def outcome(point: CutPoint) -> PointOutcome:
-        if point.state is None:
-            assert 18 == point.position
+        if point.position == 18:
             return before
         return PointOutcome.LOST if 16 in lost_of(point) else PointOutcome.OK
 

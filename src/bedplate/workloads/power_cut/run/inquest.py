@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.figures.power_cut_points import finding_of
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
+from bedplate.model.power_cut import ChosenState, CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.power_cut_blame import BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
 from bedplate.model.power_cut_verdict import BOUNDED
 from bedplate.workloads.power_cut.run.found import Found
-from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, FUA
+from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, FUA, MARK
 from bedplate.workloads.power_cut.run.shrinking import NoMoreQuestions, Questions, shrink
 from bedplate.workloads.power_cut.run.window import Piece, losses
 
@@ -186,9 +186,8 @@ class Inquest:
         """Whether a cut in order there is good, held against what was promised here; the oracle knows what is promised there."""
         if self._replays >= self._most:
             raise NoMoreQuestions
-        there = CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0)
         known = self._cut.promised if self._cut.marks is None else self._cut.marks.before(position)
-        return not self._asked(there, self._cut.promised, known).outcome.is_bad
+        return not self._asked(_all_before(position), self._cut.promised, known).outcome.is_bad
 
     def _was_there(self, lost: frozenset[int], record: PointRecord) -> bool | None:
         """Whether a cut in order before the first lost write has what is missing, where that is older than the write."""
@@ -198,8 +197,7 @@ class Inquest:
             return None
         if record.lost_ms <= ms or self._cut.marks is None or self._replays >= self._most:
             return None
-        before = CutPoint(0, first, Profile.ORDERED, Placement.UNIFORM, seed=0)
-        there = self._asked(before, self._cut.marks.before(first))
+        there = self._asked(_all_before(first), self._cut.marks.before(first))
         if there.outcome is PointOutcome.LOST and there.lost_ms is not None:
             # Settings may lose the last ones there too: what counts is the first that is missing here.
             return there.lost_ms + ms < record.lost_ms
@@ -225,14 +223,11 @@ class Inquest:
             yield self._write(entry, tuple((piece.start, piece.length) for piece in pieces), found)
 
     def _late_write(self, position: int) -> BlamedWrite | None:
-        """The last write before the position at which all was there; a mark or a flush brings nothing."""
-        log = self._cut.log
-        behind = range(position - 1, self._cut.point.position - 1, -1)
-        entry = next((index for index in behind if log.is_write(index)), None)
-        if entry is None:
+        """The last entry before the position at which all was there; none where that is a mark or a flush, which brings nothing."""
+        log, entry = self._cut.log, position - 1
+        if not _is_change(log, entry):
             return None
-        there = CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0)
-        names = self._site.names_on((there,), self._builder)
+        names = self._site.names_on((_all_before(position),), self._builder)
         whole = Piece(entry, 0, log.lengths[entry])
         return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
 
@@ -256,7 +251,18 @@ class Inquest:
         )
 
     def _writes_behind(self, position: int) -> int:
-        return sum(map(self._cut.log.is_write, range(self._cut.point.position, position)))
+        return sum(_is_change(self._cut.log, each) for each in range(self._cut.point.position, position))
+
+
+def _all_before(position: int) -> CutPoint:
+    """A cut in order that keeps nothing of what was on its way: of two such cuts the later one has all that the other has."""
+    nothing = ChosenState((), kept=True)
+    return CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0, state=nothing)
+
+
+def _is_change(log: Log, entry: int) -> bool:
+    """Whether it is a write or a discard."""
+    return log.lengths[entry] > 0 and not log.flags[entry] & MARK
 
 
 def _is_repaired(record: PointRecord) -> bool:
