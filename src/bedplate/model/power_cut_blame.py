@@ -21,7 +21,7 @@ from bedplate.model.durability import (
 )
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
-from bedplate.units import format_count, format_milliseconds, format_size
+from bedplate.units import format_count, format_milliseconds, format_size, one_line
 
 if TYPE_CHECKING:
     from bedplate.model.visit import Durability
@@ -346,7 +346,8 @@ def story_of(evidence: BlameEvidence, declared: Durability | None) -> Story:
         _time_words(evidence),
         f"fault: {fault.party.value}: {fault.reason}",
     )
-    return Story(evidence, fault.party, fault.reason, lines)
+    # A file system's and an engine's words may hold anything.
+    return Story(evidence, fault.party, fault.reason, tuple(map(one_line, lines)))
 
 
 def _smallest_words(evidence: BlameEvidence) -> str:

@@ -193,6 +193,13 @@ def test_a_story_has_five_lines_and_survives_its_file(evidence: BlameEvidence) -
     assert story == codec.loads(Story, codec.dumps(story, indent=None))
 
 
+def test_a_line_holds_nothing_that_a_terminal_obeys() -> None:
+    said = replace(LOST, first_problem="page\x1b[2J\nbad", problem="\x07")
+    lines = story_of(said, None).lines
+    assert "page?[2J?bad" in lines[0]
+    assert all(line.isprintable() for line in lines)
+
+
 SERVER = WritingProcess(70, "server: checkpointer", is_kernel=False)
 KERNEL = WritingProcess(71, "kworker/u8:3", is_kernel=True)
 
