@@ -11,13 +11,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from bedplate.model.durability import (
-    BOUNDED_LOSS,
     DURABLE,
     NO_JOURNAL,
     OF_FILE_SYSTEM,
     OF_FLUSHES,
     OF_NOTHING,
-    OF_THE_LAST,
+    PROMISED,
+    takes_the_last,
 )
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
@@ -233,13 +233,13 @@ def _declared(evidence: BlameEvidence, declared: Durability | None) -> tuple[Rea
         return None, None
     if (declared.protected_cache if _is_in_order(evidence) else declared.volatile_cache) == DURABLE:
         return None, None
-    telling = [each for each in declared.reasons if _explains(each, evidence)]
+    telling = [each for each in declared.reasons if _explains(each, evidence, declared)]
     of_filesystem = next((each for each in telling if each.code in OF_FILE_SYSTEM), None)
     of_engine = next((each for each in telling if each.code not in OF_FILE_SYSTEM), None)
     return of_filesystem, of_engine
 
 
-def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
+def _explains(reason: Reason, evidence: BlameEvidence, declared: Durability) -> bool:
     """Whether what a declaration takes away is what is missing or damaged here."""
     if reason.code in OF_NOTHING:
         return False
@@ -247,11 +247,10 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
         return not _is_in_order(evidence)
     if reason.code == NO_JOURNAL:
         return _lacks_journal(evidence)
-    promised = reason.values.text("promised")
     # What an author promises is no reason, unless it is less than all.
-    if promised == DURABLE:
+    if reason.values.text(PROMISED) == DURABLE:
         return False
-    if reason.code in OF_THE_LAST or promised == BOUNDED_LOSS:
+    if takes_the_last(reason, declared):
         # The bound is one of the engine's settings, and says nothing of what a file system may lose.
         is_within = reason.code in OF_FILE_SYSTEM or evidence.is_bounded is not False
         return evidence.found is PointOutcome.LOST and is_within

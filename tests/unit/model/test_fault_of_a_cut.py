@@ -119,8 +119,10 @@ PROMISED_LESS = Durability(
         (replace(BROKEN, profile=Profile.ORDERED), durability(UNSAFE, UNSAFE, "flushes-missing"), Party.FILE_SYSTEM, "metadata-torn"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "relied-on-order"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "fsync-waits-for-nothing"), Party.ENGINE, "relied-on-order"),
-        (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "relied-on-order"),
-        (LOST, durability(BOUNDED_LOSS, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "sqlite-normal"),
+        # Of an engine's own settings the class says it in older studies, and the reason in others.
+        (CORRUPT, durability(UNSAFE, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "relied-on-order"),
+        (LOST, durability(UNSAFE, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "sqlite-normal"),
+        (CORRUPT, replace(PROMISED_LESS, protected_cache=UNSAFE), Party.ENGINE, "relied-on-order"),
         # What settings bound explains no more than that; a bound of theirs says nothing of a file system's loss.
         (replace(LOST, is_bounded=False), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "promised-before-flushed"),
         (replace(LOST, is_bounded=True), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "synchronous-commit-off"),
@@ -138,9 +140,9 @@ PROMISED_LESS = Durability(
         (CORRUPT, durability(UNKNOWN, UNKNOWN, "no-promise"), Party.ENGINE, "relied-on-order"),
         # Without a journal the file system may be lost, or a repair may damage files; a plain loss is none of its doing.
         (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.METADATA),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off", "no-journal"), Party.ENGINE, "metadata-not-synced"),
-        (CORRUPT, durability(UNSAFE, UNKNOWN, "sqlite-normal", "no-journal"), Party.ENGINE, "relied-on-order"),
+        (CORRUPT, durability(UNSAFE, UNKNOWN, "synchronous-commit-off", "no-journal"), Party.ENGINE, "relied-on-order"),
         (replace(BROKEN, found=PointOutcome.FILE_SYSTEM_LOST), durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
-        (BROKEN, durability(UNSAFE, UNSAFE, "sqlite-normal", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
+        (BROKEN, durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
         (BROKEN, durability(DURABLE, DURABLE, "no-journal"), Party.FILE_SYSTEM, "metadata-torn"),
         (replace(BROKEN, found=PointOutcome.LOST), durability(DURABLE, DURABLE, "no-journal"), Party.ENGINE, "metadata-not-synced"),
         # Without a journal every cut is repaired: a repair is no file system's fault then.

@@ -29,10 +29,10 @@ _WAL = "pg_wal"
 # What names hang on: files of relations, and beside them how many bytes a segment of the WAL has.
 _FILES_OF_RELATIONS = (
     "SELECT pg_relation_filepath(oid), relname::text FROM pg_class WHERE pg_relation_filepath(oid) IS NOT NULL "
-    f"UNION ALL SELECT '{_WAL}', setting FROM pg_settings WHERE name = 'wal_segment_size'"
+    "UNION ALL SELECT 'pg_wal', setting FROM pg_settings WHERE name = 'wal_segment_size'"
 )
 _SEGMENT = re.compile(r"pg_wal/([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})")
-_SEGMENT_SIZES = tuple(2**step for step in range(20, 31))
+_SEGMENT_SIZES = tuple(1 << step for step in range(20, 31))
 # XLogPageHeaderData: magic, info, timeline, address of the page. The magic of each version is 0xD000 and more.
 _WAL_HEADER = struct.Struct("<HHIQ")
 _WAL_MAGICS = range(0xD000, 0xD200)
@@ -99,9 +99,8 @@ def _begin_of(segment: int, told: str | None, offset: int, written: bytes) -> in
     if len(written) < _WAL_HEADER.size:
         return None
     magic, _, _, address = _WAL_HEADER.unpack_from(written)
-    begin = (address - offset) & 0xFFFFFFFF
-    is_page = magic in _WAL_MAGICS and any(segment * size == begin for size in _SEGMENT_SIZES)
-    return begin if is_page else None
+    begins = (segment * size for size in _SEGMENT_SIZES if magic in _WAL_MAGICS)
+    return next((begin for begin in begins if begin == (address - offset) & 0xFFFFFFFF), None)
 
 
 def _page(written: bytes, usual: int) -> tuple[int, str | None]:

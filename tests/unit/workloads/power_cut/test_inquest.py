@@ -52,7 +52,7 @@ class PlantedSite:
     """Says of each cut what is planted, and keeps what it was asked."""
 
     outcome: OUTCOMES
-    lost_ms: float | None | Callable[[CutPoint], float] = None
+    lost_ms: float | Callable[[CutPoint], float] | None = None
     failed_once: str | None = None
     fsck_s: Callable[[CutPoint], float | None] = lambda _: None
     asked: list[CutPoint] = field(default_factory=list)
