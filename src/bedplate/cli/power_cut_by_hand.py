@@ -52,7 +52,8 @@ def _mounting(job: ReplayJob, mounted: Path, *, has_journal: bool) -> Iterator[s
     yield f"mount -t {levels.type}{words} $disk {_quoted(mounted)}"
     repairs = repair_commands(levels.type, "$disk", journal)
     if repairs:
-        yield f"# if it does not mount, each in turn and mount again: {'; '.join(repairs)}"
+        each = ("; ".join(commands) for commands in repairs)
+        yield f"# if it does not mount, each in turn and mount again: {'; '.join(each)}"
 
 
 def _asking(job: ReplayJob, data: Path, account: Account) -> Iterator[str]:

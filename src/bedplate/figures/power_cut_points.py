@@ -70,13 +70,15 @@ def read_cuts(run_directory: Path) -> Cuts:
     )
 
 
-def finding_of(record: PointRecord, recording: RecordingFacts) -> str:
+def finding_of(record: PointRecord, recording: RecordingFacts | None) -> str:
     """What a cut came to, in the verdict's words: a loss is bounded where the engine's settings bound it that far.
 
-    A loss of unknown size or age is not within a bound.
+    A loss of unknown size or age is not within a bound, and no loss is of a recording whose facts cannot be read.
     """
     if record.outcome is not PointOutcome.LOST:
         return str(record.outcome.value)
+    if recording is None:
+        return LOSS
     transactions, ms = recording.bound_transactions, recording.bound_ms
     by_count = transactions is not None and record.lost_transactions <= transactions
     by_time = ms is not None and record.lost_ms is not None and record.lost_ms <= ms

@@ -131,12 +131,25 @@ def repairs_of(type: str) -> int:  # noqa: A002 - the plan's word
     return len(_REPAIRS.get(type, ()))
 
 
-def repair_commands(type: str, device_path: str, journal_path: str | None) -> tuple[str, ...]:  # noqa: A002 - the plan's word
-    """The same as a person types them."""
+def repair_commands(type: str, device_path: str, journal_path: str | None) -> tuple[tuple[str, ...], ...]:  # noqa: A002 - the plan's word
+    """The same as a person types them: of each repair its commands, one after the other."""
     return tuple(
-        " ".join((*chosen.words, *_journal_words(chosen, journal_path), device_path))
+        tuple(
+            " ".join(words)
+            for words in (
+                (*chosen.words, *_journal_words(chosen, journal_path), device_path),
+                _attaching_words(chosen, device_path, journal_path),
+            )
+            if words
+        )
         for chosen in _REPAIRS.get(type, ())
     )
+
+
+def _attaching_words(chosen: _Repair, device_path: str, journal_path: str | None) -> tuple[str, ...]:
+    if journal_path is None:
+        return ()
+    return tuple(word.format(journal=journal_path, device=device_path) for word in chosen.attached_by)
 
 
 def _journal_words(chosen: _Repair, journal_path: str | None) -> tuple[str, ...]:
@@ -153,9 +166,9 @@ def repair(site: Site, attempt: int) -> Repaired:
     argv = [*chosen.words, *_journal_words(chosen, journal), device]
     ended = site.commands.run(argv, timeout_s=_REPAIR_LIMIT_S, check=False)
     done = ended.status in chosen.done
-    if done and journal is not None and chosen.attached_by:
+    attaching = _attaching_words(chosen, device, journal)
+    if done and attaching:
         # Where it refuses, the mount that follows says so.
-        attaching = [word.format(journal=journal, device=device) for word in chosen.attached_by]
         site.commands.run(attaching, timeout_s=_REPAIR_LIMIT_S, check=False)
     return Repaired(
         done,

@@ -34,6 +34,8 @@ DURABLE = "durable"
 BOUNDED_LOSS = "bounded loss"
 UNSAFE = "unsafe"
 UNKNOWN = "unknown"
+# In the values of a reason: the class that an engine's settings promise at best.
+PROMISED = "promised"
 # Beside the classes, of a part of a run that commits nothing.
 ONLY_READS = "reads only"
 _TORN = because(
@@ -85,8 +87,10 @@ OF_FILE_SYSTEM = frozenset(
 OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
 # Of a file system's, what a journal or a log in memory takes with it.
 _OF_MEMORY = frozenset({_JOURNAL_IN_MEMORY.code, _LOG_IN_MEMORY.code})
-# Codes of reasons that take the last transactions, and leave what stays whole.
+# Codes of reasons that take the last transactions, and leave what stays whole; of an engine's own `takes_the_last` asks.
 OF_THE_LAST = frozenset({_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code})
+# Codes of reasons that take nothing away: nothing is known of what is kept, or another mode is named beside.
+OF_NOTHING = frozenset({"no-promise", "innodb-setting-not-known", "no-flushes-counted", "sync-by-test"})
 NO_JOURNAL = _WITHOUT_JOURNAL.code
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
@@ -149,8 +153,25 @@ def declared(filesystem: FilesystemPromise, settings: Mapping[str, str] | None =
 
 
 def lowered_to(found: Durability, volatile: str, protected: str, reason: Reason) -> Durability:
-    """The class that an engine's settings leave of a file system's: no better than both of these, and why."""
-    return replace(_lowered(found, volatile, protected), reasons=(*found.reasons, reason))
+    """The class that an engine's settings leave of a file system's: no better than both of these, and why.
+
+    The reason says what they promise with a volatile cache (`promised`), as one of several.
+    """
+    told = replace(reason, values=reason.values.updated(**{PROMISED: volatile}))
+    return replace(_lowered(found, volatile, protected), reasons=(*found.reasons, told))
+
+
+def takes_the_last(reason: Reason, declared: Durability) -> bool:
+    """Whether one of the reasons of a class takes the last transactions, and leaves what stays whole.
+
+    Reasons of older studies do not say what is promised. Where that is a bounded loss in all, none takes more than that.
+    """
+    if reason.code in OF_FLUSHES:
+        return False
+    return reason.code in OF_THE_LAST or BOUNDED_LOSS in (
+        reason.values.text(PROMISED),
+        declared.protected_cache,
+    )
 
 
 def _lowered(found: Durability, volatile: str, protected: str) -> Durability:

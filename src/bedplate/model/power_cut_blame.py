@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import DURABLE, NO_JOURNAL, OF_FILE_SYSTEM, OF_FLUSHES, OF_THE_LAST
+from bedplate.model.durability import (
+    DURABLE,
+    NO_JOURNAL,
+    OF_FILE_SYSTEM,
+    OF_FLUSHES,
+    OF_NOTHING,
+    PROMISED,
+    takes_the_last,
+)
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import PAGES_PASSED_OVER, PAGES_UNMENDED, Reason, because
-from bedplate.units import format_count, format_milliseconds, format_size
+from bedplate.units import format_count, format_milliseconds, format_size, one_line
 
 if TYPE_CHECKING:
     from bedplate.model.visit import Durability
@@ -84,6 +92,8 @@ class BlamedWrite:
     """flushes of its device that were sent while it was on its way, which cover nothing of it"""
     writers: tuple[WritingProcess, ...] | None = None
     """which processes asked for it, in the order of its bytes; null where that was not recorded"""
+    is_through: bool = False
+    """whether it went past the cache (FUA) and was complete before the cut; false in older stories"""
 
     @property
     def is_torn(self) -> bool:
@@ -118,20 +128,23 @@ class BlameEvidence:
     is_smallest: bool = True
     """whether nothing of these can be spared; false where the replays ended before that was known"""
     found: PointOutcome | None = None
-    """what is found with the smallest loss: it is bad, and may be bad in another way; null where the cut was not bad again"""
+    """what is found with the smallest loss: it is bad, and may be bad in another way. Not bad where the same image was good when it was looked
+    at again; null where the cut was not bad again"""
     bad_without_loss: bool = False
     """whether the cut is bad where all that had been written is kept"""
     mended_by: BlamedWrite | None = None
     """of such a cut: the write behind it with which all that had been promised is there; null where none was found"""
     writes_until_mended: int | None = None
-    """how many writes behind the cut that is"""
+    """how many writes and discards behind the cut that is"""
     repaired: bool = False
     """whether the file system had to be repaired, or was lost, with the smallest loss, and not without it"""
     lost_ms: float | None = None
     """how long before the cut the first missing transaction was acknowledged, with the smallest loss"""
+    is_bounded: bool | None = None
+    """of a loss: whether it is within what the engine's settings may lose; null where they bound none, and of any other finding"""
     was_there: bool | None = None
-    """of a loss that is older than the lost writes: whether all that had been promised before the first of these was made was
-    there then; null of any other"""
+    """of a loss that is older than the lost writes: whether its first transaction was there before the first of these was made; null
+    of any other"""
     problem: str = ""
     """what was wrong with the smallest loss, in the first words"""
     first_problem: str = ""
@@ -176,15 +189,21 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     """
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return Fault(Party.NOBODY_KNOWN, because("not-bad-again", "the cut was not bad when it was replayed"))
+    if _was_bad_once(evidence):
+        words = "the cut was bad when it was replayed, and not when the same image was looked at again"
+        return Fault(Party.NOBODY_KNOWN, because("not-bad-again", words))
     flushes = max((write.flushes_since for write in evidence.smallest), default=0)
+    is_through = any(write.is_through for write in evidence.smallest)
     # Of a cut in order the device kept what it had acknowledged.
-    if evidence.control and flushes and not _is_in_order(evidence):
+    if evidence.control and (flushes or is_through) and not _is_in_order(evidence):
         words = f"it acknowledged {format_count(flushes, 'flush', 'flushes')} behind the write, and lost it all the same"
+        if not flushes:
+            words = "it acknowledged the write as one past its cache (FUA), and lost it all the same"
         return Fault(Party.DEVICE, because("device-lied", words, flushes=flushes))
     of_filesystem, of_engine = _declared(evidence, declared)
     is_usual = declared is not None and any(each.code == NO_JOURNAL for each in declared.reasons)
-    # Without a journal a repair belongs to every cut, and says nothing of this one.
-    repaired = evidence.repaired and not (is_usual and evidence.found is not PointOutcome.FILE_SYSTEM_LOST)
+    # Without a journal a repair belongs to every cut, and says nothing of most.
+    repaired = evidence.repaired and not (is_usual and not _lacks_journal(evidence))
     if of_engine is not None and not repaired:
         return Fault(Party.ENGINE, of_engine)
     if of_filesystem is not None:
@@ -198,6 +217,11 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     return Fault(Party.ENGINE, _of_engine(evidence, declared))
 
 
+def _was_bad_once(evidence: BlameEvidence) -> bool:
+    """Whether the image of a cut without a loss was good where it was looked at again."""
+    return evidence.found is not None and not evidence.found.is_bad
+
+
 def _is_in_order(evidence: BlameEvidence) -> bool:
     """Whether nothing that had been written is missing, which no flush would have changed."""
     return evidence.profile is Profile.ORDERED or evidence.bad_without_loss
@@ -209,20 +233,27 @@ def _declared(evidence: BlameEvidence, declared: Durability | None) -> tuple[Rea
         return None, None
     if (declared.protected_cache if _is_in_order(evidence) else declared.volatile_cache) == DURABLE:
         return None, None
-    telling = [each for each in declared.reasons if _explains(each, evidence)]
+    telling = [each for each in declared.reasons if _explains(each, evidence, declared)]
     of_filesystem = next((each for each in telling if each.code in OF_FILE_SYSTEM), None)
-    # What an author promises is no reason, unless it is less than all.
-    others = (each for each in telling if each.code not in OF_FILE_SYSTEM)
-    of_engine = next((each for each in others if each.values.text("promised") != DURABLE), None)
+    of_engine = next((each for each in telling if each.code not in OF_FILE_SYSTEM), None)
     return of_filesystem, of_engine
 
 
-def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
+def _explains(reason: Reason, evidence: BlameEvidence, declared: Durability) -> bool:
     """Whether what a declaration takes away is what is missing or damaged here."""
+    if reason.code in OF_NOTHING:
+        return False
     if reason.code in OF_FLUSHES:
         return not _is_in_order(evidence)
-    if reason.code in OF_THE_LAST:
-        return evidence.found is PointOutcome.LOST
+    if reason.code == NO_JOURNAL:
+        return _lacks_journal(evidence)
+    # What an author promises is no reason, unless it is less than all.
+    if reason.values.text(PROMISED) == DURABLE:
+        return False
+    if takes_the_last(reason, declared):
+        # The bound is one of the engine's settings, and says nothing of what a file system may lose.
+        is_within = reason.code in OF_FILE_SYSTEM or evidence.is_bounded is not False
+        return evidence.found is PointOutcome.LOST and is_within
     if reason.code in PAGES_UNMENDED:
         # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.
         in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
@@ -230,6 +261,17 @@ def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
         waited = (WrittenPlace.JOURNAL, WrittenPlace.ENGINE_LOG)
         return in_pages or (in_order and not any(_waited_for(place, evidence) for place in waited))
     return True
+
+
+def _lacks_journal(evidence: BlameEvidence) -> bool:
+    """Whether a journal would have kept it.
+
+    The file system is lost, or its repair damaged files where a block of its own is lost. A plain loss is no repair's.
+    """
+    if evidence.found is PointOutcome.FILE_SYSTEM_LOST:
+        return True
+    is_own = any(write.place is WrittenPlace.METADATA for write in evidence.smallest)
+    return evidence.repaired and is_own and evidence.found is not PointOutcome.LOST
 
 
 def _waited_for(place: WrittenPlace, evidence: BlameEvidence) -> bool:
@@ -303,13 +345,16 @@ def story_of(evidence: BlameEvidence, declared: Durability | None) -> Story:
         _time_words(evidence),
         f"fault: {fault.party.value}: {fault.reason}",
     )
-    return Story(evidence, fault.party, fault.reason, lines)
+    # A file system's and an engine's words may hold anything.
+    return Story(evidence, fault.party, fault.reason, tuple(map(one_line, lines)))
 
 
 def _smallest_words(evidence: BlameEvidence) -> str:
     asked = format_count(evidence.replays, "replay", "replays")
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
         return f"not bad when it was replayed ({asked}): its verdict changes on the same image"
+    if _was_bad_once(evidence):
+        return f"bad when it was replayed, and good at a second try ({asked}): its verdict changes on the same image"
     unsteady = "; the same image gave another verdict at a second try" * (
         evidence.steadiness is Repeatability.CHANGES
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -35,6 +36,8 @@ def keep_stories(study: Path, run_directory: Path, stories: Iterable[Story]) -> 
     path = stories_path(study, run_directory)
     folder = _folder_in(study, path.parent.relative_to(study).parts)
     try:
+        # Who tells other stories of the run waits: each writes anew what it has read.
+        fcntl.flock(folder, fcntl.LOCK_EX)
         _refuse_link(folder, path)
         kept = {story.evidence.point: story for story in (_stories(path) if path.exists() else ())}
         kept |= {story.evidence.point: story for story in stories}

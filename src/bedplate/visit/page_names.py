@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.visit.cut_engine import Subject
     from bedplate.visit.engine_server import ServerSite
 
 
@@ -17,6 +18,11 @@ class PageNames(Protocol):
         """What the engine calls its files on recovered data, by their paths below the data directory; of those that say it themselves none."""
         ...
 
-    def name(self, path: str, offset: int, written: bytes, called: Mapping[str, str]) -> str | None:
-        """Of `written`, which went to `offset` of the file at `path` below the data directory; None where there is no name."""
+    def name(
+        self, path: str, offset: int, written: bytes, called: Mapping[str, str], subject: Subject
+    ) -> str | None:
+        """Of `written`, which went to `offset` of the file at `path` below the data directory; None where there is no name.
+
+        The settings of the `subject` say how large its pages are.
+        """
         ...

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from bedplate import registry
-from bedplate.cli.power_cuts.bundle import bundled
-from bedplate.cli.power_cuts.script import LINES_MOST, scripts
+from bedplate.cli.power_cuts.bundle import _TRY_LIMIT_S, bundled
+from bedplate.cli.power_cuts.script import CHECK_LIMIT_S, LINES_MOST, REPRODUCE, scripts
 from bedplate.engines.external.folder import PROGRAMS_KEY
 from bedplate.errors import RequirementMissing
 from bedplate.host import requirement
@@ -28,6 +28,12 @@ BUILD = EngineBuild("/", "18.1", 8192, 8192, "0" * 64, "here", "cc", (), "1" * 6
 ENGINES = registry.engines_with("reproduction")
 
 
+def reproduce(levels: FilesystemLevels, *images: str) -> str:
+    """The script that root starts, of an engine that needs no build."""
+    job = ReplayJob(levels, Subject("lmdb", 1, Levels(), Levels()), (), 2**20, 2**20, 0)
+    return scripts(job, images or ("disk",), (), has_mended=True)[REPRODUCE]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "levels",
@@ -37,6 +43,7 @@ ENGINES = registry.engines_with("reproduction")
         FilesystemLevels("xfs", journal="external"),
         FilesystemLevels("ext4", journal="external"),
         FilesystemLevels("btrfs"),
+        FilesystemLevels("jfs", journal="external"),
     ],
 )
 def test_they_are_read_to_their_end_and_short(engine: str, levels: FilesystemLevels, tmp_path: Path) -> None:
@@ -62,3 +69,53 @@ def test_what_packs_an_image_is_asked_for_before_anything_is_replayed(
     with pytest.raises(RequirementMissing, match=r"xz is missing \(package xz-utils\)"):
         bundled(tmp_path / "no study", cast("Any", None), tmp_path, most=4)
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("", ["client 1: transactions up to 5 were acknowledged, and the last one there is 0"]),
+        ("present 1 3\n", ["client 1: transactions up to 5 were acknowledged, and the last one there is 3"]),
+        ("bad words\npresent 1 6\n", []),
+        ("present 1 5\npresent 2 4\n", ["client 2: transaction 4 is there, and 0 was the last acknowledged"]),
+    ],
+)
+def test_what_was_promised_is_missing_where_nothing_is_there(
+    answer: str, said: list[str], tmp_path: Path
+) -> None:
+    text = reproduce(FilesystemLevels("ext4"))
+    compared = text[text.index("\nawk ") : text.rindex("\nverdict")]
+    (tmp_path / "answer").write_text(answer)
+    (tmp_path / "promised.txt").write_text("1 5\n")
+    subprocess.run(["sh", "-euc", f"work={tmp_path}; here=$work\n{compared}"], check=True)
+    assert said == (tmp_path / "bad").read_text().splitlines()
+
+
+def test_jfs_notes_its_external_journal_after_a_repair() -> None:
+    text = reproduce(FilesystemLevels("jfs", journal="external"), "disk", "journal")
+    (tries,) = (line for line in text.splitlines() if line.startswith("try ||"))
+    fsck, attached = tries.index('fsck.jfs -f -p -j "$journal" "$disk"'), tries.index("jfs_tune -J device=")
+    assert fsck < attached < tries.rindex("try;")
+    (tools,) = (line for line in text.splitlines() if line.startswith("for tool in"))
+    assert "jfs_tune" in tools
+    assert "jfs_tune" not in reproduce(FilesystemLevels("jfs"))
+
+
+def test_devices_of_btrfs_that_are_gone_are_forgotten_before_a_mount() -> None:
+    text = reproduce(FilesystemLevels("btrfs"))
+    assert text.index("unpack disk") < text.index("btrfs device scan --forget") < text.index("try ||")
+    assert "btrfs" not in reproduce(FilesystemLevels("ext4"))
+
+
+@pytest.mark.parametrize("signal", ["INT", "TERM", "HUP"])
+def test_nothing_stays_of_a_script_that_is_ended(signal: str, tmp_path: Path) -> None:
+    text = reproduce(FilesystemLevels("ext4"))
+    work = text[text.index("work=$(mktemp") : text.index("bad() ")]
+    argv = ["sh", "-uc", f'{work}\n[ -d "$work/mount" ] || exit 9; kill -{signal} $$; sleep 9']
+    done = subprocess.run(argv, env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"}, check=False)
+    assert (130, []) == (done.returncode, list(tmp_path.iterdir()))
+
+
+def test_a_script_whose_tools_take_too_long_says_so_itself() -> None:
+    assert f"--kill-after=10 {CHECK_LIMIT_S} " in reproduce(FilesystemLevels("ext4"))
+    assert CHECK_LIMIT_S + 600 <= _TRY_LIMIT_S

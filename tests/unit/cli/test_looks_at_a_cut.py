@@ -7,10 +7,18 @@ from dataclasses import replace
 import pytest
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.power_cuts.blame import beside_record
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
+from bedplate.cli.power_cuts.blame import _one_of_each, beside_record
+from bedplate.model.power_cut import (
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
 from bedplate.model.power_cut_blame import Repeatability
 
+RECORDING = RecordingFacts(9, 0, 3, 3, 0, 9, 9, 1, 1.0, 9, 9, bound_ms=600.0)
 POINT = CutPoint(7, 9, Profile.SUBSET_4K, Placement.UNIFORM, seed=1)
 RECORD = PointRecord(POINT, PointOutcome.LOST, None, 0, 0, 0, 1)
 
@@ -29,10 +37,15 @@ def test_what_was_found_alike_is_steady(record: PointRecord | None) -> None:
     ],
 )
 def test_what_was_found_otherwise_changes(record: PointRecord) -> None:
-    found = beside_record(LOST, record)
-    assert (Repeatability.CHANGES, False) == (found.steadiness, found.is_smallest)
+    assert replace(LOST, steadiness=Repeatability.CHANGES) == beside_record(LOST, record)
 
 
 def test_a_cut_that_was_not_bad_again_stays_so() -> None:
     again = replace(LOST, steadiness=Repeatability.NOT_BAD_AGAIN)
     assert again == beside_record(again, RECORD)
+
+
+def test_a_loss_that_settings_allow_stands_for_no_other() -> None:
+    allowed, other = replace(RECORD, lost_ms=100.0), replace(RECORD, lost_ms=4000.0)
+    assert [allowed, other] == list(_one_of_each([allowed, other, other], RECORDING))
+    assert [allowed] == list(_one_of_each([allowed, other], None))

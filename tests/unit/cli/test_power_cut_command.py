@@ -170,6 +170,12 @@ def test_the_next_commands_name_an_external_journal_and_the_reader_of_lmdb() -> 
     assert "losetup --detach $disk $journal" in text
 
 
+def test_the_next_commands_tell_jfs_where_its_external_journal_is() -> None:
+    subject = Subject("lmdb", 1, Levels(), Levels({"power_cut_lmdb": "/drivers/reader"}))
+    text = "\n".join(lines_by_hand(FilesystemLevels("jfs", journal="external"), subject, journal=True))
+    assert "fsck.jfs -f -p -j $journal $disk; jfs_tune -J device=$journal $disk" in text
+
+
 def test_the_study_of_an_engine_does_not_stand_in_the_engines_folder(tmp_path: Path) -> None:
     words = ["try", str(tmp_path), "--directory", str(tmp_path / "cuts")]
     with pytest.raises(PlanError, match="name another --directory"):

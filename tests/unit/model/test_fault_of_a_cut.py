@@ -63,6 +63,14 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
     )
 
 
+PROMISED_LESS = Durability(
+    BOUNDED_LOSS,
+    BOUNDED_LOSS,
+    "declared",
+    (because("promised-by-author", "its author promises bounded loss", promised=BOUNDED_LOSS),),
+)
+
+
 @pytest.mark.parametrize(
     ("evidence", "declared", "party", "code"),
     [
@@ -91,6 +99,9 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
         (replace(BROKEN, smallest=(WRITE,)), None, Party.FILE_SYSTEM, "metadata-missing"),
         (replace(BROKEN, smallest=(), bad_without_loss=True), None, Party.FILE_SYSTEM, "not-whole-in-order"),
         (replace(LOST, control=True, smallest=(replace(WRITE, flushes_since=4),)), None, Party.DEVICE, "device-lied"),
+        # A write past the cache is one that the device acknowledged, without any flush.
+        (replace(LOST, control=True, smallest=(replace(WRITE, is_through=True),)), None, Party.DEVICE, "device-lied"),
+        (replace(LOST, smallest=(replace(WRITE, is_through=True),)), None, Party.ENGINE, "promised-before-flushed"),
         # Of a control whose file system had sent none, the device kept what it was asked to.
         (replace(LOST, control=True), durability(UNSAFE, DURABLE, "flushes-missing"), Party.FILE_SYSTEM, "flushes-missing"),
         (replace(LOST, steadiness=Repeatability.NOT_BAD_AGAIN, smallest=()), None, Party.NOBODY_KNOWN, "not-bad-again"),
@@ -108,9 +119,32 @@ def durability(volatile: str, protected: str, *codes: str) -> Durability:
         (replace(BROKEN, profile=Profile.ORDERED), durability(UNSAFE, UNSAFE, "flushes-missing"), Party.FILE_SYSTEM, "metadata-torn"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "relied-on-order"),
         (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "fsync-waits-for-nothing"), Party.ENGINE, "relied-on-order"),
+        # Of an engine's own settings the class says it in older studies, and the reason in others.
+        (CORRUPT, durability(UNSAFE, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "relied-on-order"),
+        (LOST, durability(UNSAFE, BOUNDED_LOSS, "sqlite-normal"), Party.ENGINE, "sqlite-normal"),
+        (CORRUPT, replace(PROMISED_LESS, protected_cache=UNSAFE), Party.ENGINE, "relied-on-order"),
+        # What settings bound explains no more than that; a bound of theirs says nothing of a file system's loss.
+        (replace(LOST, is_bounded=False), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "promised-before-flushed"),
+        (replace(LOST, is_bounded=True), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "synchronous-commit-off"),
+        (replace(LOST, is_bounded=False), durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off", "fsync-waits-for-nothing"), Party.FILE_SYSTEM, "fsync-waits-for-nothing"),
+        (CORRUPT, PROMISED_LESS, Party.ENGINE, "relied-on-order"),
+        (LOST, PROMISED_LESS, Party.ENGINE, "promised-by-author"),
         (replace(CORRUPT, smallest=(TORN,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.JOURNAL),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "metadata-not-synced"),
         (IN_ORDER, durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "promised-before-written"),
+        # What only says that nothing is known is no reason, and hides none.
+        (LOST, durability(UNKNOWN, UNKNOWN, "flushes-missing", "no-promise"), Party.FILE_SYSTEM, "flushes-missing"),
+        (LOST, durability(UNKNOWN, UNKNOWN, "innodb-setting-not-known"), Party.ENGINE, "promised-before-flushed"),
+        (LOST, durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.ENGINE, "promised-before-flushed"),
+        (LOST, durability(UNSAFE, DURABLE, "flushes-missing", "sync-by-test"), Party.FILE_SYSTEM, "flushes-missing"),
+        (CORRUPT, durability(UNKNOWN, UNKNOWN, "no-promise"), Party.ENGINE, "relied-on-order"),
+        # Without a journal the file system may be lost, or a repair may damage files; a plain loss is none of its doing.
+        (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.METADATA),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off", "no-journal"), Party.ENGINE, "metadata-not-synced"),
+        (CORRUPT, durability(UNSAFE, UNKNOWN, "synchronous-commit-off", "no-journal"), Party.ENGINE, "relied-on-order"),
+        (replace(BROKEN, found=PointOutcome.FILE_SYSTEM_LOST), durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
+        (BROKEN, durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.FILE_SYSTEM, "no-journal"),
+        (BROKEN, durability(DURABLE, DURABLE, "no-journal"), Party.FILE_SYSTEM, "metadata-torn"),
+        (replace(BROKEN, found=PointOutcome.LOST), durability(DURABLE, DURABLE, "no-journal"), Party.ENGINE, "metadata-not-synced"),
         # Without a journal every cut is repaired: a repair is no file system's fault then.
         (replace(CORRUPT, repaired=True), durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.ENGINE, "fsync-off"),
         # A cut in order lost nothing that the device had acknowledged.
@@ -159,6 +193,13 @@ def test_a_story_has_five_lines_and_survives_its_file(evidence: BlameEvidence) -
     assert all(story.lines)
     assert not any("\n" in line for line in story.lines)
     assert story == codec.loads(Story, codec.dumps(story, indent=None))
+
+
+def test_a_line_holds_nothing_that_a_terminal_obeys() -> None:
+    said = replace(LOST, first_problem="page\x1b[2J\nbad", problem="\x07")
+    lines = story_of(said, None).lines
+    assert "page?[2J?bad" in lines[0]
+    assert all(line.isprintable() for line in lines)
 
 
 SERVER = WritingProcess(70, "server: checkpointer", is_kernel=False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.unit.model.test_fault_of_a_cut import LOST
@@ -49,3 +52,24 @@ def test_no_story_is_written_through_a_link_of_a_study(tmp_path: Path, link: str
         keep_stories(study, study / RUN, [STORY])
     assert ["kept"] == [path.name for path in elsewhere.iterdir()]
     assert "not ours" == (elsewhere / "kept").read_text()
+
+
+def test_who_keeps_a_story_waits_for_another_one(tmp_path: Path) -> None:
+    run = tmp_path / RUN
+    run.mkdir(parents=True)
+    path = keep_stories(tmp_path, run, [STORY])
+    folder = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    thread = Thread(
+        target=keep_stories, args=(tmp_path, run, [replace(STORY, evidence=replace(LOST, point=3))])
+    )
+    thread.start()
+    thread.join(0.5)
+    try:
+        assert thread.is_alive()
+        other = story_of(replace(LOST, point=9), None)
+        path.write_text(path.read_text() + codec.dumps(other, indent=None) + "\n")
+    finally:
+        os.close(folder)
+        thread.join()
+    assert [3, 7, 9] == sorted(read_stories(tmp_path, run))

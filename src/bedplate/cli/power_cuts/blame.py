@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from bedplate.cli.power_cut_again import unpacked
 from bedplate.cli.power_cuts.stored_job import job_of
-from bedplate.figures.power_cut_points import read_cuts
+from bedplate.figures.power_cut_points import finding_of, read_cuts
 from bedplate.model import codec
 from bedplate.model.durability import with_kept_journal
-from bedplate.model.power_cut import RECOVERY_LOG_FILE, Profile
+from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, Profile
 from bedplate.model.power_cut_blame import Repeatability, story_of
 from bedplate.model.visit import VisitRecord
 from bedplate.study.power_cut_stories import keep_stories, read_stories
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.model.power_cut import CutPoint, PointRecord, RecordingFacts
     from bedplate.model.power_cut_blame import BlameEvidence, Story
     from bedplate.model.visit import Durability
     from bedplate.workloads.power_cut.run.found import Found
 
 
 def bad_points(folder: Path, *, every: bool) -> list[CutPoint]:
-    """The bad cuts of a run in the order of their numbers; without `every` one for each outcome of volatile, ordered and second cuts."""
+    """The bad cuts of a run in the order of their numbers; without `every` one for each finding of volatile, ordered and second cuts."""
     cuts = read_cuts(folder)
     bad = [
         record
@@ -38,14 +38,19 @@ def bad_points(folder: Path, *, every: bool) -> list[CutPoint]:
     bad.sort(key=lambda record: record.point.number)
     if every:
         return [record.point for record in bad]
-    return [record.point for record in _one_of_each(bad)]
+    return [record.point for record in _one_of_each(bad, cuts.recording)]
 
 
-def _one_of_each(bad: Iterable[PointRecord]) -> Iterator[PointRecord]:
+def _one_of_each(bad: Iterable[PointRecord], recording: RecordingFacts | None) -> Iterator[PointRecord]:
     seen = set()
     for record in bad:
         point = record.point
-        kind = (record.outcome, point.profile is Profile.ORDERED, point.recovery_of is not None)
+        # A loss within what settings may lose says nothing of one beyond it.
+        kind = (
+            finding_of(record, recording),
+            point.profile is Profile.ORDERED,
+            point.recovery_of is not None,
+        )
         if kind not in seen:
             seen.add(kind)
             yield record
@@ -72,7 +77,7 @@ def beside_record(evidence: BlameEvidence, record: PointRecord | None) -> BlameE
     if record is None or evidence.steadiness is not Repeatability.STEADY:
         return evidence
     alike = record.outcome is evidence.outcome and record.failed_once is None
-    return evidence if alike else replace(evidence, steadiness=Repeatability.CHANGES, is_smallest=False)
+    return evidence if alike else replace(evidence, steadiness=Repeatability.CHANGES)
 
 
 def record_of(folder: Path, point: CutPoint) -> PointRecord | None:
@@ -102,6 +107,7 @@ def found_of(folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator
                 most=most,
                 memory=kept.memory,
                 ledger=kept.ledger,
+                recording=folder / RECORDING_FILE,
                 recovery=recovery,
             )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bedplate import registry
 from bedplate.cli.power_cut_again import unpacked
 from bedplate.cli.power_cuts.blame import beside_record, declared_of, record_of
-from bedplate.cli.power_cuts.script import AS_ASKED, NO_VERDICT, REPRODUCE, scripts
+from bedplate.cli.power_cuts.script import AS_ASKED, CHECK_LIMIT_S, NO_VERDICT, REPRODUCE, scripts
 from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.errors import StudyError
 from bedplate.host.account import server_account
@@ -24,9 +24,9 @@ from bedplate.host.ledger import Holding
 from bedplate.host.requirement import Need, demand, look
 from bedplate.model import codec
 from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, ChosenState, RecordingFacts
-from bedplate.model.power_cut_blame import Repeatability, story_of
+from bedplate.model.power_cut_blame import Party, story_of
 from bedplate.model.visit import VisitRecord
-from bedplate.units import format_size, one_line
+from bedplate.units import format_count, format_size, one_line
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.kept_log import unpack_log
 from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, DISCARD, FLUSH, FUA, MARK, read_log
@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from bedplate.workloads.power_cut.run.found import Found
     from bedplate.workloads.power_cut.run.log import Log
 
-_PACK_LIMIT_S, _TRY_LIMIT_S = 3600.0, 1800.0
-_LOG_LINES_MOST = 2000
+_PACK_LIMIT_S = 3600.0
+# Beside the engine's tools the script unpacks and repairs; where these take too long it says so by itself.
+_TRY_LIMIT_S = CHECK_LIMIT_S + 1800.0
+# Of the log beside what was blamed: this much at most, and of what is before that and before the cut so much always.
+_LOG_LINES_MOST, _AROUND = 2000, 20
 _PACKERS = (
     Need("tar", "tar", "packs the image of the cut"),
     Need("xz", "xz-utils", "packs the image of the cut, and unpacks it where the bundle is tried"),
@@ -99,14 +102,19 @@ def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle
     with unpacked(folder) as kept:
         recovery = _recovery(folder, point, kept.memory)
         found = inquire(
-            kept.log, job, point, most=most, memory=kept.memory, ledger=kept.ledger, recovery=recovery
+            kept.log,
+            job,
+            point,
+            most=most,
+            memory=kept.memory,
+            ledger=kept.ledger,
+            recording=folder / RECORDING_FILE,
+            recovery=recovery,
         )
-        if found.evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
-            raise StudyError(
-                f"point {point.number} was not bad when it was replayed; there is nothing to show"
-            )
         evidence = beside_record(found.evidence, record_of(folder, point))
         story = story_of(evidence, declared_of(folder))
+        if story.party is Party.NOBODY_KNOWN:
+            raise StudyError(f"point {point.number}: {story.reason}; there is nothing to show")
         with ExitStack() as opened:
             log = opened.enter_context(read_log(kept.log))
             cut_log = log if recovery is None else opened.enter_context(read_log(recovery))
@@ -204,36 +212,48 @@ def _write_texts(output: Path, story: Story, log: Log, found: Found, promised: M
 
 
 def _log_lines(log: Log, found: Found) -> Iterator[str]:
-    """The entries before the cut, back to what was lost first, and a few behind it where something came too late."""
-    blamed = {write.entry: write for write in found.evidence.smallest}
+    """The entries before the cut, back to what was lost first, and those behind it that are blamed. Of too many those in between are left out."""
     late = found.evidence.mended_by
+    told = {write.entry: f"LOST {_parts(write)}" for write in found.evidence.smallest}
+    if late is not None:
+        told[late.entry] = f"TOO LATE: {'; '.join(late.names)}"
     position = found.smallest.position
-    first = min([position, *blamed]) - 20
-    until = position if late is None else late.entry + 1
-    first = max(0, first, until - _LOG_LINES_MOST)
+    first = max(0, min([position, *told]) - _AROUND)
+    # What was on its way at the cut stands behind it in the log.
+    until = max([position, *(entry + 1 for entry in told)])
     cut_ns = log.time_before(position)
     yield "# entry, ms before the cut, what, device, offset, length in bytes, who asked for it where that was seen"
-    for index in range(first, until):
-        if index == position:
+    at, is_cut = first, False
+    shown = {*told, *range(max(0, position - _AROUND), position)}
+    shown |= {*range(max(first, until - _LOG_LINES_MOST), until)}
+    for index in (*sorted(shown), until):
+        if index >= position and not is_cut:
+            yield from _left_out(position - at)
             yield "# the cut"
-        entry = log.entry(index)
-        ms = "-" if entry.time_ns is None or cut_ns is None else f"{(cut_ns - entry.time_ns) / 1e6:.3f}"
-        if entry.flags & MARK:
-            yield f"{index} {ms} acknowledged: {one_line((log.mark(index) or b'').decode(errors='replace'))}"
-            continue
-        words = (
-            f"{index} {ms} {_what(entry.flags)} {DEVICE_NAMES[entry.device]} {entry.offset} {entry.length}"
-        )
-        words += "".join(f" by {each.name}[{each.pid}]" for each in log.writers(index) or ())
-        if index in blamed:
-            write = blamed[index]
-            parts = ", ".join(f"{start}+{length}" for start, length in write.lost)
-            words += f" LOST {parts}: {'; '.join(write.names)}"
-        elif late is not None and index == late.entry:
-            words += f" TOO LATE: {'; '.join(late.names)}"
-        yield words
-    if until == position:
-        yield "# the cut"
+            at, is_cut = position, True
+        yield from _left_out(index - at)
+        if index < until:
+            yield f"{_entry_line(log, index, cut_ns)} {told.get(index, '')}".rstrip()
+        at = index + 1
+
+
+def _left_out(count: int) -> Iterator[str]:
+    if count > 0:
+        yield f"# {format_count(count, 'entry', 'entries')} left out"
+
+
+def _entry_line(log: Log, index: int, cut_ns: int | None) -> str:
+    entry = log.entry(index)
+    ms = "-" if entry.time_ns is None or cut_ns is None else f"{(cut_ns - entry.time_ns) / 1e6:.3f}"
+    if entry.flags & MARK:
+        return f"{index} {ms} acknowledged: {one_line((log.mark(index) or b'').decode(errors='replace'))}"
+    words = f"{index} {ms} {_what(entry.flags)} {DEVICE_NAMES[entry.device]} {entry.offset} {entry.length}"
+    return words + "".join(f" by {each.name}[{each.pid}]" for each in log.writers(index) or ())
+
+
+def _parts(write: BlamedWrite) -> str:
+    parts = ", ".join(f"{start}+{length}" for start, length in write.lost)
+    return f"{parts}: {'; '.join(write.names)}"
 
 
 def _what(flags: int) -> str:

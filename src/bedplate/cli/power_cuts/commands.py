@@ -39,10 +39,10 @@ _REPLAYS = click.option(
     metavar="[POINT]",
     type=int,
     required=False,
-    help="the number of the cut; without it one for each outcome",
+    help="the number of the cut; without it one for each finding",
 )
 @click.option(
-    "--all", "every", is_flag=True, help="every bad cut that has no story yet, and not one for each outcome"
+    "--all", "every", is_flag=True, help="every bad cut that has no story yet, and not one for each finding"
 )
 @_REPLAYS
 def blame_command(study: Path, run: str | None, point: int | None, *, every: bool, replays: int) -> int:

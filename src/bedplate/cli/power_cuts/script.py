@@ -30,8 +30,17 @@ _TOOLS = (
     *("timeout", "tr", "umount", "unshare", "xz"),
 )
 _JOURNAL_PLACE = "@journal@"
-_VARIABLES = "@variables@"
+_VARIABLES, _LIMIT = "@variables@", "@limit@"
+# How long the engine's tools may take.
+CHECK_LIMIT_S = 1800
 _POOLED = "zfs"
+# Before Linux 6.7 an image is refused while another loop device stands in the kernel's list with its identity. What is there
+# is listed anew: of a file system of many disks that is not mounted each must be in that list.
+_FORGETTING: Mapping[str, Sequence[str]] = {
+    "btrfs": (
+        "{ btrfs device scan --forget; btrfs device scan; } > /dev/null 2>&1   # devices that are gone",
+    ),
+}
 
 _HEAD = """\
 #!/bin/sh
@@ -57,7 +66,7 @@ end() {
     rm -rf --one-file-system "${work:?}"
 }
 trap end EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT TERM HUP
 mkdir "$work/mount" "$work/engine"; : > "$work/bad"; : > "$work/answer"
 bad() { echo "$*" >> "$work/bad"; }
 verdict() {
@@ -85,7 +94,7 @@ chown -R -h -P 65534:65534 "$data" 2> "$work/said" ||
 [ ! -d "$here/engine" ] || cp -R "$here/engine/." "$work/engine"
 cp "$here/check.sh" "$work/engine" && chmod -R u=rwX,go=rX "$work/engine" || exit 3
 {
-    timeout --foreground --kill-after=10 1800 \\
+    timeout --foreground --kill-after=10 @limit@ \\
         unshare --mount --pid --net --ipc --fork --kill-child --mount-proc \\
         sh "$here/confine.sh" "$data" "$work/engine" \\
         setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs -- \\
@@ -96,7 +105,7 @@ status=$(cat "$work/status" 2> /dev/null || echo unknown)
 said=$(sed -n 's/^cannot //p' "$work/answer" | tail -n 1)
 [ "$status" = 0 ] || missing "${said:-check.sh ended with $status: $(tail -n 1 "$work/answer")}"
 sed -n 's/^bad //p' "$work/answer" >> "$work/bad"
-awk 'FNR == NR { if ($0 ~ /^present [0-9]+ [0-9]+$/) last[$2] = $3 + 0; next } { promised[$1] = $2 + 0 }
+awk 'FILENAME == ARGV[1] { if ($0 ~ /^present [0-9]+ [0-9]+$/) last[$2] = $3 + 0; next } { promised[$1] = $2 + 0 }
     END {
         for (c in promised) if (last[c] + 0 < promised[c])
             print "client " c ": transactions up to " promised[c] " were acknowledged, and the last one there is " last[c] + 0
@@ -162,22 +171,25 @@ def scripts(
     """
     refuse = "" if has_mended else '[ "$wanted" = bad ] || { echo "nothing mends this cut" >&2; exit 2; }\n'
     seen = "".join(f'{name}="${{{name}:-}}" ' for name in variables)
+    tail = _TAIL.replace(_VARIABLES, seen).replace(_LIMIT, str(CHECK_LIMIT_S))
     middle, asking = "\n".join(_mounting(job, images)), "\n".join(check)
+    has_journal = DEVICE_NAMES[JOURNAL] in images
     return {
-        REPRODUCE: f"{_HEAD}{refuse}{_needs(job)}{_WORK}{middle}\n{_TAIL.replace(_VARIABLES, seen)}",
+        REPRODUCE: f"{_HEAD}{refuse}{_needs(job, has_journal=has_journal)}{_WORK}{middle}\n{tail}",
         CHECK: f"{_CHECK_HEAD}{asking}\nexit 0\n",
         CONFINE: _CONFINE,
     }
 
 
-def _needs(job: ReplayJob) -> str:
+def _needs(job: ReplayJob, *, has_journal: bool) -> str:
     """A tool or a file system that is not there is no finding."""
     type_ = filesystem_for(job.filesystem.type)
+    repairs = repair_commands(type_.traits.type, "", "" if has_journal else None)
     tools = dict.fromkeys(
         (
             *_TOOLS,
             *(type_.mount_program or ("mount",))[:1],
-            *(each.split()[0] for each in repair_commands(type_.traits.type, "", None)),
+            *(command.split()[0] for repair in repairs for command in repair),
         )
     )
     driver = "fuse" if type_.shown_type else type_.traits.type
@@ -202,11 +214,16 @@ def _mounting(job: ReplayJob, images: Sequence[str]) -> Iterator[str]:
     program = type_.mount_program or ("mount", "-t", levels.type)
     options = _options(job, has_journal=has_journal)
     yield f'try() {{ {shlex.join(program)} -o {options} "$disk" "$work/mount" 2>> "$work/mounting"; }}'
-    repairs = repair_commands(levels.type, '"$disk"', '"$journal"' if has_journal else None)
+    yield from _FORGETTING.get(levels.type, ())
+    said = '> "$work/repair" 2>&1'
+    repairs = [
+        "; ".join(f"{command} {said}" for command in repair)
+        for repair in repair_commands(levels.type, '"$disk"', '"$journal"' if has_journal else None)
+    ]
     if type_.traits.checked_by_fsck(levels.journal) and repairs:
-        yield f'{repairs[0]} > "$work/repair" 2>&1   # without a journal a system checks before it mounts'
+        yield f"{repairs[0]}   # without a journal a system checks before it mounts"
         repairs = repairs[1:]
-    tries = " || ".join(("try", *(f'{{ {each} > "$work/repair" 2>&1; try; }}' for each in repairs)))
+    tries = " || ".join(("try", *(f"{{ {each}; try; }}" for each in repairs)))
     yield f"{tries} ||"
     yield '    { bad "the file system is lost: $(head -n 1 "$work/mounting")"; verdict; }'
     yield f'data="$work/mount/{DATA_DIRECTORY}"'

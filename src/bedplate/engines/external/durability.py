@@ -59,7 +59,7 @@ class ExternalDurability(EngineDurability):
 
 def _said(promise: EnginePromise) -> Reason:
     words = f"its author promises {promise.durability} ({promise.source})"
-    return because("promised-by-author", words, promised=promise.durability)
+    return because("promised-by-author", words)
 
 
 class _OfCells:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.visit.cut_engine import Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.page_names import PageNames
 
@@ -27,7 +28,14 @@ class LmdbPageNames:
         """Its files are called what they are."""
         return {}
 
-    def name(self, path: str, offset: int, written: bytes, called: Mapping[str, str]) -> str | None:  # noqa: ARG002 -- as above
+    def name(
+        self,
+        path: str,
+        offset: int,
+        written: bytes,
+        called: Mapping[str, str],  # noqa: ARG002 -- as above
+        subject: Subject,  # noqa: ARG002 -- of those whose pages are chosen
+    ) -> str | None:
         """A page of the map; the first two are metas, which point at all others."""
         if path.endswith(_LOCK):
             return "the lock file"

@@ -8,25 +8,35 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from bedplate.engines.mariadb.model import PAGE_SIZE, USUAL_PAGE_BYTES
+from bedplate.units import KIB
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.visit.cut_engine import Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.page_names import PageNames
 
 _HEADER = struct.Struct(">IIIIQ")
 _PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
-_USUAL_BYTES = 16384
 
 
 class MariadbPageNames:
-    """A page's number in its header tells the size of pages."""
+    """A page's number in its header tells the size of pages; parts behind a header have that of the cell."""
 
     def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
         """Its files are called what they are."""
         return {}
 
-    def name(self, path: str, offset: int, written: bytes, called: Mapping[str, str]) -> str | None:  # noqa: ARG002 -- as above
+    def name(
+        self,
+        path: str,
+        offset: int,
+        written: bytes,
+        called: Mapping[str, str],  # noqa: ARG002 -- as above
+        subject: Subject,
+    ) -> str | None:
         """A page of a tablespace, or of the log."""
         file = path.rpartition("/")[2]
         if file.startswith("ib_logfile"):
@@ -37,7 +47,9 @@ class MariadbPageNames:
             _, number, _, _, sequence = _HEADER.unpack_from(written)
             if number and number * (size := offset // number) == offset and size in _PAGE_SIZES:
                 return f"page {number}, log sequence number {sequence}"
-        return f"page {offset // _USUAL_BYTES} of 16 kB"
+        asked = subject.settings.integer(PAGE_SIZE)
+        page_bytes = asked if asked in _PAGE_SIZES else USUAL_PAGE_BYTES
+        return f"page {offset // page_bytes} of {page_bytes // KIB} kB"
 
 
 PAGE_NAMES: PageNames = MariadbPageNames()

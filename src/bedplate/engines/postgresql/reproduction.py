@@ -74,10 +74,13 @@ def _started(account: Account) -> Sequence[str]:
         f'postgres -D "$data" {shlex.join(_PORT_OPTIONS)} > "$own/server" 2>&1 &',
         "server=$!",
         f'ask() {{ psql -X -q -A -t -h "$own" -U {shlex.quote(account.name)} -d bedplate -v ON_ERROR_STOP=1 -c "$1" 2> "$own/said"; }}',
-        'until ask "SELECT 1" > /dev/null; do kill -0 $server 2> /dev/null || break; sleep 0.2; done',
+        # Line 8 is the server's own status (src/include/utils/pidfile.h): one that is ready may still refuse a connection.
+        'status() { sed -n "8s/ *$//p" "$data/postmaster.pid" 2> /dev/null; }',
+        'until [ "$(status)" = ready ]; do kill -0 $server 2> /dev/null || break; sleep 0.2; done',
         "if ! kill -0 $server 2> /dev/null; then",
         '    bad "the server does not start: $(grep -E "PANIC|FATAL" "$own/server" | tail -n 1)"; exit 0',
         "fi",
+        'ask "SELECT 1" > /dev/null || { bad "the server refuses a connection: $(head -n 1 "$own/said")"; exit 0; }',
     )
 
 

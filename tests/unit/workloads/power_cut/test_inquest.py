@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
+from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
-from bedplate.model.power_cut_blame import Repeatability
+from bedplate.model.power_cut import (
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.model.power_cut_blame import BlameEvidence, Party, Repeatability, story_of
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.found import Found
 from bedplate.workloads.power_cut.run.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.naming import ImageNames
+from bedplate.workloads.power_cut.run.window import window
 
 MS = 1_000_000
 
@@ -33,6 +41,9 @@ def entries() -> list[Written]:
 
 
 CUT = 22
+# Right behind the second flush: nothing waits, so a cut here loses nothing.
+NOTHING_WAITS = 23
+RECORDING = RecordingFacts(9, 0, 3, 3, 0, 9, 9, 1, 1.0, 9, 9, bound_ms=600.0)
 OUTCOMES = Callable[[CutPoint], PointOutcome]
 
 
@@ -41,7 +52,7 @@ class PlantedSite:
     """Says of each cut what is planted, and keeps what it was asked."""
 
     outcome: OUTCOMES
-    lost_ms: float | None = None
+    lost_ms: float | Callable[[CutPoint], float] | None = None
     failed_once: str | None = None
     fsck_s: Callable[[CutPoint], float | None] = lambda _: None
     asked: list[CutPoint] = field(default_factory=list)
@@ -52,7 +63,7 @@ class PlantedSite:
         outcome = self.outcome(point)
         return PointRecord(
             *(point, outcome, None, 0, 0, 0, 1),
-            lost_ms=self.lost_ms,
+            lost_ms=self.lost_ms(point) if callable(self.lost_ms) else self.lost_ms,
             failed_once=self.failed_once,
             fsck_s=self.fsck_s(point),
             problems=(outcome.value,),
@@ -63,12 +74,20 @@ class PlantedSite:
 
 
 def held(
-    tmp_path: Path, site: PlantedSite, profile: Profile, *, most: int = 200, position: int = CUT
+    tmp_path: Path,
+    site: PlantedSite,
+    profile: Profile,
+    *,
+    most: int = 200,
+    position: int = CUT,
+    control: bool = False,
+    written: Sequence[Written] = (),
+    recording: RecordingFacts | None = None,
 ) -> Found:
-    with read_log(written_log(tmp_path / "log", entries())) as log:
-        point = CutPoint(4, position, profile, Placement.UNIFORM, 9)
+    with read_log(written_log(tmp_path / "log", written or entries())) as log:
+        point = CutPoint(4, position, profile, Placement.UNIFORM, 9, control)
         marks = Acknowledgements(log)
-        cut = Cut(log, point, 0, marks.before(position), marks)
+        cut = Cut(log, point, 0, marks.before(position), marks, recording)
 
         @dataclass
         class Job:
@@ -119,7 +138,7 @@ def test_torn_writes_are_shrunk_to_their_blocks(tmp_path: Path) -> None:
 
 def test_a_cut_that_is_bad_without_a_loss_is_mended_by_a_later_write(tmp_path: Path) -> None:
     def outcome(point: CutPoint) -> PointOutcome:
-        late = point.profile is Profile.ORDERED and point.state is None and point.position >= 26
+        late = point.profile is Profile.ORDERED and point.position >= 26
         return PointOutcome.OK if late else PointOutcome.LOST
 
     evidence = held(tmp_path, PlantedSite(outcome), Profile.ORDERED).evidence
@@ -129,6 +148,37 @@ def test_a_cut_that_is_bad_without_a_loss_is_mended_by_a_later_write(tmp_path: P
     # It was not under way at any flush before the cut.
     assert 0 == evidence.mended_by.flushes_met
     assert () == evidence.smallest
+
+
+def mended_late(tmp_path: Path, written: Sequence[Written], needed: int) -> BlameEvidence:
+    """Of a cut at entry 1, which is good as soon as one entry is on the medium, by the window of each image."""
+    with read_log(written_log(tmp_path / "asked", written)) as log:
+
+        def outcome(point: CutPoint) -> PointOutcome:
+            if point.profile is not Profile.ORDERED:
+                return PointOutcome.LOST
+            kept = {piece.entry for piece in window(log, point, 10**6).kept}
+            return PointOutcome.OK if needed in kept else PointOutcome.LOST
+
+        site = PlantedSite(outcome)
+        return held(tmp_path, site, Profile.ORDERED, position=1, written=written).evidence
+
+
+def test_what_is_on_its_way_mends_nothing_before_it_is_there(tmp_path: Path) -> None:
+    """Each write is under way for twenty entries: whether one before the needed write is kept is no drawn matter."""
+    written = [Written(0, 16 * number, b"x" * 8192, late=min(number, 20)) for number in range(60)]
+    for needed in (21, 33, 40):
+        evidence = mended_late(tmp_path, written, needed)
+        assert evidence.mended_by is not None
+        assert (needed, needed) == (evidence.mended_by.entry, evidence.writes_until_mended)
+
+
+def test_a_discard_that_mends_is_blamed_and_no_write_before_it(tmp_path: Path) -> None:
+    written = [Written(0, 16 * number, b"x" * 8192) for number in range(8)]
+    written[5] = Written(0, 0, flags=DISCARD, discarded_sectors=16)
+    evidence = mended_late(tmp_path, written, 5)
+    assert evidence.mended_by is not None
+    assert (5, 5) == (evidence.mended_by.entry, evidence.writes_until_mended)
 
 
 def test_a_loss_that_nothing_mends_is_said(tmp_path: Path) -> None:
@@ -156,7 +206,7 @@ def test_a_cut_that_is_bad_at_the_second_look_alone_is_no_steady_one(tmp_path: P
     looks = iter([PointOutcome.OK])
     site = PlantedSite(lambda point: next(looks, broken_by(12)(point)))
     evidence = held(tmp_path, site, Profile.LOST).evidence
-    assert (Repeatability.CHANGES, False) == (evidence.steadiness, evidence.is_smallest)
+    assert (Repeatability.CHANGES, True) == (evidence.steadiness, evidence.is_smallest)
     assert [14] == [write.entry for write in evidence.smallest]
 
 
@@ -215,10 +265,80 @@ def test_an_older_loss_is_looked_for_before_the_lost_write(
     """The first missing transaction was acknowledged 10 ms before the cut, and the lost write was issued 3 ms before it."""
 
     def outcome(point: CutPoint) -> PointOutcome:
-        if point.state is None:
-            assert 18 == point.position
+        if point.position == 18:
             return before
         return PointOutcome.LOST if 16 in lost_of(point) else PointOutcome.OK
 
     site = PlantedSite(outcome, lost_ms=10.0)
     assert was_there is held(tmp_path, site, Profile.LOST).evidence.was_there
+
+
+def test_a_write_past_the_cache_is_told_from_one_that_needs_a_flush(tmp_path: Path) -> None:
+    """Of a control, whose device lost the last commit's write."""
+    written = entries()
+    written[14] = replace(written[14], flags=FUA)
+    for lost, is_through in ((12, True), (13, False)):
+        site = PlantedSite(broken_by(lost))
+        (write,) = held(tmp_path, site, Profile.LOST, control=True, written=written).evidence.smallest
+        assert is_through is write.is_through
+
+
+def test_a_loss_beyond_what_settings_allow_is_looked_for(tmp_path: Path) -> None:
+    """The last 100 ms are missing whatever is kept, which is allowed; one write loses four seconds."""
+
+    def lost_ms(point: CutPoint) -> float:
+        return 4000.0 if point.profile is Profile.WHOLE and 12 in lost_of(point) else 100.0
+
+    site = PlantedSite(lambda _: PointOutcome.LOST, lost_ms=lost_ms)
+    evidence = held(tmp_path, site, Profile.LOST, recording=RECORDING).evidence
+    assert (False, False) == (evidence.bad_without_loss, evidence.is_bounded)
+    assert [14] == [write.entry for write in evidence.smallest]
+    allowed = PlantedSite(lambda _: PointOutcome.LOST, lost_ms=100.0)
+    evidence = held(tmp_path, allowed, Profile.LOST, recording=RECORDING).evidence
+    assert (True, True) == (evidence.bad_without_loss, evidence.is_bounded)
+    assert held(tmp_path, allowed, Profile.LOST).evidence.is_bounded is None
+
+
+def test_what_was_there_is_not_missed_where_settings_allow_a_loss_too(tmp_path: Path) -> None:
+    """The lost write was issued 3 ms before the cut. Before it 5 ms were missing, and the loss is 20 ms old."""
+    site = PlantedSite(
+        lambda point: PointOutcome.LOST if point.position == 18 or 16 in lost_of(point) else PointOutcome.OK,
+        lost_ms=lambda point: 5.0 if point.position == 18 else 20.0,
+    )
+    assert held(tmp_path, site, Profile.LOST).evidence.was_there
+
+
+def test_without_a_loss_another_finding_is_not_the_cuts_own(tmp_path: Path) -> None:
+    site = PlantedSite(
+        lambda point: PointOutcome.LOST if 12 in lost_of(point) else PointOutcome.SILENT,
+    )
+    evidence = held(tmp_path, site, Profile.LOST).evidence
+    assert ([14], PointOutcome.LOST) == ([write.entry for write in evidence.smallest], evidence.found)
+
+
+@pytest.mark.parametrize(
+    ("looks", "without_loss"),
+    [
+        ((PointOutcome.LOST, PointOutcome.OK, PointOutcome.OK), False),
+        ((PointOutcome.LOST, PointOutcome.SILENT, PointOutcome.SILENT), True),
+        ((PointOutcome.LOST, PointOutcome.LOST, PointOutcome.OK), True),
+    ],
+)
+def test_the_first_look_at_a_cut_that_lost_nothing_counts_too(
+    tmp_path: Path, looks: Sequence[PointOutcome], without_loss: bool
+) -> None:
+    given = iter(looks)
+    site = PlantedSite(lambda _: next(given, PointOutcome.LOST))
+    evidence = held(tmp_path, site, Profile.ORDERED, position=NOTHING_WAITS).evidence
+    assert (Repeatability.CHANGES, without_loss) == (evidence.steadiness, evidence.bad_without_loss)
+    story = story_of(evidence, None)
+    assert without_loss is not (Party.NOBODY_KNOWN is story.party)
+    assert "no more replays" not in "".join(story.lines)
+
+
+def test_that_replays_ended_is_said_of_those_that_did(tmp_path: Path) -> None:
+    words = "no more replays were allowed"
+    unsteady = PlantedSite(broken_by(0, 7, 12), failed_once="it did not mount")
+    for most, is_said in ((200, False), (7, True)):
+        lines = story_of(held(tmp_path, unsteady, Profile.LOST, most=most).evidence, None).lines
+        assert is_said is (words in lines[1])

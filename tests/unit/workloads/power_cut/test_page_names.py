@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
 from bedplate.filesystem.blocks.owners import Owner
+from bedplate.model.levels import Levels
 from bedplate.model.power_cut_blame import WrittenPlace
+from bedplate.model.visit import EngineBuild
+from bedplate.visit.cut_engine import Subject
 from bedplate.workloads.power_cut.run.naming import ImageNames, log_files, page_names
 
 PAGE = struct.pack("<IIHHHHHH", 0x1, 0xA2B3C0, 0, 0, 28, 8000, 8192, 8192 | 4).ljust(8192, b"\0")
 META = struct.pack("<QHH", 1, 0, 8).ljust(16 + 128, b"\0") + struct.pack("<Q", 77)
+BUILD = EngineBuild("/", "18.1", 32768, 8192, "0" * 64, "here", "cc", (), "1" * 64)
+SEGMENT = "pg_wal/000000010000000A00000003"
+
+
+def subject(engine: str, **settings: int) -> Subject:
+    return Subject(engine, 1, Levels(settings), Levels())
+
+
+def wal_page(address: int) -> bytes:
+    return struct.pack("<HHIQ", 0xD116, 0, 1, address)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +41,7 @@ META = struct.pack("<QHH", 1, 0, 8).ljust(16 + 128, b"\0") + struct.pack("<Q", 7
         ),
         ("postgresql", "base/16384/16397_vm", 0, b"", "relation 16397 (vm), page 0"),
         ("postgresql", "base/16384/16397.2", 8192, b"", f"relation 16397, page {2 * 2**17 + 1}"),
-        ("postgresql", "pg_wal/000000010000000A00000003", 4096, b"", "WAL at A/3001000"),
+        ("postgresql", "pg_wal/000000010000000A00000003", 4096, b"", "WAL, byte 4096 of a segment"),
         ("postgresql", "global/pg_control", 0, b"", "the control file"),
         ("postgresql", "postgresql.conf", 0, b"", None),
         ("sqlite", "base", 0, b"SQLite format 3\0", "page 1, the database's header"),
@@ -52,7 +66,7 @@ def test_a_part_has_the_engines_name(
 ) -> None:
     names = page_names(engine)
     assert names is not None
-    assert expected == names.name(path, offset, written, {})
+    assert expected == names.name(path, offset, written, {}, subject(engine))
 
 
 @pytest.mark.parametrize(
@@ -78,12 +92,12 @@ def test_a_write_to_the_engines_log_is_told_from_one_to_its_data(
 def test_a_relation_has_its_name_in_each_of_its_forks_and_segments() -> None:
     names = page_names("postgresql")
     assert names is not None
-    called = {"base/5/16397": "account", "base/5/16398": "a\nb"}
-    assert "relation account, page 1" == names.name("base/5/16397", 8192, b"", called)
-    assert "relation account (fsm), page 1" == names.name("base/5/16397_fsm", 8192, b"", called)
-    assert "relation account, page 131072" == names.name("base/5/16397.1", 0, b"", called)
-    assert "relation a?b, page 0" == names.name("base/5/16398", 0, b"", called)
-    assert "relation 16399, page 0" == names.name("base/5/16399", 0, b"", called)
+    called, whose = {"base/5/16397": "account", "base/5/16398": "a\nb"}, subject("postgresql")
+    assert "relation account, page 1" == names.name("base/5/16397", 8192, b"", called, whose)
+    assert "relation account (fsm), page 1" == names.name("base/5/16397_fsm", 8192, b"", called, whose)
+    assert "relation account, page 131072" == names.name("base/5/16397.1", 0, b"", called, whose)
+    assert "relation a?b, page 0" == names.name("base/5/16398", 0, b"", called, whose)
+    assert "relation 16399, page 0" == names.name("base/5/16399", 0, b"", called, whose)
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "sqlite", "lmdb", "mariadb"])
@@ -100,8 +114,45 @@ def test_bytes_of_any_kind_do_no_harm(engine: str, written: bytes) -> None:
         "x.ibd",
         "",
     ):
-        names.name(path, 16384, written, {})
+        names.name(path, 16384, written, {"pg_wal": "16 of something"}, subject(engine, page_size=-1))
 
 
 def test_an_engine_of_others_has_none() -> None:
     assert page_names("own-engine") is None
+
+
+@pytest.mark.parametrize(
+    ("told", "written", "expected"),
+    [
+        (str(4 * 2**20), b"", "WAL at A/C02000"),
+        (str(64 * 2**20), wal_page(0), "WAL at A/C002000"),
+        (None, wal_page(0xA00C02000), "WAL at A/C02000"),
+        # Where this page of an older segment stood, which was renamed since.
+        (None, wal_page(0xA00902000), "WAL, byte 8192 of a segment"),
+        ("much", bytes(16), "WAL, byte 8192 of a segment"),
+    ],
+)
+def test_a_position_of_the_wal_follows_from_the_size_of_its_segments(
+    told: str | None, written: bytes, expected: str
+) -> None:
+    names = page_names("postgresql")
+    assert names is not None
+    called = {} if told is None else {"pg_wal": told}
+    assert expected == names.name(SEGMENT, 8192, written, called, subject("postgresql"))
+
+
+@pytest.mark.parametrize(
+    ("whose", "path", "expected"),
+    [
+        (subject("sqlite", page_size=512), "test.db", "page 129"),
+        (subject("sqlite", page_size=65536), "test.db", "page 2"),
+        (subject("sqlite", page_size=512), "test.db-wal", "WAL, frame 123"),
+        (subject("mariadb", innodb_page_size=4096), "b/account.ibd", "page 16 of 4 kB"),
+        (subject("mariadb"), "b/account.ibd", "page 4 of 16 kB"),
+        (replace(subject("postgresql"), build=BUILD), "base/5/16397", "relation 16397, page 2"),
+    ],
+)
+def test_pages_are_counted_by_the_size_of_the_cell(whose: Subject, path: str, expected: str) -> None:
+    names = page_names(whose.engine)
+    assert names is not None
+    assert expected == names.name(path, 65536, b"", {}, whose)

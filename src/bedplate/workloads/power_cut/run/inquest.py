@@ -9,17 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
+from bedplate.figures.power_cut_points import finding_of
+from bedplate.model.power_cut import ChosenState, CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.power_cut_blame import BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
+from bedplate.model.power_cut_verdict import BOUNDED
 from bedplate.workloads.power_cut.run.found import Found
-from bedplate.workloads.power_cut.run.log import DEVICE_NAMES
+from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, FUA, MARK
 from bedplate.workloads.power_cut.run.shrinking import NoMoreQuestions, Questions, shrink
 from bedplate.workloads.power_cut.run.window import Piece, losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from bedplate.model.power_cut import PointRecord
+    from bedplate.model.power_cut import PointRecord, RecordingFacts
     from bedplate.workloads.power_cut.run.acknowledged import Acknowledged, Acknowledgements
     from bedplate.workloads.power_cut.run.bench import ReplayJob
     from bedplate.workloads.power_cut.run.image import ImageBuilder
@@ -33,7 +35,8 @@ _NAMES_MOST = 3
 class Cut(NamedTuple):
     """What one inquest is about: a point of a log, and what had been promised before it.
 
-    `marks` are those of the log, None of a recovery's, in which nobody promises anything.
+    `marks` are those of the log, None of a recovery's, in which nobody promises anything. The facts of the
+    `recording` bound what settings may lose; without them no loss is a bounded one.
     """
 
     log: Log
@@ -41,6 +44,7 @@ class Cut(NamedTuple):
     measured_from: int
     promised: Acknowledged
     marks: Acknowledgements | None
+    recording: RecordingFacts | None = None
 
 
 class Inquest:
@@ -75,14 +79,16 @@ class Inquest:
         if not first.outcome.is_bad:
             return Found(begun, self._cut.point)
         whole = self._replayed(())
-        if _gravity(whole) >= _gravity(first) or not self._losses.parts:
-            return self._without_loss(begun, whole)
+        if not self._losses.parts or self._finding(whole) == self._finding(first):
+            return self._without_loss(begun, first, whole)
         return self._with_losses(begun, first, whole)
 
     def _with_losses(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
-        """What gives the same finding as the cut, of which there is none, or a lesser one, without any loss."""
+        """What gives the same finding as the cut, of which there is none, or another one, without any loss."""
+        finding = self._finding(first)
         questions = Questions(
-            lambda lost: self._replayed(lost).outcome is first.outcome, max(1, self._most - self._replays - 2)
+            lambda lost: self._finding(self._replayed(lost)) == finding,
+            max(1, self._most - self._replays - 2),
         )
         by_write: dict[int, list[int]] = {}
         for number, piece in self._losses.parts.items():
@@ -96,42 +102,59 @@ class Inquest:
         # Whoever answers now so and now so may have spared what matters, or kept what does not.
         if shrunk.is_smallest and self._replays < self._most:
             again.append(self._replayed(lost))
-        steadiness = self._steadiness(first, told, *again)
         evidence = replace(
             begun,
             replays=self._replays,
-            steadiness=steadiness,
+            steadiness=self._steadiness(first, told, *again),
             smallest=tuple(self._blamed(lost, names)),
-            is_smallest=shrunk.is_smallest and steadiness is Repeatability.STEADY,
+            is_smallest=shrunk.is_smallest,
             was_there=was_there,
         )
-        found = _of_record(evidence, told)
+        found = self._of_record(evidence, told)
         return Found(
             replace(found, repaired=found.repaired and not _is_repaired(whole)), self._losses.only(lost)
         )
 
-    def _without_loss(self, begun: BlameEvidence, whole: PointRecord) -> Found:
+    def _without_loss(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
         again = self._replayed(())
+        # Where nothing was lost the cut itself is the same image.
+        looks = (whole, again) if self._losses.parts else (first, whole, again)
         late = self._mended() if whole.outcome.is_bad else None
         evidence = replace(
             begun,
             replays=self._replays,
-            steadiness=self._steadiness(whole, again),
-            bad_without_loss=True,
+            steadiness=self._steadiness(*looks),
+            bad_without_loss=whole.outcome.is_bad,
             mended_by=None if late is None else self._late_write(late),
             writes_until_mended=None if late is None else self._writes_behind(late),
         )
-        return Found(_of_record(evidence, whole), self._losses.only(()))
+        return Found(self._of_record(evidence, whole), self._losses.only(()))
+
+    def _finding(self, record: PointRecord) -> str:
+        return finding_of(record, self._cut.recording)
+
+    def _of_record(self, evidence: BlameEvidence, record: PointRecord) -> BlameEvidence:
+        known = self._cut.recording
+        has_bound = known is not None and (known.bound_ms, known.bound_transactions) != (None, None)
+        is_loss = record.outcome is PointOutcome.LOST
+        return replace(
+            evidence,
+            found=record.outcome,
+            repaired=_is_repaired(record),
+            lost_ms=record.lost_ms,
+            is_bounded=self._finding(record) == BOUNDED if is_loss and has_bound else None,
+            problem=record.problems[0] if record.problems else "",
+        )
 
     def _steadiness(self, *looks: PointRecord) -> Repeatability:
         """Whether all looks found the same, none after a first one that failed."""
-        alike = len({each.outcome for each in looks}) == 1 and all(each.failed_once is None for each in looks)
+        alike = len(set(map(self._finding, looks))) == 1 and all(each.failed_once is None for each in looks)
         return Repeatability.STEADY if alike and self._is_steady else Repeatability.CHANGES
 
     def _replayed(self, lost: Iterable[int]) -> PointRecord:
         lost = frozenset(lost)
         record = self._asked(self._losses.only(lost), self._cut.promised)
-        self._records.setdefault(lost, record)
+        self._records[lost] = record
         return record
 
     def _asked(
@@ -163,20 +186,22 @@ class Inquest:
         """Whether a cut in order there is good, held against what was promised here; the oracle knows what is promised there."""
         if self._replays >= self._most:
             raise NoMoreQuestions
-        there = CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0)
         known = self._cut.promised if self._cut.marks is None else self._cut.marks.before(position)
-        return not self._asked(there, self._cut.promised, known).outcome.is_bad
+        return not self._asked(_all_before(position), self._cut.promised, known).outcome.is_bad
 
     def _was_there(self, lost: frozenset[int], record: PointRecord) -> bool | None:
-        """Whether a cut in order before the first lost write has all that was promised then, where what is missing is older."""
+        """Whether a cut in order before the first lost write has what is missing, where that is older than the write."""
         first = min(self._losses.parts[number].entry for number in lost)
         ms = self._ms_before_cut(first)
         if record.outcome is not PointOutcome.LOST or record.lost_ms is None or ms is None:
             return None
         if record.lost_ms <= ms or self._cut.marks is None or self._replays >= self._most:
             return None
-        before = CutPoint(0, first, Profile.ORDERED, Placement.UNIFORM, seed=0)
-        return not self._asked(before, self._cut.marks.before(first)).outcome.is_bad
+        there = self._asked(_all_before(first), self._cut.marks.before(first))
+        if there.outcome is PointOutcome.LOST and there.lost_ms is not None:
+            # Settings may lose the last ones there too: what counts is the first that is missing here.
+            return there.lost_ms + ms < record.lost_ms
+        return not there.outcome.is_bad
 
     def _ms_before_cut(self, entry: int) -> float | None:
         log = self._cut.log
@@ -198,14 +223,11 @@ class Inquest:
             yield self._write(entry, tuple((piece.start, piece.length) for piece in pieces), found)
 
     def _late_write(self, position: int) -> BlamedWrite | None:
-        """The last write before the position at which all was there; a mark or a flush brings nothing."""
-        log = self._cut.log
-        behind = range(position - 1, self._cut.point.position - 1, -1)
-        entry = next((index for index in behind if log.is_write(index)), None)
-        if entry is None:
+        """The last entry before the position at which all was there; none where that is a mark or a flush, which brings nothing."""
+        log, entry = self._cut.log, position - 1
+        if not _is_change(log, entry):
             return None
-        there = CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0)
-        names = self._site.names_on((there,), self._builder)
+        names = self._site.names_on((_all_before(position),), self._builder)
         whole = Piece(entry, 0, log.lengths[entry])
         return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
 
@@ -225,26 +247,23 @@ class Inquest:
             tuple(dict.fromkeys(each.words for each in named))[:_NAMES_MOST],
             log.histories[device].flushes_met(entry, position),
             log.writers(entry),
+            is_through=bool(log.flags[entry] & FUA) and entry < position,
         )
 
     def _writes_behind(self, position: int) -> int:
-        return sum(map(self._cut.log.is_write, range(self._cut.point.position, position)))
+        return sum(_is_change(self._cut.log, each) for each in range(self._cut.point.position, position))
 
 
-def _gravity(record: PointRecord) -> int:
-    """From best to worst."""
-    return list(PointOutcome).index(record.outcome)
+def _all_before(position: int) -> CutPoint:
+    """A cut in order that keeps nothing of what was on its way: of two such cuts the later one has all that the other has."""
+    nothing = ChosenState((), kept=True)
+    return CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0, state=nothing)
+
+
+def _is_change(log: Log, entry: int) -> bool:
+    """Whether it is a write or a discard."""
+    return log.lengths[entry] > 0 and not log.flags[entry] & MARK
 
 
 def _is_repaired(record: PointRecord) -> bool:
     return record.fsck_s is not None or record.outcome is PointOutcome.FILE_SYSTEM_LOST
-
-
-def _of_record(evidence: BlameEvidence, record: PointRecord) -> BlameEvidence:
-    return replace(
-        evidence,
-        found=record.outcome,
-        repaired=_is_repaired(record),
-        lost_ms=record.lost_ms,
-        problem=record.problems[0] if record.problems else "",
-    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, StudyError
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
+from bedplate.model.power_cut import RecordingFacts
 from bedplate.workloads.power_cut.run.bench import ReplayJob
 from bedplate.workloads.power_cut.run.image import ImageBuilder
 from bedplate.workloads.power_cut.run.inquest import Cut, Inquest
@@ -31,10 +32,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--most", type=int, required=True, help="the most replays")
     parser.add_argument("--recovery", type=Path, help="the log of the recovery from the job's first point")
+    parser.add_argument("--recording", type=Path, required=True, help="the facts of the recording")
     given = parser.parse_args(arguments)
     try:
         job = codec.read(ReplayJob, given.job)
-        files = (given.job, given.log, given.directory, given.recovery)
+        files = (given.job, given.log, given.directory, given.recovery, given.recording)
         let_go_of_foreign_mounts((*filter(None, files), *paths_in(codec.to_json(job))))
         print(codec.dumps(_found(job, given), indent=None), flush=True)
     except BedplateError as error:
@@ -48,9 +50,13 @@ def _found(job: ReplayJob, given: argparse.Namespace) -> Found:
         log = stack.enter_context(read_log(given.log))
         mine = WorkerShare(job, log, given.directory, workers=given.of)
         builder = stack.enter_context(mine.builder())
-        point = job.points[-1]
+        point, recording = job.points[-1], None
+        # What of it is damaged is said where the run is read.
+        with suppress(StudyError):
+            recording = codec.read(RecordingFacts, given.recording)
         if given.recovery is None:
-            cut = Cut(log, point, job.measured_from, mine.marks.before(point.position), mine.marks)
+            promised = mine.marks.before(point.position)
+            cut = Cut(log, point, job.measured_from, promised, mine.marks, recording)
             return Inquest(job, cut, builder, mine.site, given.most).hold()
         first_point = job.points[0]
         first = stack.enter_context(mine.first(first_point, builder))
@@ -68,7 +74,8 @@ def _found(job: ReplayJob, given: argparse.Namespace) -> Found:
             )
         )
         promised = mine.marks.before(first_point.position)
-        return Inquest(job, Cut(again, point, 0, promised, None), of_recovery, mine.site, given.most).hold()
+        cut = Cut(again, point, 0, promised, None, recording)
+        return Inquest(job, cut, of_recovery, mine.site, given.most).hold()
 
 
 if __name__ == "__main__":

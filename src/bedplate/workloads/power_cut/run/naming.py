@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.filesystem.blocks.owners import BlockOwners, Owner
+    from bedplate.visit.cut_engine import Subject
     from bedplate.visit.fault_engine import FaultEngine
     from bedplate.visit.page_names import PageNames
     from bedplate.workloads.power_cut.run.log import Log
@@ -33,13 +34,15 @@ class Named(NamedTuple):
 class ImageNames:
     """Names by images in turn: the next one is asked where the one before knows no file's name.
 
-    `called` are the engine's own names of files, `log_files` patterns of its log's.
+    `called` are the engine's own names of files, `log_files` patterns of its log's; whose they are says the `subject`, without which
+    parts of files have no names.
     """
 
     owners: Sequence[BlockOwners]
     pages: PageNames | None
     called: Mapping[str, str] = field(default_factory=dict)
     log_files: tuple[str, ...] = ()
+    subject: Subject | None = None
 
     def of(self, log: Log, piece: Piece) -> Iterator[Named]:
         """Of a part of a write; a discard brings nothing that has a name."""
@@ -77,7 +80,9 @@ class ImageNames:
         inside = owner.path.removeprefix(f"{DATA_DIRECTORY}/")
         if inside == owner.path:
             return Named(WrittenPlace.OTHER_FILE, owner.words)
-        page = None if self.pages is None else self.pages.name(inside, owner.offset, data, self.called)
+        page = None
+        if self.pages is not None and self.subject is not None:
+            page = self.pages.name(inside, owner.offset, data, self.called, self.subject)
         words = owner.words.removeprefix(f"{DATA_DIRECTORY}/")
         is_log = any(fnmatch(inside, pattern) for pattern in self.log_files)
         place = WrittenPlace.ENGINE_LOG if is_log else WrittenPlace.ENGINE

@@ -353,12 +353,14 @@ def inquire(
     most: int,
     memory: Path,
     ledger: Holdings,
+    recording: Path,
     recovery: Path | None = None,
 ) -> Found:
-    """Why a point is bad, by `most` replays at most; `recovery` as for `replay_one`."""
+    """Why a point is bad, by `most` replays at most; the facts of its `recording` bound losses, `recovery` as for `replay_one`."""
     first = tuple(each for each in job.points if each.number == point.recovery_of)
     alone = replace(job, points=(*first, point), recuts=())
-    more = ["--most", str(most), *([] if recovery is None else ["--recovery", str(recovery)])]
+    more = ["--most", str(most), "--recording", str(recording)]
+    more += [] if recovery is None else ["--recovery", str(recovery)]
     told: list[str] = []
     with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more, program=INQUESTS) as running:
         (found,) = running.printed(Found, told.append)

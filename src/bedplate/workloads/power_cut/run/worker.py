@@ -218,7 +218,8 @@ class CutSite:
         """Whose the blocks are on the images of these cuts, once each has recovered as far as it does."""
         found: list[BlockOwners] = []
         called: Mapping[str, str] = {}
-        pages = page_names(self._job.subject.engine)
+        subject = self._job.subject
+        pages = page_names(subject.engine)
         for point in points:
             built = build_in_room(point, builder, self._images)
             try:
@@ -234,7 +235,7 @@ class CutSite:
             finally:
                 for path in built.images:
                     path.unlink(missing_ok=True)
-        return ImageNames(found, pages, called, log_files(self._job.subject.engine))
+        return ImageNames(found, pages, called, log_files(subject.engine), subject)
 
     def _owners(self, site: Site, pages: PageNames | None) -> tuple[BlockOwners, Mapping[str, str]]:
         """The maps of files before the engine changes any, and what it calls them."""
