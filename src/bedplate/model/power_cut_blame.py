@@ -259,6 +259,9 @@ def _explains(reason: Reason, evidence: BlameEvidence, declared: Durability) -> 
         in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
         in_order = evidence.bad_without_loss and evidence.found is not PointOutcome.LOST
         waited = (WrittenPlace.JOURNAL, WrittenPlace.ENGINE_LOG)
+        if reason.code in PAGES_PASSED_OVER:
+            # A commit of the file system brings whole pages too, which a checkpoint had passed over.
+            waited = (*waited, WrittenPlace.METADATA)
         return in_pages or (in_order and not any(_waited_for(place, evidence) for place in waited))
     return True
 
@@ -307,9 +310,10 @@ def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
         if evidence.mended_by is not None and evidence.mended_by.place in _FILE_SYSTEMS_OWN:
             return _METADATA_NOT_SYNCED
         return because("promised-before-written", "it acknowledged before it had written")
+    may_pass_over = declared is not None and any(each.code in PAGES_PASSED_OVER for each in declared.reasons)
     if _waited_for(WrittenPlace.ENGINE_LOG, evidence):
         words = "no write is torn or lost, and its data are damaged until the next write of its own log"
-        if declared is not None and any(each.code in PAGES_PASSED_OVER for each in declared.reasons):
+        if may_pass_over:
             words = f"{words}: without double writing a checkpoint may pass over a page that no sync covers"
         return because("damaged-until-log", words)
     if _waited_for(WrittenPlace.JOURNAL, evidence):
@@ -318,6 +322,12 @@ def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
             "them yet as a part of the file"
         )
         return because("relied-on-unsynced", words)
+    if may_pass_over and _waited_for(WrittenPlace.METADATA, evidence):
+        words = (
+            "no write is torn or lost, and its data are damaged until the file system commits: without double writing a checkpoint may pass "
+            "over a page that no sync covers, and a page may be torn between two commits"
+        )
+        return because("damaged-until-commit", words)
     if evidence.bad_without_loss:
         words = "it relied on writes being whole or in an order that nothing asked for"
         return because("relied-on-order", words)

@@ -28,6 +28,7 @@ WRITE = BlamedWrite(
 )
 TORN = replace(WRITE, lost=((4096, 4096),))
 IN_LOG = replace(WRITE, place=WrittenPlace.ENGINE_LOG)
+IN_TREES = replace(WRITE, place=WrittenPlace.METADATA)
 LOST = BlameEvidence(
     7,
     PointOutcome.LOST,
@@ -92,6 +93,9 @@ PROMISED_LESS = Durability(
         # Nor is one torn that the engine's own log mends: on XFS a checkpoint had passed over an undo page that no sync covers.
         (replace(UNSYNCED, mended_by=IN_LOG), durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "damaged-until-log"),
         (replace(UNSYNCED, mended_by=IN_LOG), None, Party.ENGINE, "damaged-until-log"),
+        # On Btrfs a commit brings such a page; of PostgreSQL, whose log has whole pages, only a torn one is known there.
+        (replace(UNSYNCED, mended_by=IN_TREES), durability(UNSAFE, UNKNOWN, "innodb-doublewrite-off"), Party.ENGINE, "damaged-until-commit"),
+        (replace(UNSYNCED, mended_by=IN_TREES), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (replace(CORRUPT, smallest=(IN_LOG,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "relied-on-order"),
         (replace(CORRUPT, smallest=(IN_LOG, TORN)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
         (replace(UNSYNCED, mended_by=None), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
