@@ -258,7 +258,7 @@ def _explains(reason: Reason, evidence: BlameEvidence, declared: Durability) -> 
         # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.
         in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
         in_order = evidence.bad_without_loss and evidence.found is not PointOutcome.LOST
-        waited = (WrittenPlace.JOURNAL, WrittenPlace.ENGINE_LOG)
+        waited: tuple[WrittenPlace, ...] = (WrittenPlace.JOURNAL, WrittenPlace.ENGINE_LOG)
         if reason.code in PAGES_PASSED_OVER:
             # A commit of the file system brings whole pages too, which a checkpoint had passed over.
             waited = (*waited, WrittenPlace.METADATA)
@@ -324,8 +324,8 @@ def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
         return because("relied-on-unsynced", words)
     if may_pass_over and _waited_for(WrittenPlace.METADATA, evidence):
         words = (
-            "no write is torn or lost, and its data are damaged until the file system commits: without double writing a checkpoint may pass "
-            "over a page that no sync covers, and a page may be torn between two commits"
+            "no write is torn or lost, and its data are damaged until the file system commits: without double writing a checkpoint passes over "
+            "a page, or a page is torn between two commits"
         )
         return because("damaged-until-commit", words)
     if evidence.bad_without_loss:

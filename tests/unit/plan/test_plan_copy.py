@@ -255,7 +255,10 @@ def _endless(data: Path) -> None:
         (control()[:230], "damaged, or of another architecture"),
         (b"", "damaged"),
         (_linked, "pg_control or PG_VERSION cannot be read: it is no file"),
-        (lambda data: (data / "PG_VERSION").write_text("14\n"), "of version 14; bedplate builds 15, 16, 17, 18"),
+        (
+            lambda data: (data / "PG_VERSION").write_text("14\n"),
+            "of version 14; bedplate builds 15, 16, 17, 18",
+        ),
         (lambda data: (data / "PG_VERSION").unlink(), "it is no data directory"),
     ],
 )
