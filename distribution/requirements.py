@@ -8,7 +8,6 @@ DEPENDS = (
     "bison",
     "btrfs-progs",
     "bzip2",
-    "diffutils",
     "e2fsprogs",
     "flex",
     "gcc",

@@ -4,7 +4,7 @@
 # An environment is a directory of the cache, environments/NAME-PYTHON-KEY, made once and then only
 # read. It counts only when its file `complete` exists, which is written last: line 1 is the
 # interpreter it stands on. Beside it lies a copy of the requirements that it was made from; a start
-# compares the texts, which costs one short process where hashing costs a Python.
+# compares the texts, which costs two short processes where hashing costs a Python.
 # Why it is done this way: docs/decisions/0003-launcher-and-environment.md
 
 exit_requirement_missing=3
@@ -55,6 +55,11 @@ locate_environments() {
     fi
 }
 
+# Succeeds if two files have the same text. Not by cmp: a bare Fedora has none.
+is_same() {
+    [ -r "$1" ] && [ "$(cat "$1")" = "$(cat "$2")" ]
+}
+
 # Sets `environment` to a complete environment of exactly these requirements; fails if there is none.
 # $1: name (runtime, development); $2: requirements file.
 find_environment() {
@@ -63,7 +68,7 @@ find_environment() {
         if [ -n "${BEDPLATE_PYTHON-}" ]; then
             [ "$BEDPLATE_PYTHON" -ef "$environment/bin/python" ] || continue
         fi
-        cmp -s "$environment/requirements.txt" "$2" 2>/dev/null && return 0
+        is_same "$environment/requirements.txt" "$2" && return 0
     done
     environment=
     return 1
@@ -296,11 +301,6 @@ require_environment() {
         note_use "$2"
         return 0
     fi
-    # Without it none is ever found, and each start would make one.
-    command -v cmp >/dev/null 2>&1 || {
-        say 'cmp is missing; install the package diffutils'
-        exit "$exit_requirement_missing"
-    }
     name=$1 requirements_file=$2
     shift 2
     find_python "$requirements_file" || provide_python "$requirements_file" "$@"
@@ -317,7 +317,7 @@ require_environment() {
             flock 9
         fi
         [ -f "$environment/complete" ] && [ -x "$environment/bin/python" ] &&
-            cmp -s "$environment/requirements.txt" "$requirements_file" && exit 0
+            is_same "$environment/requirements.txt" "$requirements_file" && exit 0
         say "making the Python environment $environment (once)"
         fill_environment "$requirements_file"
     ) 9>"$environments/$name.lock" || exit "$exit_requirement_missing"

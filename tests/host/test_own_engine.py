@@ -114,7 +114,7 @@ class Workshop:
             native_drivers={PROGRAMS_KEY: str(self.folder)},
             engine_settings=Levels(),
             log_directory=self.base,
-            request=SimpleNamespace(cell=cell),
+            request=SimpleNamespace(cell=cell, provenance={}),
         )
         recorded = cast("Recorded", self.recording)
         made = POWER_CUT.writer(cast("VisitContext", context), recorded, clients=1)

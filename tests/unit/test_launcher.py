@@ -199,14 +199,6 @@ def test_a_shell_that_completes_a_line_makes_no_environment(checkout: Checkout, 
     assert '"arguments": []' in started.start(_BEDPLATE_COMPLETE="bash_complete").stdout
 
 
-def test_a_machine_without_cmp_is_told_its_package_and_nothing_is_made(
-    started: Checkout, tmp_path: Path
-) -> None:
-    refused = started.start(PATH=str(tmp_path))
-    assert refused.returncode == 3
-    assert refused.stderr == "bedplate: cmp is missing; install the package diffutils\n"
-
-
 def test_changed_requirements_are_noticed(
     checkout: Checkout, started: Checkout, copying: Mapping[str, str]
 ) -> None:

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -16,7 +15,6 @@ from pathlib import Path
 import pytest
 from distribution import debian, image
 from distribution.__main__ import _KINDS, main
-from distribution.requirements import DEPENDS
 from distribution.sources import Sources, lay_out, of_checkout
 
 from bedplate.campaign.planning import read_plan
@@ -165,9 +163,3 @@ def test_a_purge_empties_a_cache_whose_folder_is_a_mount_point(tmp_path: Path, l
     # As rm(1) ends where the folder itself is busy.
     program(tmp_path, "rm", f"#!/bin/sh\nfind {tmp_path}/cache -name kernels -delete\nexit 1\n")
     assert code == script("postrm", "purge", tools=tmp_path)
-
-
-def test_the_package_that_the_launcher_asks_for_comes_with_bedplate(repository: Path) -> None:
-    launcher = (repository / "requirements/environment.sh").read_text(encoding="utf-8")
-    asked = re.findall(r"say 'cmp is missing; install the package ([\w-]+)'", launcher)
-    assert set(asked) == {"diffutils"} <= set(DEPENDS)

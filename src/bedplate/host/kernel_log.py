@@ -80,7 +80,10 @@ class KernelLog:
             try:
                 record = os.read(self._file, _RECORD_BYTES)
             except BrokenPipeError:
-                continue  # overwritten under the reader: the next read stands at the oldest that is left
+                # Overwritten under the reader: the next read begins at the oldest that is left, and its number says how many.
+                if self._next is None:
+                    self._lost += 1
+                continue
             except OSError:
                 return
             if not record:

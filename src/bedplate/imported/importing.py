@@ -86,7 +86,11 @@ def _without_copies(runs: Sequence[PublishedRun]) -> tuple[tuple[PublishedRun, .
 
 def _is_copy(run: PublishedRun, other: PublishedRun) -> bool:
     """Whether two runs of one cell and text are one run. A start that one of them lacks parts them from none."""
-    if run.file == other.file or run.failure is not None:
-        # A document numbers its runs, and two that failed may have left the same words.
-        return run.repetition == other.repetition
-    return None in (run.started_wall_s, other.started_wall_s) or run.started_wall_s == other.started_wall_s
+    has_starts = None not in (run.started_wall_s, other.started_wall_s)
+    if has_starts and run.started_wall_s != other.started_wall_s:
+        return False
+    if run.failure is not None and not has_starts and run.series != other.series:
+        # Two that failed may have left the same words.
+        return False
+    # A document numbers its runs.
+    return run.repetition == other.repetition or not (run.file == other.file or run.failure is not None)

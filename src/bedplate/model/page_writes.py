@@ -114,7 +114,8 @@ class PageFacts:
     probe: str
     """what a single untorn write of a page into the data directory came to: `taken`, or the error's name"""
     direct_files: int
-    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log"""
+    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log; in older records
+    with them, also in what follows"""
     before: PageLayout
     """of these files before the clients began"""
     after: PageLayout
@@ -133,7 +134,8 @@ class RecoveredPages:
     """What the recording of a recovery knows of its server's pages, from its start to its end."""
 
     direct_files: int
-    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log"""
+    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log; in older records
+    with them, also in what follows"""
     after: PageLayout
     """of these files, when all was written back"""
     counts: PageCounts | None = None

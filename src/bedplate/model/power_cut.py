@@ -242,7 +242,8 @@ class PointRecord:
     before the engine's"""
     kernel_said: tuple[str, ...] | None = None
     """what the file system complained of in the kernel's log while the image was mounted and asked, each once; for ZFS also what
-    `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone"""
+    `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone. Null too where the log
+    cannot be read, or messages were lost and none of the others is a complaint"""
     engine_said: tuple[str, ...] = ()
     """what the log of an engine that worked on said of errors of the disk; empty of an engine without a log, and in older records"""
     pages: RecoveredPages | None = None

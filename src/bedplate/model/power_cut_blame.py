@@ -131,7 +131,9 @@ class BlameEvidence:
     """what is found with the smallest loss: it is bad, and may be bad in another way. Not bad where the same image was good when it was looked
     at again; null where the cut was not bad again"""
     bad_without_loss: bool = False
-    """whether the cut is bad where all that had been written is kept"""
+    """whether the cut has the same finding where all that had been written is kept"""
+    without_loss: PointOutcome | None = None
+    """of a cut with another finding where all that had been written is kept: which, if it is bad"""
     mended_by: BlamedWrite | None = None
     """of such a cut: the write behind it with which all that had been promised is there; null where none was found"""
     writes_until_mended: int | None = None
@@ -374,6 +376,8 @@ def _smallest_words(evidence: BlameEvidence) -> str:
     what = format_count(len(evidence.smallest), "write", "writes")
     some = "" if not torn else ", torn" if torn == len(evidence.smallest) else f", {torn} of them torn"
     more = "" if evidence.is_smallest else "; perhaps fewer, as no more replays were allowed"
+    if evidence.without_loss is not None:
+        more += f"; without any loss it is {evidence.without_loss.value}"
     lost = format_count(evidence.lost_writes, "lost or torn write", "lost or torn writes")
     verb = "is" if len(evidence.smallest) == 1 else "are"
     other = "" if evidence.found in (None, evidence.outcome) else f" for {evidence.found.value}"

@@ -111,7 +111,14 @@ def test_devices_of_btrfs_that_are_gone_are_forgotten_before_a_mount() -> None:
 def test_nothing_stays_of_a_script_that_is_ended(signal: str, tmp_path: Path) -> None:
     text = reproduce(FilesystemLevels("ext4"))
     work = text[text.index("work=$(mktemp") : text.index("bad() ")]
-    argv = ["sh", "-uc", f'{work}\n[ -d "$work/mount" ] || exit 9; kill -{signal} $$; sleep 9']
+    # A shell cannot trap what its caller ignores, as nohup(1) does.
+    argv = [
+        "env",
+        f"--default-signal={signal}",
+        "sh",
+        "-uc",
+        f'{work}\n[ -d "$work/mount" ] || exit 9; kill -{signal} $$; sleep 9',
+    ]
     done = subprocess.run(argv, env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"}, check=False)
     assert (130, []) == (done.returncode, list(tmp_path.iterdir()))
 

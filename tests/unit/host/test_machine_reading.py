@@ -192,6 +192,32 @@ def test_log_begins_with_its_opening(tmp_path: Path) -> None:
         assert () == log.messages()
 
 
+def test_what_was_overwritten_before_the_first_look_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "kmsg"
+    file.touch()
+    with KernelLog(file) as log:
+        answers = iter([BrokenPipeError(), b"4,100,9,-;EXT4-fs warning (device loop3): x\n", b""])
+
+        def read(*_: object) -> bytes:
+            answer = next(answers)
+            if isinstance(answer, BrokenPipeError):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(os, "read", read)
+        log.forget()
+        assert 0 == log.lost
+        answers = iter([BrokenPipeError(), b"4,105,9,-;EXT4-fs warning (device loop3): y\n", b""])
+        log.messages()
+        assert 4 == log.lost
+    with KernelLog(file) as log:
+        answers = iter([BrokenPipeError(), b""])
+        log.messages()
+        assert 1 == log.lost
+
+
 def test_forbidden_log_is_not_known_to_be_silent(tmp_path: Path) -> None:
     with KernelLog(tmp_path / "none") as log:
         assert log.messages() is None

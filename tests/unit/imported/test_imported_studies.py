@@ -116,6 +116,18 @@ def test_copies_of_one_run_are_no_repetitions(tmp_path: Path) -> None:
     assert {Verdict.CANNOT_TELL} == set(compared(overview(tmp_path / "study"), "type=xfs", "type=ext4"))
 
 
+def test_two_sets_that_failed_with_the_same_words_are_two(tmp_path: Path) -> None:
+    pg_fs_benchmark(tmp_path / "source")
+    sets = tmp_path / "source" / "i5"
+    first, second = sets / "20220903-zfs", sets / "20220910-zfs"
+    for log in first.rglob("pgbench.log"):
+        log.write_text("")
+    (first / "results.csv").unlink(missing_ok=True)
+    shutil.copytree(first, second)
+    found = import_source(tmp_path / "source", tmp_path / "study")
+    assert 2 * len(list(first.rglob("pgbench.log"))) == len(found.failures)
+
+
 def test_a_merged_result_of_the_suite_adds_no_repetitions(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     # Its first and third runs made the same, to the digits that the suite keeps.

@@ -44,7 +44,9 @@ _COLUMNS: Mapping[str, ExportColumn] = {
     ),
     "hit_bytes": ExportColumn(Int64),
     "hit_journal": ExportColumn(Boolean, "whether that is on the device of an external journal"),
-    "kernel_heard": ExportColumn(Boolean, "whether the kernel's log could be read"),
+    "kernel_heard": ExportColumn(
+        Boolean, "whether the kernel's log could be read, and no message was lost without another complaint"
+    ),
     "said": ExportColumn(String, "what engine and kernel said while the disk failed; joined by `; `"),
     "found": ExportColumn(String, "what was found once the file system was mounted anew; joined by `; `"),
     "no_result": ExportColumn(String, "why it is no result; empty where it is one"),

@@ -299,13 +299,16 @@ def test_a_loss_beyond_what_settings_allow_is_looked_for(tmp_path: Path) -> None
     assert held(tmp_path, allowed, Profile.LOST).evidence.is_bounded is None
 
 
-def test_what_was_there_is_not_missed_where_settings_allow_a_loss_too(tmp_path: Path) -> None:
-    """The lost write was issued 3 ms before the cut. Before it 5 ms were missing, and the loss is 20 ms old."""
+@pytest.mark.parametrize(("missing_ms", "was_there"), [(5.0, True), (16.0, False)])
+def test_what_was_there_is_not_missed_where_settings_allow_a_loss_too(
+    tmp_path: Path, missing_ms: float, *, was_there: bool
+) -> None:
+    """The cut before the lost write is 4 ms earlier, and the loss is 20 ms old. One of 16 ms there is the same transaction."""
     site = PlantedSite(
         lambda point: PointOutcome.LOST if point.position == 18 or 16 in lost_of(point) else PointOutcome.OK,
-        lost_ms=lambda point: 5.0 if point.position == 18 else 20.0,
+        lost_ms=lambda point: missing_ms if point.position == 18 else 20.0,
     )
-    assert held(tmp_path, site, Profile.LOST).evidence.was_there
+    assert was_there is held(tmp_path, site, Profile.LOST).evidence.was_there
 
 
 def test_without_a_loss_another_finding_is_not_the_cuts_own(tmp_path: Path) -> None:
@@ -314,6 +317,8 @@ def test_without_a_loss_another_finding_is_not_the_cuts_own(tmp_path: Path) -> N
     )
     evidence = held(tmp_path, site, Profile.LOST).evidence
     assert ([14], PointOutcome.LOST) == ([write.entry for write in evidence.smallest], evidence.found)
+    assert PointOutcome.SILENT is evidence.without_loss
+    assert "; without any loss it is corrupt, silent" in story_of(evidence, None).lines[1]
 
 
 @pytest.mark.parametrize(

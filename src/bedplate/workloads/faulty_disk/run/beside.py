@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from bedplate.errors import BedplateError, CommandFailed
+from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted
 from bedplate.model.fault_order import CLEAR_LINE, RANGES_MOST, FaultOperation, FaultOrder, moved_line
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, Place
 from bedplate.workloads.faulty_disk.run.full import BallastTooLong, Filler
@@ -48,6 +48,8 @@ class FaultSetup(RecordedSetup):
     is_over: Callable[[], bool] = field(default=lambda: False)
     is_paced: bool = True
     """whether what the log gains is dealt out to the clients; ballast that is written is none of theirs"""
+    is_quiet: bool = False
+    """whether the fault is one that the disk says nothing of"""
 
     def pace(self, duration_s: float) -> Callable[[], float]:
         """At the recording's as long as `is_paced`."""
@@ -59,11 +61,15 @@ class FaultSetup(RecordedSetup):
         return self.is_over() or super().is_log_nearly_full()
 
     def settle(self) -> None:
-        """An error behind a hit is the disk's: syncfs(2) gives it to whoever asks first, and that is not the engine."""
+        """An error behind a hit is the disk's: syncfs(2) gives it to whoever asks first, and that is not the engine.
+
+        A disk that is quiet gives none.
+        """
         try:
             super().settle()
-        except CommandFailed:
-            if not self.recorder.status().fault_hits:
+        except CommandFailed as error:
+            is_of_disk = error.status is not None and not isinstance(error, CommandNotStarted)
+            if self.is_quiet or not is_of_disk or not self.recorder.status().fault_hits:
                 raise
 
 

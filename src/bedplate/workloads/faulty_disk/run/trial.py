@@ -168,7 +168,7 @@ class FaultTrial:
             duration_s=self._duration_s,
             checkpoints=writer.checkpoints(),
         )
-        setup.is_over = beside.is_over
+        setup.is_over, setup.is_quiet = beside.is_over, fault.is_quiet
         try:
             driven = writer.drive(logs, duration_s=self._duration_s, seed=seed, beside=beside)
             self.version = driven.version
@@ -478,7 +478,10 @@ def takes_a_write(place: Path) -> bool:
 
 
 def _has_room(place: Path) -> bool:
-    room = os.statvfs(place)
+    try:
+        room = os.statvfs(place)
+    except OSError:
+        return False
     return room.f_bavail * room.f_frsize >= MIB
 
 

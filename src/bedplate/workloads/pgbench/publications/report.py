@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
@@ -198,7 +199,10 @@ def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
 
 def script_name(told: str) -> str:
     """A built-in script by bedplate's name for it, else what it is called."""
-    own = shown(told.strip("<> ").removeprefix("builtin: ")[:_LONGEST_NAME])
+    own = shown(told.strip("<> ").removeprefix("builtin: "))
+    if len(own) > _LONGEST_NAME:
+        # Two paths that begin alike are two scripts.
+        own = f"{own[: _LONGEST_NAME - 9]}~{sha256(own.encode()).hexdigest()[:8]}"
     return _SCRIPTS.get(own.casefold(), own or "unknown")
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from bedplate.workloads.power_cut.run.worker import CutSite
 
 _NAMES_MOST = 3
+# Ages are differences of whole microseconds.
+_SLACK_MS = 0.0005
 
 
 class Cut(NamedTuple):
@@ -108,6 +110,7 @@ class Inquest:
             steadiness=self._steadiness(first, told, *again),
             smallest=tuple(self._blamed(lost, names)),
             is_smallest=shrunk.is_smallest,
+            without_loss=whole.outcome if whole.outcome.is_bad else None,
             was_there=was_there,
         )
         found = self._of_record(evidence, told)
@@ -120,13 +123,14 @@ class Inquest:
         # Where nothing was lost the cut itself is the same image.
         looks = (whole, again) if self._losses.parts else (first, whole, again)
         late = self._mended() if whole.outcome.is_bad else None
+        mended_by = None if late is None else self._late_write(late)
         evidence = replace(
             begun,
             replays=self._replays,
             steadiness=self._steadiness(*looks),
             bad_without_loss=whole.outcome.is_bad,
-            mended_by=None if late is None else self._late_write(late),
-            writes_until_mended=None if late is None else self._writes_behind(late),
+            mended_by=mended_by,
+            writes_until_mended=None if late is None or mended_by is None else self._writes_behind(late),
         )
         return Found(self._of_record(evidence, whole), self._losses.only(()))
 
@@ -197,10 +201,14 @@ class Inquest:
             return None
         if record.lost_ms <= ms or self._cut.marks is None or self._replays >= self._most:
             return None
-        there = self._asked(_all_before(first), self._cut.marks.before(first))
+        before = self._cut.marks.before(first)
+        there = self._asked(_all_before(first), before)
         if there.outcome is PointOutcome.LOST and there.lost_ms is not None:
-            # Settings may lose the last ones there too: what counts is the first that is missing here.
-            return there.lost_ms + ms < record.lost_ms
+            if before.cut_us is None or self._cut.promised.cut_us is None:
+                return None
+            # Settings may lose the last ones there too: what counts is whether the first that is missing there is a later one.
+            between_ms = (self._cut.promised.cut_us - before.cut_us) / 1000
+            return there.lost_ms + between_ms < record.lost_ms - _SLACK_MS
         return not there.outcome.is_bad
 
     def _ms_before_cut(self, entry: int) -> float | None:

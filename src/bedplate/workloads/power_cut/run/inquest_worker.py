@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, StudyError
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
 from bedplate.model.power_cut import RecordingFacts
@@ -51,8 +51,8 @@ def _found(job: ReplayJob, given: argparse.Namespace) -> Found:
         mine = WorkerShare(job, log, given.directory, workers=given.of)
         builder = stack.enter_context(mine.builder())
         point, recording = job.points[-1], None
-        # What of it is damaged is said where the run is read.
-        with suppress(StudyError):
+        # Of a run that ended before its recording had.
+        if given.recording.exists():
             recording = codec.read(RecordingFacts, given.recording)
         if given.recovery is None:
             promised = mine.marks.before(point.position)

@@ -359,7 +359,8 @@ def inquire(
     """Why a point is bad, by `most` replays at most; the facts of its `recording` bound losses, `recovery` as for `replay_one`."""
     first = tuple(each for each in job.points if each.number == point.recovery_of)
     alone = replace(job, points=(*first, point), recuts=())
-    more = ["--most", str(most), "--recording", str(recording)]
+    # A worker stands elsewhere.
+    more = ["--most", str(most), "--recording", str(recording.absolute())]
     more += [] if recovery is None else ["--recovery", str(recovery)]
     told: list[str] = []
     with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more, program=INQUESTS) as running:
