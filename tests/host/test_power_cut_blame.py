@@ -75,9 +75,12 @@ class Stored:
             "PYTHONPATH": str(SOURCES / "src"),
             "BEDPLATE_STATE": str(self.bench.state),
         }
-        argv = [sys.executable, "-c", code, str(self.study)]
+        # As a person names it; the workers stand elsewhere.
+        argv = [sys.executable, "-c", code, self.study.name]
         pipe = subprocess.PIPE
-        return subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, env=environment)
+        return subprocess.Popen(
+            argv, stdout=pipe, stderr=pipe, text=True, env=environment, cwd=self.study.parent
+        )
 
     def story(self, number: int) -> Story:
         done = self.call(f"blame(study, 'power-cut', {number})")

@@ -50,10 +50,7 @@ def _found(job: ReplayJob, given: argparse.Namespace) -> Found:
         log = stack.enter_context(read_log(given.log))
         mine = WorkerShare(job, log, given.directory, workers=given.of)
         builder = stack.enter_context(mine.builder())
-        point, recording = job.points[-1], None
-        # Of a run that ended before its recording had.
-        if given.recording.exists():
-            recording = codec.read(RecordingFacts, given.recording)
+        point, recording = job.points[-1], codec.read(RecordingFacts, given.recording)
         if given.recovery is None:
             promised = mine.marks.before(point.position)
             cut = Cut(log, point, job.measured_from, promised, mine.marks, recording)
