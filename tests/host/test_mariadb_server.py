@@ -162,7 +162,8 @@ def test_the_oracle_tells_what_is_planted_from_what_is_whole(
     recorded.prepare(server, cell, clients=1)
     with server.session() as session:
         for sequence in (1, 2, 3):
-            session.execute(recorded.transaction(0, sequence, sequence))
+            for statement in recorded.transaction(0, sequence, sequence):
+                session.execute(statement)
     server.stop()
     shutil.copytree(place / "data", place / "whole", symlinks=True)
     promised = {0: 3}

@@ -34,11 +34,13 @@ _ABANDON_LIMIT_S = 300.0
 class CutClients:
     """What the clients of one server do: `transaction` is its SQL, of a client, its sequence and an account from 1 to `accounts`.
 
+    Each of its parts is sent once the one before was taken: a client that goes on after an error would commit what is left of it.
+
     `checkpoint` is the statement that writes every dirty page at once.
     """
 
     session: Callable[[], PipedSession]
-    transaction: Callable[[int, int, int], str]
+    transaction: Callable[[int, int, int], tuple[str, ...]]
     accounts: int
     checkpoint: str
     version: str
@@ -230,7 +232,8 @@ class _Client(threading.Thread):
                     continue
                 sequence = self.sequence + 1
                 account = self._draw.randint(1, self._server.accounts)
-                session.execute(self._server.transaction(self._number, sequence, account))
+                for statement in self._server.transaction(self._number, sequence, account):
+                    session.execute(statement)
                 os.write(mark, b"A %d %d %d\n" % (self._number, sequence, time.monotonic_ns() // 1000))
                 self.sequence = sequence
         finally:

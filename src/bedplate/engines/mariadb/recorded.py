@@ -83,13 +83,16 @@ def filler(account: str, balance: str) -> str:
     return f"REPEAT(CAST(100000000000 + 1000000 * {account} + {balance} AS CHAR), 30)"
 
 
-def transaction(client: int, sequence: int, account: int) -> str:
-    """One transaction. The balance is set last: a later assignment of an UPDATE sees an earlier one."""
-    return (  # whole numbers, nothing of a user's
+def transaction(client: int, sequence: int, account: int) -> tuple[str, ...]:
+    """One transaction. The balance is set last: a later assignment of an UPDATE sees an earlier one.
+
+    An error takes back its own statement alone, so a client must not commit behind it.
+    """
+    work = (  # whole numbers, nothing of a user's
         f"BEGIN; INSERT INTO note VALUES ({client}, {sequence}, {account}); "  # noqa: S608
-        f"UPDATE account SET filler = {filler('id', '(balance + 1)')}, balance = balance + 1 "
-        f"WHERE id = {account}; COMMIT"
+        f"UPDATE account SET filler = {filler('id', '(balance + 1)')}, balance = balance + 1 WHERE id = {account}"
     )
+    return work, "COMMIT"
 
 
 def settings_of(server: MariadbInstance) -> dict[str, str]:

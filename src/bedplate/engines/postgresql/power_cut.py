@@ -39,7 +39,7 @@ class PostgresqlCuts:
         settings = recorded.settings_of(server)
         own = CutClients(
             server.session,
-            recorded.transaction,
+            lambda *which: (recorded.transaction(*which),),
             recorded.ACCOUNTS,
             checkpoint="CHECKPOINT",
             version=f"postgresql {server.build.version}",

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.engines.lmdb import power_cut as lmdb
+from bedplate.engines.mariadb.recorded import transaction as mariadb_transaction
 from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.configuring.configuration import configuration_text
-from bedplate.errors import KilledFromOutside, OutputNotUnderstood, StudyError
+from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, StudyError
 from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, Profile
@@ -295,9 +296,10 @@ class Answering:
 
 
 def answering() -> CutClients:
-    return CutClients(
-        cast("Any", Answering), postgresql.transaction, postgresql.ACCOUNTS, "CHECKPOINT", "18.0"
-    )
+    def transaction(*which: int) -> tuple[str, ...]:
+        return (postgresql.transaction(*which),)
+
+    return CutClients(cast("Any", Answering), transaction, postgresql.ACCOUNTS, "CHECKPOINT", "18.0")
 
 
 def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_nearly_full(
@@ -313,6 +315,24 @@ def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_near
     assert 0 < driven.seconds < 300
     whole = drive(answering(), marks, clients=1, duration_s=0.01, seed=1)
     assert not whole.ended_early
+
+
+def test_a_client_does_not_commit_behind_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MariaDB takes back the statement alone: its client would commit the other half."""
+
+    def execute(session: Answering, statement: str) -> None:
+        session.said.append(statement)
+        if "INSERT" in statement:
+            raise SessionFailed("ERROR 1114 (HY000): The table 'note' is full")
+
+    monkeypatch.setattr(Answering, "execute", execute)
+    monkeypatch.setattr(Answering, "said", [])
+    (marks := tmp_path / "mark").touch()
+    mariadb = CutClients(cast("Any", Answering), mariadb_transaction, 10, "FLUSH", "10.11")
+    with pytest.raises(BedplateError, match="is full"):
+        drive(mariadb, marks, clients=1, duration_s=600, seed=1)
+    assert ["SELECT 1", mariadb_transaction(0, 1, 2)[0][:20]] == [each[:20] for each in Answering.said]
+    assert 0 == marks.stat().st_size
 
 
 def test_a_client_that_the_kernel_killed_is_no_trouble_of_the_server(
