@@ -6,6 +6,7 @@ complains of, in an answer or in its log, is *detected*, what only the oracle se
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from dataclasses import replace
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 _START_LIMIT_S = 600.0
 _STOP_LIMIT_S = 600.0
 _CHECKSUMS_LIMIT_S = 300.0
-_ERROR = "[ERROR] "
+# InnoDB notes that the write of a page failed, and goes on.
+_COMPLAINT = re.compile(r"\[ERROR\] (.*)|\[Note\] (InnoDB: IO Error: .*)")
 _MOST_QUOTED = 3
 _SYSTEM = "ibdata1"
 _EXTENT_PAGES_LEAST = 64
@@ -136,9 +138,9 @@ def complaints(server: MariadbInstance) -> tuple[str, ...]:
 
 
 def errors_in(text: str) -> tuple[str, ...]:
-    """The same of a log's text; what the disk gave is not told apart from other errors."""
-    found = (line.partition(_ERROR)[2] for line in text.splitlines() if _ERROR in line)
-    return tuple(dict.fromkeys(found))[:_MOST_QUOTED]
+    """The same of a log's text, with what InnoDB notes of the disk; that is not told apart from other errors."""
+    found = (each for line in text.splitlines() if (each := _COMPLAINT.search(line)) is not None)
+    return tuple(dict.fromkeys(each[1] or each[2] for each in found))[:_MOST_QUOTED]
 
 
 def _with(answer: OracleAnswer, detected: tuple[str, ...]) -> OracleAnswer:

@@ -96,6 +96,9 @@ def test_the_first_errors_of_the_log_are_quoted(tmp_path: Path) -> None:
     lines = [f"2026-11-23 14:35:35 0 [ERROR] InnoDB: wrong {number}" for number in (1, 1, 2, 3, 4)]
     log.write_text("\n".join(["2026-11-23 14:35:35 0 [Note] InnoDB: fine", *lines]))
     assert ("InnoDB: wrong 1", "InnoDB: wrong 2", "InnoDB: wrong 3") == oracle.complaints(server)
+    noted = "InnoDB: IO Error: 5 during write of 16384 bytes, for file ./bedplate/note.ibd(42), returned 0"
+    log.write_text(f"2026-11-27  7:01:30 0 [Note] InnoDB: fine\n2026-11-27  7:01:30 0 [Note] {noted}\n")
+    assert (noted,) == oracle.complaints(server)
 
 
 @pytest.mark.parametrize(
