@@ -25,7 +25,7 @@ from bedplate.host.lock import device_lock
 from bedplate.host.process import end_process, is_running, marked_with, servers_of, start_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def _tree(base: Path, **files: str) -> Path:
@@ -198,6 +198,7 @@ def test_what_was_overwritten_before_the_first_look_counts(
     file = tmp_path / "kmsg"
     file.touch()
     with KernelLog(file) as log:
+        answers: Iterator[BrokenPipeError | bytes]
         answers = iter([BrokenPipeError(), b"4,100,9,-;EXT4-fs warning (device loop3): x\n", b""])
 
         def read(*_: object) -> bytes:
