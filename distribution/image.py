@@ -33,21 +33,9 @@ if TYPE_CHECKING:
 
 _RELEASE = "trixie"
 _PIP_SETTINGS, _AUTHORITIES = "pip.conf", "ca-certificates.crt"
-_APT_SOURCES = "debian.sources"
-# Kernels and tools of guests come from apt. The mirror that this machine's apt has may be reached from here alone.
-_DEBIAN_SOURCES = f"""\
-Types: deb
-URIs: http://deb.debian.org/debian
-Suites: {_RELEASE} {_RELEASE}-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb
-URIs: http://deb.debian.org/debian-security
-Suites: {_RELEASE}-security
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-"""
+# Debian's public archive, as apt's own package names it: kernels and tools of guests come from there. The mirror that this machine's apt
+# has may be reached from here alone.
+_APT_SOURCES = "usr/share/doc/apt/examples/debian.sources"
 # Those that this machine trusts: its index may stand behind an authority of its own.
 _CERTIFICATES = f"/etc/ssl/certs/{_AUTHORITIES}"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -85,7 +73,6 @@ def build(sources: Sources, into: Path) -> Path:
 def _make_root(package: Path, target: Path, sources: Sources) -> None:
     """A root file system with the package and its Python environment in it, as a tar file."""
     _write_pip_settings(package.parent)
-    (package.parent / _APT_SOURCES).write_text(_DEBIAN_SOURCES, encoding="utf-8")
     inside = "/opt/packages"
     # The image's own Python chooses what pip fetches; how pip is reached from this machine does not stay in the image.
     reached = f"env -i PATH=/usr/sbin:/usr/bin LC_ALL=C.UTF-8 PIP_CONFIG_FILE={inside}/{_PIP_SETTINGS} PIP_CERT={inside}/{_AUTHORITIES}"
@@ -96,7 +83,7 @@ def _make_root(package: Path, target: Path, sources: Sources) -> None:
         f"rm -rf $1{inside}",
         "find $1/var/cache/bedplate -name __pycache__ -prune -exec rm -rf {} +",
         # The last: until here apt asks the mirror that mmdebstrap wrote down.
-        f"rm -rf $1/etc/apt/sources.list $1/etc/apt/sources.list.d/* && cp {package.parent}/{_APT_SOURCES} $1/etc/apt/sources.list.d",
+        f"rm -rf $1/etc/apt/sources.list $1/etc/apt/sources.list.d/* && cp $1/{_APT_SOURCES} $1/etc/apt/sources.list.d",
     )
     with (target.parent / "log").open("w+", encoding="utf-8", errors="replace") as log:
         command = [

@@ -29,9 +29,8 @@ _PRIVATE = {
 }
 # Below these the Filesystem Hierarchy Standard has software that is added: documents name them as examples.
 _SOFTWARE = frozenset({"opt", "srv", "usr"})
-# Every machine's own, so it tells nothing about whose machine a file was written on; and Debian's public archive, which an
-# image for containers names wherever it was built.
-_PUBLIC_HOSTS = frozenset({"localhost", "deb.debian.org"})
+# Every machine's own, so it tells nothing about whose machine a file was written on.
+_PUBLIC_HOSTS = frozenset({"localhost"})
 _CONFIGURATION = (
     "/etc/apt/sources.list",
     "/etc/apt/sources.list.d/*",

@@ -32,6 +32,13 @@ with tempfile.TemporaryDirectory() as folder:
     parts.mkdir(parents=True)
     (parts.parent / "sources.list").write_text("deb http://mirror.example/debian trixie main")
     (parts / "0000trixie.list").write_text("deb http://mirror.example/debian trixie-updates main")
+    # As apt's own package has it.
+    example = Path(folder) / "usr/share/doc/apt/examples/debian.sources"
+    example.parent.mkdir(parents=True)
+    entries = (("debian", "trixie trixie-updates"), ("debian-security", "trixie-security"))
+    example.write_text("\\n".join(
+        f"Types: deb\\nURIs: http://public.example/{{name}}\\nSuites: {{suites}}\\nComponents: main\\n" for name, suites in entries
+    ))
     for word in sys.argv:
         if word.startswith("--customize-hook=") and "/etc/apt" in word:
             subprocess.run(["sh", "-c", word.partition("=")[2], "sh", folder], check=True)
@@ -74,12 +81,12 @@ def test_an_image_has_debians_public_archives_and_what_guests_start_with(
     monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
     monkeypatch.setattr(debian, "build", lambda _sources, into: into / "bedplate.deb")
     files = files_of_image(image.build(SOURCES, tmp_path))
-    assert ["./etc/apt/sources.list.d/debian.sources"] == list(files)
-    archives = parse_deb822_sources(files.popitem()[1])
+    (listed,) = (text for name, text in files.items() if name.startswith("./etc/apt/"))
+    archives = parse_deb822_sources(listed)
     (main,) = own_archives(archives, {"ID": "debian", "VERSION_CODENAME": "trixie"})
     (security,) = security_archives(archives)
     assert ("trixie", "trixie-security") == (main.suite, security.suite)
-    assert not any("mirror.example" in archive.uri for archive in archives)
+    assert all("public.example" in archive.uri for archive in archives)
     (included,) = (
         word for word in json.loads((tmp_path / "asked").read_text()) if word.startswith("--include=")
     )

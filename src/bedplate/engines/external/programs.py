@@ -79,7 +79,7 @@ class AuthorPrograms:
         return Confinement(argv, data, self.folder, account)
 
     def require_success(self, ended: ToolEnded, *, was_told: bool, data: Path, room: str) -> None:
-        """BedplateError for a writer that failed; `room` is what gives a full disk more. Whoever is told to end may end by that signal.
+        """BedplateError for a writer that failed; `room` is what gives a full disk more. One that got SIGTERM may end by it.
 
         KilledFromOutside for one that SIGKILL ended.
         """

@@ -6,12 +6,12 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
+from bedplate.visit.page_names import PageNames
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.visit.cut_engine import Subject
-    from bedplate.visit.engine_server import ServerSite
-    from bedplate.visit.page_names import PageNames
 
 _DATA, _LOCK = "data.mdb", "lock.mdb"
 # Number, padding and flags; a meta page's transaction stands behind its two databases.
@@ -21,12 +21,8 @@ _KINDS = {0x01: "branch page", 0x02: "leaf page", 0x04: "overflow page", 0x08: "
 _META = 0x08
 
 
-class LmdbPageNames:
+class LmdbPageNames(PageNames):
     """A page is as large as the machine's."""
-
-    def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
-        """Its files are called what they are."""
-        return {}
 
     def name(
         self,

@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.mariadb.model import PAGE_SIZE, USUAL_PAGE_BYTES
 from bedplate.units import KIB
+from bedplate.visit.page_names import PageNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.visit.cut_engine import Subject
-    from bedplate.visit.engine_server import ServerSite
-    from bedplate.visit.page_names import PageNames
 
 _HEADER = struct.Struct(">IIIIQ")
 _PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
 
 
-class MariadbPageNames:
+class MariadbPageNames(PageNames):
     """A page's number in its header tells the size of pages; parts behind a header have that of the cell."""
-
-    def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
-        """Its files are called what they are."""
-        return {}
 
     def name(
         self,

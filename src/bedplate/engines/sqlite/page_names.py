@@ -6,13 +6,12 @@ import struct
 from typing import TYPE_CHECKING
 
 from bedplate.engines.sqlite.settings import PAGE_SIZE, PAGE_SIZES
+from bedplate.visit.page_names import PageNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.visit.cut_engine import Subject
-    from bedplate.visit.engine_server import ServerSite
-    from bedplate.visit.page_names import PageNames
 
 _USUAL_BYTES = 4096
 _WAL_HEADER_BYTES, _FRAME_HEADER = 32, struct.Struct(">II")
@@ -22,12 +21,8 @@ _KINDS = {2: "interior of an index", 5: "interior of a table", 10: "leaf of an i
 _FIRST = b"SQLite format 3\0"
 
 
-class SqlitePageNames:
+class SqlitePageNames(PageNames):
     """By the page size of the cell, else the one that SQLite takes by itself."""
-
-    def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
-        """Its files are called what they are."""
-        return {}
 
     def name(
         self,
