@@ -50,7 +50,11 @@ locate_environments() {
     else
         case ${XDG_CACHE_HOME-} in
             /*) environments=$XDG_CACHE_HOME/bedplate/environments ;;
-            *) environments=${HOME:?must be set, or BEDPLATE_CACHE}/.cache/bedplate/environments ;;
+            *)
+                # A job of Slurm 24 has no HOME. The file of users has it.
+                home=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+                environments=${home:?is not known: set HOME, or BEDPLATE_CACHE}/.cache/bedplate/environments
+                ;;
         esac
     fi
 }

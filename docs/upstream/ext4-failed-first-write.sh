@@ -1,10 +1,10 @@
 #!/bin/sh
-# The first write to allocated blocks fails once; the same pages are written again, fsync succeeds, and a new mount reads zeros.
+# The first write to new blocks fails once; the same pages are written again, fsync succeeds, and a new mount reads zeros.
 #
-#     ext4-failed-first-write.sh FILESYSTEM unwritten|written
+#     ext4-failed-first-write.sh FILESYSTEM appended|unwritten|written [MOUNT-OPTIONS]
 #
-# FILESYSTEM is ext4 or xfs. `unwritten`: the file is made by fallocate(1). `written`: with zeros, for comparison. Writes fail as the tmpfs
-# below the loop device is full for a moment. Needs root, e2fsprogs or xfsprogs, util-linux, Python 3 and 500 MB of memory; no bedplate.
+# FILESYSTEM is ext4 or xfs. `appended`: the file is empty. `unwritten`: it is made by fallocate(1). `written`: with zeros, for comparison.
+# Writes fail as the tmpfs below the loop device is full for a moment. Needs root, e2fsprogs or xfsprogs, util-linux, Python 3 and 500 MB of memory; no bedplate.
 set -eu
 [ "${OWN_MOUNTS:-}" ] || OWN_MOUNTS=yes exec unshare --mount --propagation private sh "$0" "$@"
 work=$(mktemp -d)
@@ -17,16 +17,21 @@ case $1 in
     ext4) mkfs.ext4 -q -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$disk" ;;
     xfs) mkfs.xfs -q -K "$disk" ;;
 esac
-mount "$disk" "$work/mounted"
+mount -o "${3:-defaults}" "$disk" "$work/mounted"
 file=$work/mounted/file
 case $2 in
+    appended) true > "$file" ;;
     unwritten) fallocate --length 1M "$file" ;;
     written) dd if=/dev/zero of="$file" bs=1M count=1 status=none ;;
 esac
 sync
-start=$(filefrag -e -b512 "$file" | awk '$1 == "0:" { gsub(/[.:]/, " "); print $4 }')
-# Of the image below, the file's blocks are given back, and all other room is taken.
-fallocate --punch-hole --offset $((start * 512)) --length 1048576 "$work/image"
+# Of the image below, the blocks that the file has or will have are given back, and all other room is taken.
+if [ "$2" = appended ]; then
+    fstrim "$work/mounted"
+else
+    start=$(filefrag -e -b512 "$file" | awk '$1 == "0:" { gsub(/[.:]/, " "); print $4 }')
+    fallocate --punch-hole --offset $((start * 512)) --length 1048576 "$work/image"
+fi
 for size in 1M 4k; do dd if=/dev/zero of="$work/full-$size" bs=$size status=none 2> /dev/null || true; done
 put() {
     python3 -c '

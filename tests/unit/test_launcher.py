@@ -310,3 +310,20 @@ def test_an_environment_that_is_read_only_is_used_all_the_same(checkout: Checkou
     ended = checkout.start()
     assert ended.returncode == 0
     assert '"arguments": []' in ended.stdout
+
+
+def test_the_cache_of_a_user_without_home_is_where_the_file_of_users_has_it(repository: Path) -> None:
+    # As in a job of Slurm 24, whose environment has nothing but Slurm's own.
+    user = 'id() { echo 12345; }; getent() { [ "$2" != 12345 ] || echo "$USER_LINE"; }'
+    script = f". {shlex.quote(str(repository / 'requirements/environment.sh'))}; {user}; locate_environments; echo $environments"
+
+    def located(line: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "USER_LINE": line}
+        return subprocess.run(
+            ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert located("x:x:12345:1::/people/x:/bin/sh").stdout == "/people/x/.cache/bedplate/environments\n"
+    unknown = located("")
+    assert unknown.returncode != 0
+    assert "set HOME, or BEDPLATE_CACHE" in unknown.stderr

@@ -23,7 +23,7 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
-from bedplate.model.durability import UNKNOWN, UNSAFE, worse
+from bedplate.model.durability import OF_FLUSHES, UNKNOWN, UNSAFE, worse
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, FlushCount, ReadBack
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from bedplate.model.data_directory import DataDirectory, KnownFiles
 
 _PATTERNS = ("appending", "logging", "overwriting")
-# What `declare` says of counts, which here are none.
-_OF_COUNTS = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,8 @@ def _declared(standing: MountedPlace, directory: DataDirectory | None, *, knows_
         settings,
         journal_in_memory=False,
     )
-    reasons = [reason for reason in found.reasons if reason.code not in _OF_COUNTS]
+    # Counts are none here, and what `declare` says of them is nothing of the place.
+    reasons = [reason for reason in found.reasons if reason.code not in OF_FLUSHES]
     return replace(found, reasons=(*reasons, *([] if flushes else [_no_flush(standing)])))
 
 

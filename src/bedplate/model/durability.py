@@ -70,6 +70,7 @@ _ONLY_TEMPORARY = "; a script makes temporary tables, and a commit that writes t
 FSCK_FOUND_ERRORS = because(
     "fsck-found-errors", "fsck found errors after a clean unmount, without any power cut"
 )
+NOT_COUNTED = "no-flushes-counted"
 # Codes of reasons that speak of the file system, its journal or its options; all others speak of the engine's settings.
 OF_FILE_SYSTEM = frozenset(
     {
@@ -80,17 +81,17 @@ OF_FILE_SYSTEM = frozenset(
         FSCK_FOUND_ERRORS.code,
         "flushes-missing",
         "data-flushes-missing",
-        "no-flushes-counted",
+        NOT_COUNTED,
     }
 )
 # Of these, those that a device's cache has to be volatile for: what is kept in order needs no flush.
-OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
+OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", NOT_COUNTED})
 # Of a file system's, what a journal or a log in memory takes with it.
 _OF_MEMORY = frozenset({_JOURNAL_IN_MEMORY.code, _LOG_IN_MEMORY.code})
 # Codes of reasons that take the last transactions, and leave what stays whole; of an engine's own `takes_the_last` asks.
 OF_THE_LAST = frozenset({_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code})
 # Codes of reasons that take nothing away: nothing is known of what is kept, or another mode is named beside.
-OF_NOTHING = frozenset({"no-promise", "innodb-setting-not-known", "no-flushes-counted", "sync-by-test"})
+OF_NOTHING = frozenset({"no-promise", "innodb-setting-not-known", NOT_COUNTED, "sync-by-test"})
 NO_JOURNAL = _WITHOUT_JOURNAL.code
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
@@ -332,7 +333,7 @@ def worst_of(first: Durability, second: Durability) -> Durability:
 def _by_flushes(filesystem: FilesystemPromise, reasons: list[Reason]) -> tuple[str, str]:
     counts = filesystem.flush_counts
     if not counts:
-        reasons.append(because("no-flushes-counted", "no flushes were counted"))
+        reasons.append(because(NOT_COUNTED, "no flushes were counted"))
         return UNKNOWN, UNKNOWN
     found = len(reasons)
     for pattern in sorted({count.pattern for count in counts}):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.model.durability import (
     DURABLE,
     NO_JOURNAL,
+    NOT_COUNTED,
     OF_FILE_SYSTEM,
     OF_FLUSHES,
     OF_NOTHING,
@@ -216,7 +217,18 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     if own:
         words = f"it sent {format_count(own[0].flushes_met, 'flush', 'flushes')} while a write of its own was on its way, and waited for none"
         return Fault(Party.FILE_SYSTEM, because("flush-before-complete", words))
+    if _may_be_unflushed(evidence, declared):
+        words = (
+            "no flush came behind the write, and whether the file system sends one for a sync was not counted"
+        )
+        return Fault(Party.NOBODY_KNOWN, because(NOT_COUNTED, words))
     return Fault(Party.ENGINE, _of_engine(evidence, declared))
+
+
+def _may_be_unflushed(evidence: BlameEvidence, declared: Durability | None) -> bool:
+    """Whether a file system may have been asked for a flush that it did not send, as nobody counted them."""
+    is_counted = declared is None or all(each.code != NOT_COUNTED for each in declared.reasons)
+    return not is_counted and not _is_in_order(evidence)
 
 
 def _was_bad_once(evidence: BlameEvidence) -> bool:

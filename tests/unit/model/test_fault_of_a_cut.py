@@ -139,7 +139,8 @@ PROMISED_LESS = Durability(
         # What only says that nothing is known is no reason, and hides none.
         (LOST, durability(UNKNOWN, UNKNOWN, "flushes-missing", "no-promise"), Party.FILE_SYSTEM, "flushes-missing"),
         (LOST, durability(UNKNOWN, UNKNOWN, "innodb-setting-not-known"), Party.ENGINE, "promised-before-flushed"),
-        (LOST, durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.ENGINE, "promised-before-flushed"),
+        (LOST, durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.NOBODY_KNOWN, "no-flushes-counted"),
+        (replace(LOST, profile=Profile.ORDERED), durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.ENGINE, "promised-before-flushed"),
         (LOST, durability(UNSAFE, DURABLE, "flushes-missing", "sync-by-test"), Party.FILE_SYSTEM, "flushes-missing"),
         (CORRUPT, durability(UNKNOWN, UNKNOWN, "no-promise"), Party.ENGINE, "relied-on-order"),
         # Without a journal the file system may be lost, or a repair may damage files; a plain loss is none of its doing.

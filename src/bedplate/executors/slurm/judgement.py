@@ -7,6 +7,7 @@ for. The signatures of these cases were taken from a real Slurm 22.05 (docs/FLEE
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from bedplate.executors.slurm.job_folder import WITHDRAWN, JobClaim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from bedplate.executors.slurm.controller import JobState
     from bedplate.executors.slurm.job_folder import JobEnd, JobFolder, JobOrder
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 FILE_GRACE_S = 75.0
 # A job that was submitted a moment ago may not be listed yet.
 LISTING_GRACE_S = 30.0
+# A log may be gigabytes of a tool's, and a line of it a sentence's worth.
+_LAST_BYTES = 300
 
 
 class Fate(Enum):
@@ -134,10 +138,22 @@ class Judge:
         return f"{number} on {order.node}"
 
     def _sentence(self, job: JobFolder, order: JobOrder, state: JobState) -> str:
-        said = f"; its log: {job.log}" if job.log.exists() else "; it left no log"
+        last = _last_line(job.log)
+        said = "; it left no log" if last is None else f"; its log: {job.log}" + (last and f" (“{last}”)")
         end = job.end
         how = "did not say so itself" if end is None else f"says that {end.sentence}"
         return f"{self._called(job, order)} ended as {state.words} and {how}{said}"
+
+
+def _last_line(log: Path) -> str | None:
+    """The end of what the job said last, empty where it said nothing; None without a log."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return None
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def _sealed(job: JobFolder, verdict: JobOutcome) -> JobOutcome | None:

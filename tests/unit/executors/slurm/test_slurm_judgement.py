@@ -229,3 +229,25 @@ def test_an_order_that_was_taken_back_is_none_that_slurm_lost(
     if submitted:
         job.note_submission(Submission("7", 1.0))
     assert expected is fate(job, {})
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (None, "it left no log"),
+        ("", "job.log"),
+        ("begins\nHOME: must be set\n\n", "job.log (“HOME: must be set”)"),
+        ("x" * 10_000 + " the end", f"job.log (“{'x' * 292} the end”)"),
+    ],
+)
+def test_a_job_that_failed_is_explained_by_the_last_line_of_its_log(
+    job: JobFolder, log: str | None, expected: str
+) -> None:
+    job.take(CLAIM)
+    if log is not None:
+        job.log.write_text(log, encoding="utf-8")
+    judge = Judge()
+    for now_s in (1.0, 1000.0):
+        verdict = judge.judge(job, job.order, listed("FAILED"), results=lambda: 0, now_s=now_s)
+    assert verdict is not None
+    assert verdict.sentence.endswith(expected)
