@@ -312,15 +312,25 @@ def test_an_environment_that_is_read_only_is_used_all_the_same(checkout: Checkou
     assert '"arguments": []' in ended.stdout
 
 
-def test_the_cache_of_a_user_without_home_is_where_the_file_of_users_has_it(repository: Path) -> None:
+def test_the_cache_of_a_user_without_home_is_where_the_file_of_users_has_it(
+    repository: Path, tmp_path: Path
+) -> None:
     # As in a job of Slurm 24, whose environment has nothing but Slurm's own.
-    user = 'id() { echo 12345; }; getent() { [ "$2" != 12345 ] || echo "$USER_LINE"; }'
-    script = f". {shlex.quote(str(repository / 'requirements/environment.sh'))}; {user}; locate_environments; echo $environments"
+    script = tmp_path / "script"
+    script.write_text(
+        f""". {shlex.quote(str(repository / "requirements/environment.sh"))}
+id() {{ echo 12345; }}
+getent() {{ [ "$2" != 12345 ] || echo "$USER_LINE"; }}
+locate_environments
+echo "$environments"
+""",
+        encoding="utf-8",
+    )
 
     def located(line: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": os.environ["PATH"], "USER_LINE": line}
         return subprocess.run(
-            ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60
+            ["sh", str(script)], env=environment, capture_output=True, text=True, check=False, timeout=60
         )
 
     assert located("x:x:12345:1::/people/x:/bin/sh").stdout == "/people/x/.cache/bedplate/environments\n"
