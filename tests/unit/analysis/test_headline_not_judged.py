@@ -8,16 +8,22 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.support.studies.known_study import Place, change_records, known_study, with_provenance
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import Recipe, write_changed_study
 
+from bedplate.analysis.advice.advised import advised
+from bedplate.analysis.advice.next_sentences import next_sentences
+from bedplate.analysis.advice.sentences import contest_sentences
 from bedplate.analysis.headline.answered import Answered, NotTakenFor, headline
+from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.headline.placing import fitted
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.fleet import NodeFacts
 from bedplate.model.visit import Durability, Validity
 
 if TYPE_CHECKING:
@@ -93,8 +99,46 @@ def test_where_one_cell_alone_is_trusted_repetitions_are_no_reason(tmp_path: Pat
     found = overview(known_study(tmp_path / "study", speed, recipe))
     words = words_of(found)
     assert "no verdict on read-write, as of one durable cell alone enough runs are trusted." in words
-    assert "2 more repetitions while nothing else uses the machine" in words
+    assert "5 more repetitions while nothing else uses the machine" in words
     assert "give verdicts" not in words
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "doubted_each", "nodes", "more"),
+    [
+        (2, 0, 1, 3),
+        (4, 4, 1, 5),
+        (3, 1, 1, 3),
+        (5, 5, 1, 5),
+        (6, 4, 1, 3),
+        (4, 4, 2, 6),
+        (2, 0, 2, 4),
+        (3, 3, 2, 5),
+    ],
+)
+def test_doubted_runs_bring_no_verdict_nearer(
+    tmp_path: Path, repetitions: int, doubted_each: int, nodes: int, more: int
+) -> None:
+    """As many repetitions as bring each cell to five that are trusted; each node runs as many as the others."""
+    suspect = tuple((cell, number) for cell in (0, 1) for number in range(1, doubted_each + 1))
+    recipe = replace(RECIPE, cells=CELLS[:2], repetitions=repetitions, suspect=suspect)
+    study = known_study(tmp_path / "study", speed, recipe)
+    found = overview(study)
+    if nodes > 1:
+        facts = {f"n{number}": NodeFacts(f"n{number}", found.study.machine) for number in range(nodes)}
+        found = replace(found, study=replace(found.study, nodes=facts))
+    (step,) = (each for each in headline(found).following if each.kind is StepKind.REPETITIONS)
+    assert (more, repetitions + more) == (step.count, step.repetitions)
+    told = advised(found)
+    (contest,) = told.contests
+    sentences = (*contest_sentences(told, contest), *next_sentences(told, contest))
+    said = [
+        wanted
+        for each in sentences
+        for wanted in re.findall(r"extend \S+ --repetitions (\d+)", f"{each.text} {each.command}")
+    ]
+    # What was doubted three times or more `advise` does not ask for once more.
+    assert {str(step.repetitions)} == set(said) or (not said and repetitions - doubted_each == 0)
 
 
 def test_a_cell_that_is_the_same_in_force_is_no_other_one_and_is_named(tmp_path: Path) -> None:

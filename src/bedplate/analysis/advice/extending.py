@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import defaultdict
 from contextlib import suppress
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.overview import Trouble
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
 from bedplate.model.visit import Outcome
@@ -32,6 +34,20 @@ def extend_command(found: Overview, repetitions: int) -> str:
     sudo = "sudo " if found.study.facts.executor == "local" else ""
     erase = "".join(f" --erase {shlex.quote(device)}" for device in _devices_erased(found))
     return f"{sudo}{COMMAND} extend {study_directory(found)} --repetitions {repetitions}{erase}"
+
+
+def more_for_verdicts(found: Overview, cells: Iterable[str], run: tuple[str, str]) -> int:
+    """How many more repetitions bring two of these cells to five that nothing speaks against; one at the least.
+
+    Runs that failed or are due count, as other steps make them. In a fleet each node runs as many, where it does so far.
+    """
+    good = sorted(
+        (sum(m.trouble is not Trouble.SUSPECT for m in found.of(cell, run)) for cell in cells), reverse=True
+    )
+    more = max(REPETITIONS_FOR_VERDICTS - min(good[:2], default=0), 1)
+    nodes = max(len(found.study.nodes), 1)
+    is_even = found.study.schedule.repetitions % nodes == 0
+    return math.ceil(more / nodes) * nodes if is_even else more
 
 
 def study_directory(found: Overview) -> str:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import RECOMMENDED
 from bedplate.analysis.advice.extending import (
-    REPETITIONS_FOR_VERDICTS,
     about_words,
     extend_command,
+    more_for_verdicts,
     seconds_of_a_repetition,
     study_directory,
 )
@@ -118,7 +118,8 @@ def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sent
     """By the model of a search, which recommends no cell."""
     overview, told = found.overview, next_visits(found, contest)
     there = overview.study.schedule.repetitions
-    more = 1 if contest.can_judge else max(REPETITIONS_FOR_VERDICTS - there, 1)
+    cells = (*contest.cells, *contest.left_out)
+    more = 1 if contest.can_judge else more_for_verdicts(overview, cells, contest.run)
     # Pairs say themselves how many more would tell them apart; what was doubted often would be doubted once more.
     is_enough = has_pairs or (isinstance(told, str) and there >= REPETITIONS_MIN)
     command = "" if is_enough else extend_command(overview, there + more)

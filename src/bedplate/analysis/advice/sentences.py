@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import RECOMMENDED
-from bedplate.analysis.advice.extending import REPETITIONS_FOR_VERDICTS, extend_command
+from bedplate.analysis.advice.extending import extend_command, more_for_verdicts
 from bedplate.analysis.advice.next_sentences import closing_next_sentences, next_sentences
 from bedplate.analysis.advice.words import (
     SHOWN,
@@ -206,7 +206,8 @@ def _too_few(found: Advised, contest: Contest) -> Sentence:
     overview, alike = found.overview, sum(map(len, contest.same_as.values()))
     there = len(contest.cells) + alike + len(contest.left_out)
     if overview.repetitions < REPETITIONS_MIN and there > 1:
-        command = extend_command(overview, REPETITIONS_FOR_VERDICTS)
+        more = more_for_verdicts(overview, (*contest.cells, *contest.left_out), contest.run)
+        command = extend_command(overview, overview.study.schedule.repetitions + more)
         adds = "" if overview.study.facts.is_imported else f" `{command}` adds them."
         return Sentence(
             "limits",

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.extending import (
-    REPETITIONS_FOR_VERDICTS,
     extend_command,
+    more_for_verdicts,
     seconds_of_a_repetition,
     seconds_of_visits,
     study_directory,
@@ -95,17 +95,14 @@ def _missing(found: Overview) -> Iterable[NextStep]:
 
 def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) -> Iterable[NextStep]:
     """Repetitions that would tell the best from the others, or give verdicts at all."""
-    there = found.study.schedule.repetitions
     if not answer.durability:
         worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
         if worst is not None:
             command = f"{COMMAND} advise {study_directory(found)} --durability {worst}"
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
-    elif answer.answered.is_without_verdict and there < REPETITIONS_FOR_VERDICTS:
-        yield _repetitions(found, REPETITIONS_FOR_VERDICTS - there)
-    elif not answer.seen:
-        # None of the runs is trusted, so that others are what helps, and not their number.
-        yield _repetitions(found, max(REPETITIONS_FOR_VERDICTS - there, 1))
+    elif not answer.seen or answer.answered.is_without_verdict:
+        cells = [cell for cell, of in classes.items() if of == answer.durability]
+        yield _repetitions(found, more_for_verdicts(found, cells, answer.run))
     waiting = [
         each
         for each in (*answer.tied, *filter(None, (answer.following, answer.default)))
