@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.known_study import Place, change_records, known_study, with_provenance
 from tests.support.studies.planted_reasons import planted
-from tests.support.studies.synthetic_study import Recipe, write_changed_study
+from tests.support.studies.synthetic_study import MACHINE, Recipe, write_changed_study
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.advice.next_sentences import next_sentences
@@ -125,7 +125,7 @@ def test_doubted_runs_bring_no_verdict_nearer(
     study = known_study(tmp_path / "study", speed, recipe)
     found = overview(study)
     if nodes > 1:
-        facts = {f"n{number}": NodeFacts(f"n{number}", found.study.machine) for number in range(nodes)}
+        facts = {f"n{number}": NodeFacts(f"n{number}", MACHINE) for number in range(nodes)}
         found = replace(found, study=replace(found.study, nodes=facts))
     (step,) = (each for each in headline(found).following if each.kind is StepKind.REPETITIONS)
     assert (more, repetitions + more) == (step.count, step.repetitions)

@@ -16,7 +16,14 @@ from bedplate.plan.toml.narrowed import narrowed
 from bedplate.plan.toml.written import toml_text
 
 PLANS = Path(__file__).parents[3] / "plans"
-READY = ("faulty-disk", "faulty-disk-postgresql", "faulty-disk-quick", "faulty-disk-guests", "page-images")
+READY = (
+    "faulty-disk",
+    "faulty-disk-postgresql",
+    "faulty-disk-quick",
+    "faulty-disk-guests",
+    "faulty-disk-ext4",
+    "page-images",
+)
 
 
 @pytest.mark.parametrize("name", READY)

@@ -84,7 +84,8 @@ def test_every_engine_whose_power_is_cut_has_a_disk_that_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["faulty-disk-quick", "faulty-disk", "faulty-disk-guests", "faulty-disk-postgresql"]
+    "name",
+    ["faulty-disk-quick", "faulty-disk", "faulty-disk-guests", "faulty-disk-postgresql", "faulty-disk-ext4"],
 )
 def test_the_ready_plans_have_faults_for_each_file_system(repository: Path, name: str) -> None:
     path = repository / "plans" / f"{name}.toml"
