@@ -227,7 +227,7 @@ def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
     not there or its log was not kept, RequirementMissing without root.
     """
     from bedplate.cli.power_cut_by_hand import by_hand  # noqa: PLC0415
-    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import job_of, told_of_kernel  # noqa: PLC0415
     from bedplate.host.account import server_account  # noqa: PLC0415
 
     folder = find_run(study, run)
@@ -243,6 +243,8 @@ def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
     if stored is None or stored.outcome is record.outcome:
         return EXIT_DONE
     print(f"error: {_differs(stored, job)}", file=sys.stderr)
+    if (told := told_of_kernel(folder)) is not None:
+        print(f"note: {told}", file=sys.stderr)
     return EXIT_SOME_RUNS_FAILED
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bedplate.cli.power_cuts.stored_job import job_of
-from bedplate.errors import StudyError
+from bedplate.errors import RequirementMissing, StudyError
 from bedplate.host.cache import cache_directory
+from bedplate.host.facts import read_machine
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
@@ -54,6 +55,16 @@ def test_what_a_plan_may_have_and_what_lies_in_the_cache_is_taken(tmp_path: Path
 def test_a_hostile_mount_option_is_refused(tmp_path: Path, levels: FilesystemLevels, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         read(tmp_path, replace(JOB, filesystem=levels))
+
+
+def test_a_file_system_that_the_running_kernel_lacks_is_no_lost_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = replace(read_machine(), kernel_release="6.1", filesystems=("ext4", "xfs"))
+    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.read_machine", lambda: here)
+    assert JOB == read(tmp_path, JOB)
+    with pytest.raises(RequirementMissing, match=r"kernel 6\.1 has no jfs"):
+        read(tmp_path, replace(JOB, filesystem=FilesystemLevels("jfs")))
 
 
 @pytest.mark.parametrize("kind", ["driver", "build", "relative", "link"])

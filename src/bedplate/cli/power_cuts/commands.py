@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from bedplate.cli.studies import require_studies
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
 
 _PATH = click.Path(path_type=Path)
@@ -59,12 +59,13 @@ def blame(
 ) -> int:
     """Tell the stories of bad cuts, and keep them in the study.
 
-    StudyError where the run or the point is not there or its log was not kept, RequirementMissing without root.
+    1 where the running kernel lacks the file system of some of the runs. StudyError where the run or the point is not there or its log was
+    not kept, RequirementMissing without root, or where the kernel can tell no story.
     """
     from bedplate.cli.power_cut import find_run, point_of, require_root, runs_of  # noqa: PLC0415
     from bedplate.cli.power_cut_again import require_log  # noqa: PLC0415
     from bedplate.cli.power_cuts.blame import bad_points, stories, without_story  # noqa: PLC0415
-    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import job_of, told_of_kernel  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
     from bedplate.model.power_cut_blame import STORIES_FOLDER  # noqa: PLC0415
 
@@ -89,14 +90,34 @@ def blame(
             print(_due_words(all_bad, all_due, most), file=sys.stderr)
         elif not any(bad.values()):
             print("no cut was bad, but for the controls")
+    due = {folder: points for folder, points in due.items() if points}
+    lacking = {folder: reason for folder in due if (reason := _lacks(folder)) is not None}
+    if lacking and len(lacking) == len(due):
+        raise RequirementMissing(*dict.fromkeys(lacking.values()))
     made = first_made(study / STORIES_FOLDER)
     try:
         for folder, points in due.items():
-            for story in stories(study, folder, points, most=most) if points else ():
+            if folder in lacking:
+                print(f"error: {folder.relative_to(study)}: {lacking[folder]}", file=sys.stderr)
+                continue
+            if (told := told_of_kernel(folder)) is not None:
+                print(f"note: {told}", file=sys.stderr)
+            for story in stories(study, folder, points, most=most):
                 print(*story.lines, sep="\n  ", flush=True)
     finally:
         give_to_caller(made)
-    return EXIT_DONE
+    return EXIT_SOME_RUNS_FAILED if lacking else EXIT_DONE
+
+
+def _lacks(folder: Path) -> str | None:
+    """Why no cut of a run can be recovered here; None where they can."""
+    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
+
+    try:
+        job_of(folder)
+    except RequirementMissing as error:
+        return str(error)
+    return None
 
 
 def _due_words(bad: int, due: int, most: int) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import StudyError
+from bedplate.errors import RequirementMissing, StudyError
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import cache_directory
+from bedplate.host.facts import read_machine
 from bedplate.model import codec
-from bedplate.model.filesystem import unsafe_options
+from bedplate.model.filesystem import TRAITS, unsafe_options
+from bedplate.model.visit import VisitRecord
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine
 
 if TYPE_CHECKING:
@@ -28,13 +31,36 @@ def job_of(folder: Path) -> ReplayJob:
     """What the log of a run is replayed with.
 
     StudyError with each reason where a mount option or a setting is none that a plan may have, or a program is neither in bedplate's cache
-    nor root's alone: a study that was copied from elsewhere could bring its own. PlanError for an engine that is not known.
+    nor root's alone: a study that was copied from elsewhere could bring its own. PlanError for an engine that is not known,
+    RequirementMissing where the running kernel lacks the file system: each image would seem to be lost.
     """
     job = codec.read(ReplayJob, folder / JOB_FILE)
     reasons = (*_mounting(job.filesystem), *_programs(job.subject), *_settings(job.subject))
     if reasons:
         raise StudyError(*(f"{folder / JOB_FILE}: {reason}" for reason in reasons))
+    _require_in_kernel(job.filesystem.type)
     return job
+
+
+def told_of_kernel(folder: Path) -> str | None:
+    """That the cuts are recovered under another kernel than in the study; None under the same one, or where the study does not say."""
+    recorded, here = (
+        codec.read(VisitRecord, folder.parent.parent / "visit.json").provenance.get("kernel"),
+        platform.release(),
+    )
+    if recorded in (None, here):
+        return None
+    return f"recorded and judged under kernel {recorded}, and recovered here under {here}: another verdict may be the kernel's"
+
+
+def _require_in_kernel(kind: str) -> None:
+    machine, types = read_machine(), TRAITS[kind].kernel_types
+    if set(types) & set(machine.filesystems):
+        return
+    raise RequirementMissing(
+        f"kernel {machine.kernel_release} has no {' or '.join(types)}, and cuts are recovered under the kernel that runs this: run it on a machine "
+        "whose kernel has it; the study may be copied there"
+    )
 
 
 def _mounting(levels: FilesystemLevels) -> Iterator[str]:

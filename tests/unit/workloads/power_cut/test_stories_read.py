@@ -11,13 +11,13 @@ import pytest
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.power_cut import find_run
+from bedplate.cli.power_cut import find_run, runs_of
 from bedplate.cli.power_cuts.blame import bad_points
 from bedplate.cli.power_cuts.commands import blame
-from bedplate.errors import StudyError
+from bedplate.errors import RequirementMissing, StudyError
 from bedplate.export.tables import export
 from bedplate.figures.power_cut_points import read_cuts
-from bedplate.model.power_cut import CutPoint
+from bedplate.model.power_cut import LOG_FILE, CutPoint
 from bedplate.model.power_cut_blame import Story, story_of
 from bedplate.page.build import build_report
 from bedplate.study.power_cut_stories import keep_stories
@@ -73,12 +73,42 @@ def test_all_goes_on_with_the_cuts_that_have_no_story(
     monkeypatch.setattr("bedplate.cli.power_cuts.blame.stories", stories)
     monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
     monkeypatch.setattr("bedplate.cli.power_cut_again.require_log", lambda _: None)
+    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lambda _: None)
     assert 0 == blame(study, "btrfs", None, every=True, most=9)
     assert sorted({*every} - {number}) == asked
     assert f"{len(every)} bad cuts, 1 of them with a story already" in capsys.readouterr().err
     assert 0 == blame(study, "btrfs", None, every=True, most=9)
     assert len(every) - 1 == len(asked)
     assert f"{len(every)} bad cuts, {len(every)} of them" in capsys.readouterr().err
+
+
+def test_a_run_whose_file_system_the_kernel_lacks_is_named_and_the_others_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = power_cut_study(tmp_path / "study")
+    bad = [run for run in runs_of(study) if bad_points(run, every=True)]
+    for run in bad:
+        (run / LOG_FILE).touch()
+    asked: list[Path] = []
+
+    def stories(_: Path, run: Path, __: Sequence[CutPoint], *, most: int) -> Iterator[Story]:
+        asked.append(run)
+        yield story_of(replace(LOST, replays=most), None)
+
+    def lacks_first(folder: Path) -> None:
+        if folder == bad[0]:
+            raise RequirementMissing("kernel 6.1 has no jfs")
+
+    monkeypatch.setattr("bedplate.cli.power_cuts.blame.stories", stories)
+    monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
+    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lacks_first)
+    assert len(bad) > 1
+    assert 1 == blame(study, None, None, every=True, most=9)
+    assert bad[1:] == asked
+    said = capsys.readouterr().err
+    assert f"error: {bad[0].relative_to(study)}: kernel 6.1 has no jfs" in said
+    with pytest.raises(RequirementMissing, match="has no jfs"):
+        blame(study, str(bad[0]), None, every=True, most=9)
 
 
 def test_a_page_without_stories_says_nothing_of_them(tmp_path: Path) -> None:
