@@ -38,17 +38,19 @@ if TYPE_CHECKING:
 
 _QUEUED, _DONE = "block/block_bio_queue", "block/block_rq_complete"
 # linux/perf_event.h
-_SAMPLE_TIME, _SAMPLE_RAW = 1 << 2, 1 << 10
+_SAMPLE_THREAD, _SAMPLE_TIME, _SAMPLE_RAW = 1 << 1, 1 << 2, 1 << 10
 _USE_CLOCKID = 1 << 25
 _CLOCK_MONOTONIC = 1
 _SET_FILTER = 0x40082406
 _RECORD_LOST, _RECORD_SAMPLE = 2, 9
 _HEAD = struct.Struct("=IHH")
-_SAMPLE = struct.Struct("=QI")
+_SAMPLE = struct.Struct("=IIQI")
+# A thread that has ended has this number.
+_ENDED = 0xFFFF_FFFF
 _HEAD_AT, _TAIL_AT = 1024, 1032
 _WRITES = 'rwbs ~ "*W*"'
 _PLACE = ("dev", "sector", "nr_sector", "rwbs")
-_WHO = ("common_pid", "comm")
+_WHO = ("comm",)
 # Of one processor; of many together no more than all may have, each with what a tenth of a second brings.
 _RING_BYTES, _LEAST_RING_BYTES, _ALL_RINGS_BYTES = 2 * MIB, 128 * KIB, 64 * MIB
 _LOOK_EVERY_S = 0.1
@@ -59,8 +61,8 @@ _END_LIMIT_S = 30.0
 class BlockRequest:
     """A write or a flush when it came (`is_done` false), or one that was done without data; `flags` are blktrace's letters, such as `FWFS`.
 
-    `device` is major << 20 | minor; sectors have 512 bytes. `thread` is who asked, as the kernel numbers threads, and `name` what the kernel
-    calls it. Of one that is done nobody asked then.
+    `device` is major << 20 | minor; sectors have 512 bytes. `thread` is who asked, as this process' PID namespace numbers threads, 0 of one that
+    is not in it, and `name` what the kernel calls it. Of one that is done nobody asked then.
     """
 
     time_ns: int
@@ -186,7 +188,7 @@ class _Ring:
                 self._point.number,
                 self._processor,
                 sample_period=1,
-                sample_type=_SAMPLE_TIME | _SAMPLE_RAW,
+                sample_type=_SAMPLE_THREAD | _SAMPLE_TIME | _SAMPLE_RAW,
                 flags=_USE_CLOCKID,
                 clock=_CLOCK_MONOTONIC,
             )
@@ -223,8 +225,8 @@ class _Ring:
             if kind == _RECORD_LOST:
                 yield from [None] * struct.unpack_from("=QQ", content)[1]
             elif kind == _RECORD_SAMPLE:
-                time_ns, length = _SAMPLE.unpack_from(content)
-                yield self._request(time_ns, content[_SAMPLE.size : _SAMPLE.size + length])
+                _, thread, time_ns, length = _SAMPLE.unpack_from(content)
+                yield self._request(time_ns, thread, content[_SAMPLE.size : _SAMPLE.size + length])
         struct.pack_into("=Q", self._memory, _TAIL_AT, tail)
 
     def _bytes(self, at: int, length: int) -> bytes:
@@ -233,15 +235,12 @@ class _Ring:
         first = self._memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(self._ring_bytes, at + length)]
         return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
 
-    def _request(self, time_ns: int, raw: bytes) -> BlockRequest:
+    def _request(self, time_ns: int, thread: int, raw: bytes) -> BlockRequest:
         fields = {name: raw[at : at + size] for name, (at, size) in self._point.fields.items()}
         device, sector, sectors = (int.from_bytes(fields[name], "little") for name in _PLACE[:3])
-        who = (0, "") if self._is_done else _asker(fields)
+        # The tracepoint's own number is that of the machine, and /proc has those of a container.
+        who = (0, "") if self._is_done else (0 if thread == _ENDED else thread, _text(fields["comm"]))
         return BlockRequest(time_ns, device, _text(fields["rwbs"]), sector, sectors, self._is_done, *who)
-
-
-def _asker(fields: Mapping[str, bytes]) -> tuple[int, str]:
-    return int.from_bytes(fields["common_pid"], "little"), _text(fields["comm"])
 
 
 def _text(field: bytes) -> str:

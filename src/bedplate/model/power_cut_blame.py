@@ -60,7 +60,7 @@ class WritingProcess:
     """Who asked a device for a write, as the kernel's tracepoint had it."""
 
     pid: int
-    """its process"""
+    """its process; 0 where it is not seen from the container that recorded"""
     name: str
     """what it is called, as when it first wrote: `postgres: checkpointer`, `jbd2/loop0-8`"""
     is_kernel: bool | None
@@ -444,7 +444,9 @@ def _by_words(write: BlamedWrite) -> str:
     """Who wrote it; a thread of the kernel writes back what a program left in a file. Nothing where it was not recorded."""
     kernel = "the kernel's write-back" if write.place in _OF_FILES else "the kernel"
     words = (
-        f"{kernel} ({each.name})" if each.is_kernel else f"{each.name} (process {each.pid})"
+        f"{kernel} ({each.name})"
+        if each.is_kernel
+        else f"{each.name} ({f'process {each.pid}' if each.pid else 'a process that the container does not see'})"
         for each in write.writers or ()
     )
     return "".join(f"{' and' * bool(number)} by {each}" for number, each in enumerate(words))

@@ -225,6 +225,10 @@ KERNEL = WritingProcess(71, "kworker/u8:3", is_kernel=True)
             "before the cut by the kernel (kworker/u8:3), no flush",
         ),
         (
+            replace(WRITE, writers=(replace(KERNEL, pid=0, is_kernel=None),)),
+            "before the cut by kworker/u8:3 (a process that the container does not see), no flush",
+        ),
+        (
             replace(WRITE, writers=(SERVER, replace(SERVER, pid=72, is_kernel=None))),
             "by server: checkpointer (process 70) and by server: checkpointer (process 72), no flush",
         ),

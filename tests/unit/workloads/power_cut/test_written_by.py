@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -148,3 +149,12 @@ def test_a_trace_with_a_gap_notes_nothing(tmp_path: Path) -> None:
     with pytest.raises(CallsNotCounted):
         note_writers(path, cast("Any", Gap()))
     assert before == path.read_bytes()
+
+
+def test_processes_that_a_container_does_not_see_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    requests = [replace(asked(1, 0, 8, 8), name="kworker/0"), replace(asked(2, 0, 16, 8), name="kworker/1")]
+    path = written_log(tmp_path / "log", [wrote(8, 16, 3)])
+    trace = SimpleNamespace(found=tuple(requests), titles={0: None}, devices=(DISK,))
+    assert note_writers(path, cast("Any", trace)) == 1
+    with read_log(path) as log:
+        assert log.writers(0) == (WritingProcess(0, "kworker/0", None), WritingProcess(0, "kworker/1", None))

@@ -90,7 +90,7 @@ def _processes(
     asked: Sequence[BlockRequest], titles: Mapping[int, ProcessTitle | None]
 ) -> Iterator[WritingProcess]:
     """Each once."""
-    for request in {each.thread: each for each in asked}.values():
+    for request in {(each.thread, each.thread or each.name): each for each in asked}.values():
         title = titles.get(request.thread)
         if title is None:
             yield WritingProcess(request.thread, request.name, None)
