@@ -6,6 +6,10 @@
 # FILESYSTEM is ext4 or xfs. `appended`: the file is empty. `unwritten`: it is made by fallocate(1). `written`: with zeros, for comparison.
 # Writes fail as the tmpfs below the loop device is full for a moment. Needs root, e2fsprogs or xfsprogs, util-linux, Python 3 and 500 MB of memory; no bedplate.
 set -eu
+case ${1-}-${2-} in
+    ext4-appended | ext4-unwritten | ext4-written | xfs-appended | xfs-unwritten | xfs-written) ;;
+    *) sed -n 4p "$0" >&2; exit 2 ;;
+esac
 [ "${OWN_MOUNTS:-}" ] || OWN_MOUNTS=yes exec unshare --mount --propagation private sh "$0" "$@"
 work=$(mktemp -d)
 mount -t tmpfs -o size=500M tmpfs "$work"
@@ -36,8 +40,11 @@ for size in 1M 4k; do dd if=/dev/zero of="$work/full-$size" bs=$size status=none
 put() {
     python3 -c '
 import os, sys
-file = os.open(sys.argv[1], os.O_RDWR)
-os.pwrite(file, sys.argv[2].encode() * 524288, 0)
+try:
+    file = os.open(sys.argv[1], os.O_RDWR)
+    os.pwrite(file, sys.argv[2].encode() * 524288, 0)
+except OSError as error:
+    sys.exit(f"{sys.argv[2]} refused: {error.strerror}")
 try:
     os.fsync(file)
     print(sys.argv[2], "written: fsync succeeds")

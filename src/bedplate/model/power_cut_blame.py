@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Below a study: the stories that were made of its kept logs later, by the path of the run; in a run's folder, its own.
 STORIES_FOLDER = "blame"
 STORIES_FILE = "blame.jsonl"
+NOT_BAD_AGAIN = "not-bad-again"
 
 
 class WrittenPlace(Enum):
@@ -191,10 +192,10 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
     What a declaration takes away is the reason where somebody relied on it; without one the evidence alone speaks.
     """
     if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
-        return Fault(Party.NOBODY_KNOWN, because("not-bad-again", "the cut was not bad when it was replayed"))
+        return Fault(Party.NOBODY_KNOWN, because(NOT_BAD_AGAIN, "the cut was not bad when it was replayed"))
     if _was_bad_once(evidence):
         words = "the cut was bad when it was replayed, and not when the same image was looked at again"
-        return Fault(Party.NOBODY_KNOWN, because("not-bad-again", words))
+        return Fault(Party.NOBODY_KNOWN, because(NOT_BAD_AGAIN, words))
     flushes = max((write.flushes_since for write in evidence.smallest), default=0)
     is_through = any(write.is_through for write in evidence.smallest)
     # Of a cut in order the device kept what it had acknowledged.
@@ -228,7 +229,8 @@ def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
 def _may_be_unflushed(evidence: BlameEvidence, declared: Durability | None) -> bool:
     """Whether a file system may have been asked for a flush that it did not send, as nobody counted them."""
     is_counted = declared is None or all(each.code != NOT_COUNTED for each in declared.reasons)
-    return not is_counted and not _is_in_order(evidence)
+    is_met = any(write.flushes_met or write.flushes_since for write in evidence.smallest)
+    return not is_counted and not is_met and not _is_in_order(evidence)
 
 
 def _was_bad_once(evidence: BlameEvidence) -> bool:
@@ -446,7 +448,7 @@ def _by_words(write: BlamedWrite) -> str:
     words = (
         f"{kernel} ({each.name})"
         if each.is_kernel
-        else f"{each.name} ({f'process {each.pid}' if each.pid else 'a process that the container does not see'})"
+        else f"{each.name} ({f'process {each.pid}' if each.pid else 'a process without a number here'})"
         for each in write.writers or ()
     )
     return "".join(f"{' and' * bool(number)} by {each}" for number, each in enumerate(words))

@@ -141,6 +141,7 @@ PROMISED_LESS = Durability(
         (LOST, durability(UNKNOWN, UNKNOWN, "innodb-setting-not-known"), Party.ENGINE, "promised-before-flushed"),
         (LOST, durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.NOBODY_KNOWN, "no-flushes-counted"),
         (replace(LOST, profile=Profile.ORDERED), durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.ENGINE, "promised-before-flushed"),
+        (replace(LOST, smallest=(replace(WRITE, flushes_met=1),)), durability(UNKNOWN, UNKNOWN, "no-flushes-counted"), Party.ENGINE, "promised-before-flushed"),
         (LOST, durability(UNSAFE, DURABLE, "flushes-missing", "sync-by-test"), Party.FILE_SYSTEM, "flushes-missing"),
         (CORRUPT, durability(UNKNOWN, UNKNOWN, "no-promise"), Party.ENGINE, "relied-on-order"),
         # Without a journal the file system may be lost, or a repair may damage files; a plain loss is none of its doing.
@@ -226,7 +227,7 @@ KERNEL = WritingProcess(71, "kworker/u8:3", is_kernel=True)
         ),
         (
             replace(WRITE, writers=(replace(KERNEL, pid=0, is_kernel=None),)),
-            "before the cut by kworker/u8:3 (a process that the container does not see), no flush",
+            "before the cut by kworker/u8:3 (a process without a number here), no flush",
         ),
         (
             replace(WRITE, writers=(SERVER, replace(SERVER, pid=72, is_kernel=None))),

@@ -37,14 +37,18 @@ def extend_command(found: Overview, repetitions: int) -> str:
 
 
 def more_for_verdicts(found: Overview, cells: Iterable[str], run: tuple[str, str]) -> int:
-    """How many more repetitions bring two of these cells to five that nothing speaks against; one at the least.
+    """How many more repetitions bring two of these cells to five that nothing speaks against; 0 where they have them.
 
     Runs that failed or are due count, as other steps make them. In a fleet each node runs as many, where it does so far.
     """
     good = sorted(
-        (sum(m.trouble is not Trouble.SUSPECT for m in found.of(cell, run)) for cell in cells), reverse=True
+        (
+            sum(m.trouble not in (Trouble.SUSPECT, Trouble.UNKNOWN) for m in found.of(cell, run))
+            for cell in cells
+        ),
+        reverse=True,
     )
-    more = max(REPETITIONS_FOR_VERDICTS - min(good[:2], default=0), 1)
+    more = max(REPETITIONS_FOR_VERDICTS - min(good[:2], default=0), 0)
     nodes = max(len(found.study.nodes), 1)
     is_even = found.study.schedule.repetitions % nodes == 0
     return math.ceil(more / nodes) * nodes if is_even else more

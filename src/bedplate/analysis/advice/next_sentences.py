@@ -122,7 +122,7 @@ def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sent
     more = 1 if contest.can_judge else more_for_verdicts(overview, cells, contest.run)
     # Pairs say themselves how many more would tell them apart; what was doubted often would be doubted once more.
     is_enough = has_pairs or (isinstance(told, str) and there >= REPETITIONS_MIN)
-    command = "" if is_enough else extend_command(overview, there + more)
+    command = "" if is_enough or not more else extend_command(overview, there + more)
     makes = _makes(overview, more, command)
     if isinstance(told, str):
         return Sentence(

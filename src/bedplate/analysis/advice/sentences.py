@@ -208,7 +208,7 @@ def _too_few(found: Advised, contest: Contest) -> Sentence:
     if overview.repetitions < REPETITIONS_MIN and there > 1:
         more = more_for_verdicts(overview, (*contest.cells, *contest.left_out), contest.run)
         command = extend_command(overview, overview.study.schedule.repetitions + more)
-        adds = "" if overview.study.facts.is_imported else f" `{command}` adds them."
+        adds = "" if overview.study.facts.is_imported or not more else f" `{command}` adds them."
         return Sentence(
             "limits",
             f"{there} cells are {contest.durability}: descriptions and no recommendation, as a verdict needs "

@@ -102,7 +102,9 @@ def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) ->
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
     elif not answer.seen or answer.answered.is_without_verdict:
         cells = [cell for cell, of in classes.items() if of == answer.durability]
-        yield _repetitions(found, more_for_verdicts(found, cells, answer.run))
+        # Enough that failed or are due are other steps.
+        if more := more_for_verdicts(found, cells, answer.run):
+            yield _repetitions(found, more)
     waiting = [
         each
         for each in (*answer.tied, *filter(None, (answer.following, answer.default)))

@@ -24,7 +24,7 @@ from bedplate.host.ledger import Holding
 from bedplate.host.requirement import Need, demand, look
 from bedplate.model import codec
 from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, ChosenState, RecordingFacts
-from bedplate.model.power_cut_blame import Party, story_of
+from bedplate.model.power_cut_blame import NOT_BAD_AGAIN, story_of
 from bedplate.model.visit import VisitRecord
 from bedplate.units import format_count, format_size, one_line
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
@@ -113,7 +113,7 @@ def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle
         )
         evidence = beside_record(found.evidence, record_of(folder, point))
         story = story_of(evidence, declared_of(folder))
-        if story.party is Party.NOBODY_KNOWN:
+        if story.reason.code == NOT_BAD_AGAIN:
             raise StudyError(f"point {point.number}: {story.reason}; there is nothing to show")
         with ExitStack() as opened:
             log = opened.enter_context(read_log(kept.log))

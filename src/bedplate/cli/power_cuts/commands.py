@@ -115,7 +115,7 @@ def _lacks(folder: Path) -> str | None:
 
     try:
         job_of(folder)
-    except RequirementMissing as error:
+    except (RequirementMissing, StudyError) as error:
         return str(error)
     return None
 
