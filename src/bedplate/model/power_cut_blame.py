@@ -61,7 +61,7 @@ class WritingProcess:
     """Who asked a device for a write, as the kernel's tracepoint had it."""
 
     pid: int
-    """its process; 0 where it is not seen from the container that recorded"""
+    """its process; 0 where it has no number: it had ended, or is outside of the container"""
     name: str
     """what it is called, as when it first wrote: `postgres: checkpointer`, `jbd2/loop0-8`"""
     is_kernel: bool | None
