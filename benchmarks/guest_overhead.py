@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from bedplate.executors.qemu.guest_slot import GuestSlot
 from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.cache import cache_directory
@@ -97,7 +98,7 @@ def main() -> None:
         given.kernel, cache_directory=cache_directory(), commands=Commands(), progress=print
     )
     base = Path(tempfile.mkdtemp(prefix="bedplate-guest-overhead-"))
-    executor = GuestRunner(place=base / "place", state_directory=base / "state")
+    executor = GuestRunner(GuestSlot(base / "place", state_directory=base / "state"))
     costs: dict[str, list[Cost]] = {}
     accelerator = ""
     try:

@@ -35,7 +35,7 @@ from bedplate.units import MIB
 from bedplate.visit.cut_engine import Subject
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
 from bedplate.workloads.power_cut.run.kept_log import unpack_log
-from bedplate.workloads.power_cut.run.power_bench import Workers, replay_one
+from bedplate.workloads.power_cut.run.power_bench import Workers, image_of, judged
 from bedplate.workloads.power_cut.run.recovery import HeldByNamespace
 from bedplate.workloads.power_cut.run.recut import Recut
 
@@ -146,15 +146,8 @@ def require_replayed(memory: Path, job: ReplayJob, bad: PointRecord, packed: Pat
     keep, recovery = memory / "image", memory / "recovery"
     keep.mkdir()
     unpack_log(packed, recovery)
-    again, built = replay_one(
-        memory / "log",
-        job,
-        bad.point,
-        memory=memory,
-        keep=keep,
-        ledger=HeldByNamespace(),
-        recovery=recovery,
-    )
+    again = judged(memory / "log", job, bad.point, memory=memory, ledger=HeldByNamespace(), recovery=recovery)
+    built = image_of(memory / "log", job, bad.point, memory=memory, keep=keep, recovery=recovery)
     assert (bad.outcome, bad.lost_transactions) == (again.outcome, again.lost_transactions)
     assert keep / "disk" == built.disk
     assert built.disk.exists()

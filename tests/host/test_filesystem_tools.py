@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.filesystem_site import site_on
 
-from bedplate.filesystem.nilfs2 import read_superblocks
+from bedplate.filesystem.blocks.nilfs2_at_rest import Nilfs2AtRest, read_superblocks
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.devices.signature import read_signatures
@@ -89,6 +90,37 @@ def test_damage_is_seen(type_: str, devices: tuple[Path, Path], commands: Comman
     checked = filesystem.check(site)
     assert not checked.clean
     assert checked.text
+
+
+def test_the_metadata_of_nilfs2_is_where_its_own_tool_shows_it(
+    devices: tuple[Path, Path], commands: Commands
+) -> None:
+    filesystem = filesystem_for("nilfs2")
+    missing = [item.sentence for item in look(filesystem.needs) if not item.found]
+    if missing:
+        pytest.skip(missing[0])
+    filesystem.mkfs(site_on(FilesystemLevels("nilfs2", 2048), str(devices[0]), commands))
+    shown = commands.run(["dumpseg", str(devices[0]), "0"]).stdout
+    (begin,), (count,) = (
+        re.findall(r"partial segment: blocknr = (\d+), nblocks = (\d+)", shown),
+        re.findall(r"nblocks = (\d+)\n +creation", shown),
+    )
+    first, blocks = int(begin[0]), int(count)
+    files = re.split(r"\n +finfo\n", shown)[1:]
+    own = {
+        int(block)
+        for text in files
+        if re.search(r"ino = [3456],", text)
+        for block in re.findall(r" blocknr = (\d+)", text)
+    }
+    assert own
+    assert len(own) < blocks - 2, "the root directory is none of its own"
+    placed = min(int(block) for text in files for block in re.findall(r" blocknr = (\d+)", text))
+    expected = own | {*range(first, placed), first + blocks - 1}
+    found = Nilfs2AtRest([devices[0]], commands).metadata()
+    assert expected == {
+        block // 2048 for each in found.ranges for block in range(each.start, each.start + each.length, 2048)
+    }
 
 
 @pytest.mark.parametrize("name", ["jfs", "reiserfs"])

@@ -201,12 +201,12 @@ def test_a_real_visit_keeps_its_limits_on_version_2(lab: GuestLab, shared: Guest
 
 def test_a_second_guest_on_the_same_image_is_refused(lab: GuestLab, shared: GuestRunner) -> None:
     lab.live(shared, lab.deed("nothing"))
-    assert shared._guest is not None
+    assert shared._slot.guest is not None
     with (
         Ledger.open(lab.state, "second") as ledger,
         pytest.raises(GuestFailed, match=r"(?s)died while it booted.*lock"),
     ):
-        Guest.boot(shared._guest.spec, console=lab.base / "second.log", ledger=ledger, boot_s=60)
+        Guest.boot(shared._slot.guest.spec, console=lab.base / "second.log", ledger=ledger, boot_s=60)
     assert 1 == len(lab.guests())
 
 
@@ -226,7 +226,7 @@ def test_a_panic_is_named_and_the_next_visit_gets_a_new_guest(lab: GuestLab, sha
 def test_a_guest_that_hangs_is_killed(
     lab: GuestLab, shared: GuestRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "_deadlines", replace(shared._deadlines, silence_s=4))
+    monkeypatch.setattr(shared._slot, "deadlines", replace(shared._slot.deadlines, silence_s=4))
 
     def stop(event: Any) -> None:
         if event.get("step") == "chatters":
@@ -241,8 +241,8 @@ def test_a_guest_that_hangs_is_killed(
 def test_a_visit_that_never_ends_is_given_up(
     lab: GuestLab, shared: GuestRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "_deadlines", replace(shared._deadlines, silence_s=60, visit_s=3))
-    with pytest.raises(GuestFailed, match="did not end its visit within 3 s"):
+    monkeypatch.setattr(shared._slot, "deadlines", replace(shared._slot.deadlines, silence_s=60, visit_s=3))
+    with pytest.raises(GuestFailed, match="was not done within 3 s"):
         lab.live(shared, lab.deed("chatter"))
     assert [] == lab.guests()
 

@@ -27,6 +27,7 @@ CHILD = """
 import json, signal, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1] + "/src", sys.argv[1]]
+from bedplate.executors.qemu.guest_slot import GuestSlot
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.executors.qemu.guest import Deadlines
 from bedplate.model import codec
@@ -37,8 +38,9 @@ def interrupt(number, frame):
 
 signal.signal(signal.SIGTERM, interrupt)
 base = Path(sys.argv[2])
-executor = GuestRunner(place=base / "place", state_directory=base / "state", memory_bytes=768 << 20,
-    interpreter=base / "interpreter", deadlines=Deadlines(boot_s=600, silence_s=300))
+slot = GuestSlot(base / "place", state_directory=base / "state", interpreter=base / "interpreter",
+    deadlines=Deadlines(boot_s=600, silence_s=300))
+executor = GuestRunner(slot, memory_bytes=768 << 20)
 (base / "out").mkdir()
 try:
     executor.run_visit(codec.read(VisitRequest, base / "asked.json"), base / "out",

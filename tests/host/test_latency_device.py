@@ -159,11 +159,11 @@ def test_nothing_is_answered_within_a_stall(place: RecorderLab, undo: ExitStack)
     device = started(place, undo, latency)
     with ExitStack() as files:
         direct = Direct(device.device.path, files)
-        taken, began = [], time.monotonic()
-        while time.monotonic() - began < 1.1:
+        taken, began = list[float](), time.monotonic()
+        # Whoever reads all the time meets every stall, unless it is kept from its processor where one begins.
+        while sum(each >= 0.29 for each in taken) < 2 and time.monotonic() - began < AT_MOST_S:
             taken.append(direct.read_s(3))
-    # Whoever reads all the time meets both stalls that begin within a second.
-    assert sum(each >= 0.29 for each in taken) >= 2
+    assert sum(each >= 0.29 for each in taken) == 2
 
 
 def test_a_flush_begins_when_all_before_it_is_answered(place: RecorderLab, undo: ExitStack) -> None:

@@ -216,7 +216,8 @@ def _term(word: str, candidates: Sequence[Candidate], every: frozenset[str]) -> 
     allowed = dict.fromkeys((levels, *levels.split(",")))
     for level in levels.split(","):
         if not any(_is(candidate, factor, (levels, level)) for candidate in candidates):
-            known = [level_text(factor, found) for found in _levels(factor, candidates)]
+            # As it may be copied: a level with a blank needs quotes.
+            known = [shlex.quote(level_text(factor, found)) for found in _levels(factor, candidates)]
             there = f"there are {_shown(known)}"
             raise PlanError(
                 f"{_as_in_a_plan(factor, candidates)} is nowhere {quoted(level)}; "

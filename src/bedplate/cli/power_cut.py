@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +16,18 @@ import click
 
 from bedplate.cli.completion import OneOf
 from bedplate.cli.options import DIRECTORY, ON_USUAL, YES, words_of
-from bedplate.cli.power_cuts.commands import blame_command, bundle_command
+from bedplate.cli.power_cuts.commands import (
+    IN_GUEST,
+    blame_command,
+    bundle_command,
+    recovered_in_guest,
+)
 from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bedplate.model.power_cut import ChosenState, CutPoint, PointRecord
     from bedplate.workloads.power_cut.run.bench import ReplayJob
@@ -172,6 +178,7 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
     help="with --profile: how many cuts, shared by the profiles",
 )
 @click.option("--seed", metavar="N", type=click.IntRange(0), default=1, help="with --profile: draws the cuts")
+@IN_GUEST
 def _replay_command(
     study: Path,
     run: str,
@@ -181,6 +188,7 @@ def _replay_command(
     names: tuple[str, ...],
     points: int,
     seed: int,
+    guest: bool,
 ) -> int:
     """Build the image of one cut again from its log and seed, and say what is wrong in it; or cut the log anew."""
     if (point is None) == (not names):
@@ -189,26 +197,25 @@ def _replay_command(
         raise click.UsageError("--keep DIR goes with the number of a cut, whose image stays there")
     (study,) = require_studies([study])
     if point is None or keep is None:
-        return cut_log_again(study, run, names, points=points, seed=seed)
-    made = first_made(keep)
-    try:
-        return replay(study, run, point, keep=keep)
-    finally:
-        give_to_caller(made)
+        return cut_log_again(study, run, names, points=points, seed=seed, guest=guest)
+    return replay(study, run, point, keep=keep, guest=guest)
 
 
-def cut_log_again(study: Path, run: str, names: Sequence[str], *, points: int, seed: int) -> int:
+def cut_log_again(
+    study: Path, run: str, names: Sequence[str], *, points: int, seed: int, guest: bool = False
+) -> int:
     """Cut the kept log of a run with these profiles, and print what came of each; nothing is added to the study.
 
-    StudyError where the run is not there or its log was not kept, RequirementMissing without root.
+    StudyError where the run is not there or its log was not kept, RequirementMissing without root where its cuts are not recovered in a guest.
     """
     from bedplate.cli.power_cut_again import cut_again, require_log  # noqa: PLC0415
     from bedplate.model.power_cut import Profile  # noqa: PLC0415
 
     folder, profiles = find_run(study, run), tuple(dict.fromkeys(map(Profile, names)))
     require_log(folder)
-    require_root()
-    found = cut_again(folder, profiles, points=points, seed=seed)
+    with ExitStack() as stack:
+        recover = recovered_in_guest(study, folder, stack, anyway=guest)
+        found = cut_again(folder, profiles, points=points, seed=seed, recover=recover)
     for line in (*found.lines(profiles), *found.told):
         print(line)
     if found.sees_losses:
@@ -220,31 +227,33 @@ def cut_log_again(study: Path, run: str, names: Sequence[str], *, points: int, s
     return EXIT_SOME_RUNS_FAILED
 
 
-def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
+def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = False) -> int:
     """Build the image of point `number` of a run in `keep`, and print what is wrong in it.
 
     The image stays as the cut left it: file system and engine recover on a copy. StudyError where the run or the point is
-    not there or its log was not kept, RequirementMissing without root.
+    not there or its log was not kept, RequirementMissing without root where it is not recovered in a guest.
     """
     from bedplate.cli.power_cut_by_hand import by_hand  # noqa: PLC0415
-    from bedplate.cli.power_cuts.stored_job import job_of, told_of_kernel  # noqa: PLC0415
-    from bedplate.host.account import server_account  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import job_of, lacking_here  # noqa: PLC0415
+    from bedplate.host.account import recorded_account  # noqa: PLC0415
 
     folder = find_run(study, run)
-    job = job_of(folder)
+    job = job_of(folder, in_guest=True)
     point = point_of(job, number, folder)
-    recovery = recovery_log(point, folder)
-    require_root()
-    make_empty(keep)
-    record, built = _replay(job, point, folder, keep, recovery=recovery)
-    for line in (*described(record, built.images), *by_hand(job, built, server_account())):
+    recovery_log(point, folder)
+    require_empty(keep)
+    with ExitStack() as stack:
+        recover = recovered_in_guest(study, folder, stack, anyway=guest)
+        stack.enter_context(made_for_caller(keep))
+        record, built = _replay(job, point, folder, keep, recover)
+    lacking = lacking_here(job.filesystem.type)
+    elsewhere = () if lacking is None else (f"{lacking}; what follows needs a machine whose kernel has it",)
+    for line in (*described(record, built.images), *elsewhere, *by_hand(job, built, recorded_account())):
         print(line)
     stored = _stored(record, folder)
     if stored is None or stored.outcome is record.outcome:
         return EXIT_DONE
     print(f"error: {_differs(stored, job)}", file=sys.stderr)
-    if (told := told_of_kernel(folder)) is not None:
-        print(f"note: {told}", file=sys.stderr)
     return EXIT_SOME_RUNS_FAILED
 
 
@@ -348,28 +357,45 @@ def recovery_log(point: CutPoint, folder: Path) -> Path | None:
     return path
 
 
-def make_empty(keep: Path) -> None:
-    """Make the directory; StudyError where something is in it."""
+def require_empty(keep: Path) -> None:
+    """StudyError where it is no directory, or something is in it."""
+    if not keep.exists():
+        return
+    if not keep.is_dir() or any(keep.iterdir()):
+        raise StudyError(f"{keep} is not an empty directory; name a new one for the image")
+
+
+@contextmanager
+def made_for_caller(keep: Path) -> Iterator[None]:
+    """The empty directory; what is made in it is the caller's in the end. StudyError where something is in it, which stays whose it is."""
+    require_empty(keep)
+    made = first_made(keep)
     keep.mkdir(parents=True, exist_ok=True)
-    if any(keep.iterdir()):
-        raise StudyError(f"{keep} is not empty; name a new directory for the image")
+    try:
+        yield
+    finally:
+        give_to_caller(made)
 
 
 def _replay(
-    job: ReplayJob, point: CutPoint, folder: Path, keep: Path, *, recovery: Path | None
+    job: ReplayJob,
+    point: CutPoint,
+    folder: Path,
+    keep: Path,
+    recover: Callable[[Sequence[CutPoint]], tuple[PointRecord, ...]] | None,
 ) -> tuple[PointRecord, Built]:
-    from bedplate.cli.power_cut_again import unpacked  # noqa: PLC0415
-    from bedplate.workloads.power_cut.run.kept_log import unpack_log  # noqa: PLC0415
-    from bedplate.workloads.power_cut.run.power_bench import replay_one  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.cut_questions import recovery_of  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.kept_log import unpacked  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.power_bench import image_of, judged  # noqa: PLC0415
 
     with unpacked(folder) as kept:
-        again = None
-        if recovery is not None:
-            again = kept.memory / "recovery"
-            unpack_log(recovery, again)
-        return replay_one(
-            kept.log, job, point, memory=kept.memory, keep=keep, ledger=kept.ledger, recovery=again
-        )
+        recovery = recovery_of(point, folder, kept)
+        built = image_of(kept.log, job, point, memory=kept.memory, keep=keep, recovery=recovery)
+        if recover is None:
+            record = judged(kept.log, job, point, memory=kept.memory, ledger=kept.ledger, recovery=recovery)
+            return record, built
+    (record,) = recover([point])
+    return record, built
 
 
 def _stored(record: PointRecord, folder: Path) -> PointRecord | None:

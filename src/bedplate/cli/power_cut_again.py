@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,34 +10,20 @@ from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.errors import StudyError
 from bedplate.figures.power_cut_points import finding_of
 from bedplate.figures.power_cut_verdict import CONTROLS_BAD_MIN
-from bedplate.host.command import Commands
-from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
-from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.state import state_directory
 from bedplate.model import codec
 from bedplate.model.power_cut import CONTROLS, LOG_FILE, RECORDING_FILE, RecordingFacts
 from bedplate.model.power_cut_verdict import CutCounts, finding_words
-from bedplate.workloads.power_cut.run.kept_log import unpack_log
+from bedplate.workloads.power_cut.run.kept_log import unpacked
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.positions import choose_points
 from bedplate.workloads.power_cut.run.power_bench import replayed
 from bedplate.workloads.power_cut.run.workload import measured_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from bedplate.model.power_cut import PointRecord, Profile
-
-
-@dataclass(frozen=True)
-class UnpackedLog:
-    """The log of a run in memory, and a ledger for what is done with it."""
-
-    log: Path
-    memory: Path
-    ledger: Ledger
+    from bedplate.model.power_cut import CutPoint, PointRecord, Profile
 
 
 def require_log(folder: Path) -> None:
@@ -51,24 +35,19 @@ def require_log(folder: Path) -> None:
         )
 
 
-@contextmanager
-def unpacked(folder: Path) -> Iterator[UnpackedLog]:
-    """The log of a run, unpacked for the time of the block."""
-    memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}-{os.urandom(4).hex()}"
-    with Ledger.open(state_directory(), f"{os.getpid()}-replay") as ledger:
-        try:
-            ledger.note(Holding("log_directory", str(memory)))
-            memory.mkdir(mode=0o755)
-            unpack_log(folder / LOG_FILE, memory / "log")
-            yield UnpackedLog(memory / "log", memory, ledger)
-        finally:
-            with held():
-                ledger.release(Commands())
+def cut_again(
+    folder: Path,
+    profiles: Sequence[Profile],
+    *,
+    points: int,
+    seed: int,
+    recover: Callable[[Sequence[CutPoint]], tuple[PointRecord, ...]] | None = None,
+) -> CutAgain:
+    """Cut the log of a run at so many points more, shared evenly by the profiles; nothing is added to the study.
 
-
-def cut_again(folder: Path, profiles: Sequence[Profile], *, points: int, seed: int) -> CutAgain:
-    """Cut the log of a run at so many points more, shared evenly by the profiles; nothing is added to the study."""
-    job = job_of(folder)
+    `recover` says what comes of the points where they are not recovered here; what workers said besides is not known then.
+    """
+    job = job_of(folder, in_guest=recover is not None)
     recording = codec.read(RecordingFacts, folder / RECORDING_FILE)
     told: list[str] = []
     with unpacked(folder) as kept:
@@ -84,8 +63,11 @@ def cut_again(folder: Path, profiles: Sequence[Profile], *, points: int, seed: i
                 window_bytes=job.window_bytes,
                 controls=CONTROLS,
             )
-        again = replace(job, points=chosen)
-        records = tuple(replayed(kept.log, again, told.append, memory=kept.memory, ledger=kept.ledger))
+        if recover is None:
+            again = replace(job, points=chosen)
+            records = tuple(replayed(kept.log, again, told.append, memory=kept.memory, ledger=kept.ledger))
+    if recover is not None:
+        records = recover(chosen)
     return CutAgain(records, recording, tuple(told))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from bedplate.filesystem.blocks.resting import AtRest
+    from bedplate.filesystem.blocks.resting import AtRest, MetadataAtRest
     from bedplate.filesystem.site import Site
     from bedplate.host.command import Commands, Completed
     from bedplate.host.mount import MountEntry
@@ -108,6 +108,8 @@ class Filesystem(ABC):
 
     # What finds the blocks of files and the superblock where the kernel maps no file: images of the devices, at rest.
     at_rest: Callable[[Sequence[Path], Commands], AtRest] | None = None
+    # What finds metadata there, of a type that keeps none in fixed places.
+    metadata_at_rest: Callable[[Sequence[Path], Commands], MetadataAtRest] | None = None
 
     # The words of the check, and the flag before an external journal. A check that does not end with status 0 for clean
     # is the type's own.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from bedplate.filesystem.adapter import Filesystem
     from bedplate.filesystem.site import Site
+    from bedplate.host.command import Completed
     from bedplate.host.kernel_log import KernelLog
     from bedplate.model.cell import FilesystemLevels
 
@@ -63,8 +64,9 @@ class _Repair:
     """A command, `{device}` and `{journal}` in its words; `journal_words` only with an external journal.
 
     `done` are the statuses after which a mount may be tried again. `unreplayed` is what it says where it cannot replay the
-    journal and goes on without; no status tells of that. `attached_by` tells the file system afterwards on which device an
-    external journal is, where it knows that by a number.
+    journal and goes on without; no status tells of that. The kernel leaves the journal to such a repair. `attached_by` tells
+    the file system afterwards on which device an external journal is, where it knows that by a number. `usual` are lines that it prints
+    of every image.
     """
 
     words: tuple[str, ...]
@@ -72,6 +74,7 @@ class _Repair:
     journal_words: tuple[str, ...] = ()
     unreplayed: str | None = None
     attached_by: tuple[str, ...] = ()
+    usual: re.Pattern[str] | None = None
 
 
 # As the manuals name them: e2fsck(8), xfs_repair(8), btrfs-rescue(8), btrfs-check(8), jfs_fsck(8), reiserfsck(8), fsck.f2fs(8),
@@ -101,6 +104,10 @@ _REPAIRS: Mapping[str, tuple[_Repair, ...]] = {
             unreplayed="logredo failed",
             # jfs_fsck notes the number of a log that it found by itself, and not of one that it was told of.
             attached_by=("jfs_tune", "-J", "device={journal}", "{device}"),
+            usual=re.compile(
+                r"fsck\.jfs version |processing started: |The current device is: |Block size in bytes: |Filesystem size in blocks: "
+                r"|\*\*Phase \d|\s*\d+ kilobytes |Filesystem is clean\.$"
+            ),
         ),
     ),
     "reiserfs": (
@@ -116,19 +123,24 @@ _REPAIRS: Mapping[str, tuple[_Repair, ...]] = {
 
 @dataclass(frozen=True)
 class Repaired:
-    """Whether a repair left something that may be mounted; `text` is what it said.
+    """Whether a repair left something that may be mounted; `text` is what it said, None where that is what it says of every image.
 
     `replay_failed` says that it went on without the journal, which it could not replay.
     """
 
     done: bool
-    text: str
+    text: str | None
     replay_failed: bool = False
 
 
 def repairs_of(type: str) -> int:  # noqa: A002 - the plan's word
     """How many repairs there are to try, one after the other."""
     return len(_REPAIRS.get(type, ()))
+
+
+def leaves_journal_to_repair(type: str) -> bool:  # noqa: A002 - the plan's word
+    """Whether the kernel refuses to mount what was not unmounted, and the repair replays the journal: the refusal is no finding then."""
+    return any(each.unreplayed is not None for each in _REPAIRS.get(type, ()))
 
 
 def repair_commands(type: str, device_path: str, journal_path: str | None) -> tuple[tuple[str, ...], ...]:  # noqa: A002 - the plan's word
@@ -172,9 +184,19 @@ def repair(site: Site, attempt: int) -> Repaired:
         site.commands.run(attaching, timeout_s=_REPAIR_LIMIT_S, check=False)
     return Repaired(
         done,
-        f"{' '.join(chosen.words)}: {ended.output[-2000:]}",
+        _told(chosen, ended, done=done),
         replay_failed=chosen.unreplayed is not None and chosen.unreplayed in ended.output,
     )
+
+
+def _told(chosen: _Repair, ended: Completed, *, done: bool) -> str | None:
+    """What a repair said without what it says of every image; None where it said no more and is done."""
+    words = " ".join(chosen.words)
+    lines = ended.output.splitlines()
+    said = "\n".join(line for line in lines if chosen.usual is None or chosen.usual.match(line) is None)
+    if said.strip():
+        return f"{words}: {said[-2000:]}"
+    return None if done else f"{words}: ended with status {ended.status} and said no more"
 
 
 def mount_beside_twins(filesystem: Filesystem, site: Site) -> None:

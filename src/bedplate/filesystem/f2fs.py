@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import CheckResult, Filesystem, checked_by
 from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.blocks.layouts import f2fs_layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number, number_facts, number_or_text
@@ -22,6 +23,7 @@ from bedplate.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from bedplate.filesystem.blocks.owners import Layout
     from bedplate.filesystem.site import Site
     from bedplate.model.visit import ReadBack
 
@@ -38,6 +40,9 @@ _RULES = OptionRules(
         "background_gc=on": ("background_gc=",),
     },
 )
+
+
+_LOOK_LIMIT_S = 120.0
 
 
 class F2fs(Filesystem):
@@ -68,6 +73,13 @@ class F2fs(Filesystem):
         done = self._run_fsck(site)
         found = checked_by(done)
         return replace(found, clean=found.clean and "[Fail]" not in done.stdout)
+
+    def layout(self, site: Site) -> Layout:
+        """By dump.f2fs; empty where its superblock is none."""
+        found = site.commands.run(
+            ["dump.f2fs", "-d", "1", site.device.path], timeout_s=_LOOK_LIMIT_S, check=False
+        )
+        return f2fs_layout(_numbers_in(found.stdout))
 
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return parse_superblock(site.commands.run(["dump.f2fs", "-d", "1", site.device.path]).stdout)
@@ -100,7 +112,7 @@ def parse_superblock(text: str) -> Mapping[str, str]:
 
     OutputNotUnderstood if its magic is not there.
     """
-    found = dict(re.findall(r"^(\w+)\s+\[0x\s*[0-9a-f]+ : (\d+)\]", text, re.MULTILINE))
+    found = _numbers_in(text)
     label = re.search(r"^volum_name\s+\[(.*)\]$", text, re.MULTILINE)
     if label:
         found["label"] = label[1]
@@ -111,6 +123,10 @@ def parse_superblock(text: str) -> Mapping[str, str]:
     if found.get("magic") != str(0xF2F52010):
         raise OutputNotUnderstood("dump.f2fs", expected="a superblock with magic 0xf2f52010", found=text)
     return found
+
+
+def _numbers_in(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+)\s+\[0x\s*[0-9a-f]+ : (\d+)\]", text, re.MULTILINE))
 
 
 def power(text: str | None) -> int | None:

@@ -7,11 +7,13 @@ or of an external log.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.blocks.layouts import JFS_SUPERBLOCK_AT, jfs_layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.journal import decoded_number, journal_comparisons
 from bedplate.filesystem.options import OptionRules
@@ -22,8 +24,11 @@ from bedplate.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from bedplate.filesystem.blocks.owners import Layout
     from bedplate.filesystem.site import Site
     from bedplate.model.visit import ReadBack
+
+_SUPERBLOCK_BYTES = 512
 
 # fs/jfs/super.c, jfs_show_options: what is at its default is not shown.
 _RULES = OptionRules(
@@ -57,6 +62,12 @@ class Jfs(Filesystem):
     fsck_journal_flag = "-j"
     rules = _RULES
     reader = "jfs_tune"
+
+    def layout(self, site: Site) -> Layout:
+        """By the superblock: no tool prints where the log is."""
+        with Path(site.device.path).open("rb") as device:
+            device.seek(JFS_SUPERBLOCK_AT)
+            return jfs_layout(device.read(_SUPERBLOCK_BYTES))
 
     def _before_mkfs(self, site: Site) -> Iterator[Sequence[str]]:
         """An external log is made first: mkfs.jfs attaches only what is there."""

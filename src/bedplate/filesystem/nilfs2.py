@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import struct
-import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, VerifyFailed
 from bedplate.filesystem.adapter import CheckResult, Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.blocks.layouts import nilfs2_layout
+from bedplate.filesystem.blocks.nilfs2_at_rest import Nilfs2AtRest, newest_superblock
 from bedplate.filesystem.comparison import MKFS_OPTION, MOUNT_OPTION, compared, fact
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
 from bedplate.filesystem.superblock import number_facts
@@ -31,6 +30,7 @@ from bedplate.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from bedplate.filesystem.blocks.owners import Layout
     from bedplate.filesystem.site import Site
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import FilesystemLevels
@@ -40,7 +40,7 @@ CLEANER = "nilfs_cleanerd"
 _CONFIGURATION = Path(__file__).with_name("nilfs_cleanerd.conf")
 _START_PATIENCE_S = 10.0
 
-_MAGIC, _VALID = 0x3434, 1
+_VALID = 1
 _NO_CLEANER = "nogc"
 _PROTECTION = "pp="
 
@@ -73,6 +73,7 @@ class Nilfs2(Filesystem):
     own = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
     block_size_option = ("-b", "{}")
     mount_program = ("mount", "-i", "-t", "nilfs2")
+    metadata_at_rest = Nilfs2AtRest
     rules = _RULES
     reader = "nilfs-tune"
     block_size_key = "Block size"
@@ -92,6 +93,11 @@ class Nilfs2(Filesystem):
         if _NO_CLEANER not in plan_words(site.levels):
             _start_cleaner(site)
         return entry
+
+    def layout(self, site: Site) -> Layout:
+        """Its superblocks, whose places follow from the device's size."""
+        with Path(site.device.path).open("rb") as device:
+            return nilfs2_layout(device.seek(0, os.SEEK_END))
 
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return parse_superblock(site.commands.run(["nilfs-tune", "-l", site.device.path]).stdout)
@@ -121,10 +127,9 @@ class Nilfs2(Filesystem):
         Of its two, the kernel makes only that one valid at an unmount (fs/nilfs2/super.c,
         nilfs_cleanup_super), and nilfs-tune may show the other.
         """
-        found = [item for item in read_superblocks(Path(site.device.path)) if item is not None]
-        if not found:
+        newest = newest_superblock(Path(site.device.path))
+        if newest is None:
             return CheckResult(clean=False, text="neither superblock of nilfs2 is whole")
-        newest = max(found, key=lambda item: item.checkpoint)
         said = f"its newest superblock, of checkpoint {newest.checkpoint}, has state {newest.state}"
         return CheckResult(newest.state == _VALID, f"nilfs2 has no fsck; {said}")
 
@@ -149,40 +154,6 @@ class Nilfs2(Filesystem):
 def cleaners_of(target: Path) -> tuple[int, ...]:
     """The cleaners that work on this mount point."""
     return pids_running(CLEANER, os.path.realpath(target))
-
-
-@dataclass(frozen=True)
-class Superblock:
-    """What tells which of the two is the newer, and how it was left."""
-
-    checkpoint: int
-    state: int
-
-
-def read_superblocks(device: Path) -> tuple[Superblock | None, Superblock | None]:
-    """Both, None for one that is not whole. Places and layout: linux/nilfs2_ondisk.h."""
-    with device.open("rb") as file:
-        size_bytes = file.seek(0, os.SEEK_END)
-        found = []
-        for place in (1024, ((size_bytes >> 12) - 1) << 12):
-            file.seek(place)
-            found.append(decode_superblock(file.read(1024)))
-    return found[0], found[1]
-
-
-def decode_superblock(raw: bytes) -> Superblock | None:
-    """One superblock of 1 KiB; None without its magic number, or if its checksum is wrong."""
-    magic, length = struct.unpack_from("<HH", raw, 6)
-    if magic != _MAGIC or not 0x78 <= length <= len(raw):
-        return None
-    seed, checksum = struct.unpack_from("<II", raw, 12)
-    plain = raw[:16] + bytes(4) + raw[20:length]
-    # The kernel's crc32_le neither begins nor ends with an inversion, zlib's does both.
-    if zlib.crc32(plain, seed ^ 0xFFFFFFFF) ^ 0xFFFFFFFF != checksum:
-        return None
-    return Superblock(
-        checkpoint=struct.unpack_from("<Q", raw, 0x38)[0], state=struct.unpack_from("<H", raw, 0x74)[0]
-    )
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

@@ -16,8 +16,14 @@ def server_account() -> Account:
 
     RequirementMissing if there is neither, or if it is root by another name.
     """
-    if os.geteuid() != 0:
-        return _account(pwd.getpwuid(os.geteuid()))
+    return recorded_account() if os.geteuid() == 0 else _account(pwd.getpwuid(os.geteuid()))
+
+
+def recorded_account() -> Account:
+    """As whom servers run for root, who records power cuts: here, and in a guest, which has this machine's accounts.
+
+    RequirementMissing as of `server_account`.
+    """
     for name in _PREFERRED:
         try:
             found = _account(pwd.getpwnam(name))

@@ -142,6 +142,8 @@ class BlameEvidence:
     """how many writes and discards behind the cut that is"""
     repaired: bool = False
     """whether the file system had to be repaired, or was lost, with the smallest loss, and not without it"""
+    replay_failed: bool = False
+    """whether the repair, with the smallest loss, went on without the journal, which it could not replay; false in older stories"""
     lost_ms: float | None = None
     """how long before the cut the first missing transaction was acknowledged, with the smallest loss"""
     is_bounded: bool | None = None
@@ -303,6 +305,10 @@ def _waited_for(place: WrittenPlace, evidence: BlameEvidence) -> bool:
 
 
 def _of_broken_filesystem(evidence: BlameEvidence) -> Reason:
+    if evidence.replay_failed:
+        return because(
+            "journal-not-replayed", "its repair could not replay its journal, and went on without it"
+        )
     if evidence.bad_without_loss:
         return because("not-whole-in-order", "it was not whole although all that it had written was kept")
     if any(write.is_torn for write in evidence.smallest):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.executors.qemu.guest import Deadlines
+from bedplate.executors.qemu.guest_slot import GuestSlot
 from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.cache import cache_directory
@@ -74,6 +75,9 @@ esac
 """
 
 
+_OF_THE_SLOT = ("deadlines", "interpreter", "cache_directory", "find")
+
+
 class GuestLab:
     """A place with its own state directory; `deed` makes the request of a visit that does just that."""
 
@@ -85,16 +89,16 @@ class GuestLab:
         self.executors: list[GuestRunner] = []
 
     def executor(self, **changes: Any) -> GuestRunner:
-        made = GuestRunner(
+        slot = GuestSlot(
+            changes.pop("place", self.base / "place"),
+            state_directory=self.state,
             **{
-                "place": self.base / "place",
-                "state_directory": self.state,
                 "deadlines": Deadlines(boot_s=600, silence_s=300),
                 "interpreter": self.interpreter(),
-                "memory_bytes": 768 * MIB,
-                **changes,
-            }
+                **{name: changes.pop(name) for name in _OF_THE_SLOT if name in changes},
+            },
         )
+        made = GuestRunner(slot, **{"memory_bytes": 768 * MIB, **changes})
         self.executors.append(made)
         return made
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,6 +88,14 @@ def test_an_error_names_what_there_is(text: str, words: list[str]) -> None:
     with pytest.raises(PlanError) as error:
         select(text, CELLS)
     assert [] == [word for word in words if word not in str(error.value)], str(error.value)
+
+
+def test_a_level_with_a_blank_is_named_as_it_may_be_copied() -> None:
+    cells = (cell("new", **EXT4), cell("old", **EXT4, cluster__settings__age="small files"))
+    with pytest.raises(PlanError, match="did you mean 'small files'") as error:
+        select("age=small files", cells)
+    (copied,) = re.findall("did you mean (.*)[?]", str(error.value))
+    assert ["old"] == names(f"age={copied}", cells)
 
 
 def test_the_block_sizes_go_by_the_words_of_labels_in_the_units_of_a_plan() -> None:

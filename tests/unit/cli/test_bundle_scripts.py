@@ -10,10 +10,12 @@ from typing import Any, cast
 import pytest
 
 from bedplate import registry
-from bedplate.cli.power_cuts.bundle import _TRY_LIMIT_S, bundled
-from bedplate.cli.power_cuts.script import CHECK_LIMIT_S, LINES_MOST, REPRODUCE, scripts
+from bedplate.cli.power_cuts import bundle
+from bedplate.cli.power_cuts.bundle import bundled
+from bedplate.cli.power_cuts.script import CHECK_LIMIT_S, LINES_MOST, REPRODUCE, TOOLS, scripts
+from bedplate.cli.power_cuts.tried_script import TRY_LIMIT_S
 from bedplate.engines.external.folder import PROGRAMS_KEY
-from bedplate.errors import RequirementMissing
+from bedplate.errors import RequirementMissing, StudyError
 from bedplate.host import requirement
 from bedplate.host.command import Account
 from bedplate.model.cell import FilesystemLevels
@@ -59,6 +61,31 @@ def test_they_are_read_to_their_end_and_short(engine: str, levels: FilesystemLev
         done = subprocess.run(["sh", "-n", tmp_path / name], capture_output=True, text=True, check=False)
         assert (0, "") == (done.returncode, done.stderr), name
         assert len(text.splitlines()) <= LINES_MOST
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_tools_of_a_guest_are_found_before_the_systems(tmp_path: Path, *, tools: bool) -> None:
+    (tmp_path / "mount").write_text("#!/bin/false\n")
+    (tmp_path / "mount").chmod(0o755)
+    (path,) = (line for line in reproduce(FilesystemLevels("ext4")).splitlines() if line.startswith("PATH="))
+    (tmp_path / "asked").write_text(f"{path}\ncommand -v mount\n")
+    done = subprocess.run(
+        ["/bin/sh", tmp_path / "asked"],
+        env={"PATH": "/usr/bin:/bin", **({TOOLS: str(tmp_path)} if tools else {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tools == (Path(done.stdout.strip()).parent == tmp_path)
+
+
+def test_a_pool_is_refused_before_anything_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ReplayJob(FilesystemLevels("zfs"), Subject("lmdb", 1, Levels(), Levels()), (), 2**20, 2**20, 0)
+    monkeypatch.setattr(bundle, "job_of", lambda *_, **__: job)
+    with pytest.raises(StudyError, match="a pool of ZFS is not mounted"):
+        bundled(tmp_path / "no study", cast("Any", None), tmp_path, most=4)
 
 
 def test_what_packs_an_image_is_asked_for_before_anything_is_replayed(
@@ -125,4 +152,4 @@ def test_nothing_stays_of_a_script_that_is_ended(signal: str, tmp_path: Path) ->
 
 def test_a_script_whose_tools_take_too_long_says_so_itself() -> None:
     assert f"--kill-after=10 {CHECK_LIMIT_S} " in reproduce(FilesystemLevels("ext4"))
-    assert CHECK_LIMIT_S + 600 <= _TRY_LIMIT_S
+    assert CHECK_LIMIT_S + 600 <= TRY_LIMIT_S

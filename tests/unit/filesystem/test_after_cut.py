@@ -14,6 +14,7 @@ from bedplate.filesystem import after_cut
 from bedplate.filesystem.after_cut import (
     complaints_of,
     image_levels,
+    leaves_journal_to_repair,
     mount_beside_twins,
     repair,
     repairs_of,
@@ -118,12 +119,13 @@ def test_e2fsck_is_told_of_the_journal_and_a_corrected_file_system_may_be_mounte
     found = repair(site_on(levels, "/dev/loop1", commands, journal="/dev/loop2"), 0)
     assert commands.record == [("e2fsck", "-f", "-y", "-j", "/dev/loop2", "/dev/loop1")]
     assert found.done
-    assert "FIXED." in found.text
+    assert "e2fsck -f -y: FIXED." == found.text
 
 
 def test_errors_that_are_left_are_no_repair() -> None:
     commands = ScriptedCommands(answers={"e2fsck": lambda argv, _: completed(argv, status=4)})
-    assert not repair(site_on(FilesystemLevels("ext2"), "/dev/loop1", commands), 0).done
+    found = repair(site_on(FilesystemLevels("ext2"), "/dev/loop1", commands), 0)
+    assert (False, "e2fsck -f -y: ended with status 4 and said no more") == (found.done, found.text)
     assert commands.record == [("e2fsck", "-f", "-y", "/dev/loop1")]
 
 
@@ -168,6 +170,16 @@ def test_jfs_is_told_where_its_log_is_once_it_is_repaired(status: int, *, attach
     assert commands.record[0] == ("fsck.jfs", "-f", "-p", "-j", "/dev/loop2", "/dev/loop1")
     told = ("jfs_tune", "-J", "device=/dev/loop2", "/dev/loop1")
     assert commands.record[1:] == ([told] if attached else [])
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("unreplayed", "fsck.jfs -f -p: logredo failed (rc=-274).  fsck continuing."), ("replayed", None)],
+)
+def test_what_a_repair_says_of_every_image_is_left_out(said: str, expected: str | None) -> None:
+    output = (GOLDEN / f"fsck.jfs-{said}.txt").read_text(encoding="utf-8")
+    commands = ScriptedCommands(answers={"fsck.jfs": lambda argv, _: completed(argv, output)})
+    assert expected == repair(site_on(FilesystemLevels("jfs"), "/dev/loop1", commands), 0).text
 
 
 def test_what_is_no_replay_cannot_fail_at_it() -> None:
@@ -217,3 +229,8 @@ def test_lost_messages_are_no_silence(
         log.write("6,20,9,-;usb 1-1: new device\n")
         log.write("3,21,9,-;EXT4-fs error (device loop3): bad block\n" if complaint else "")
         assert expected == complaints_of(kernel, "loop3")
+
+
+def test_the_kernel_leaves_the_journal_of_jfs_alone_to_the_repair() -> None:
+    types = ("ext4", "xfs", "btrfs", "f2fs", "zfs", "nilfs2", "jfs")
+    assert ["jfs"] == [each for each in types if leaves_journal_to_repair(each)]

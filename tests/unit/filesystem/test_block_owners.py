@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+
 from bedplate.filesystem.blocks.file_extents import PlacedExtent
-from bedplate.filesystem.blocks.layouts import btrfs_layout, ext_layout, xfs_layout
+from bedplate.filesystem.blocks.layouts import (
+    btrfs_layout,
+    ext_layout,
+    f2fs_layout,
+    jfs_layout,
+    nilfs2_layout,
+    xfs_layout,
+)
 from bedplate.filesystem.blocks.owners import BlockOwners, Layout, OwnBlocks
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.power_cut_blame import WrittenPlace
@@ -35,6 +44,20 @@ CHUNKS = """\
 			stripe 1 devid 1 offset 72351744
 """
 
+# The first bytes of a superblock that mkfs.jfs 1.1.15 made on 512 MiB, and what dump.f2fs 1.15 prints of another.
+JFS = bytes.fromhex(
+    "4a4653310100000048ee0f0000000000001000000c0003000002000009000000002000000009201000000000000000000400000027000000"
+    "020000002500000000000000000000000002000000fe010037000000c9fd01003890096b00000000"
+)
+F2FS = {"log_blocksize": "12", "cp_blkaddr": "512", "sit_blkaddr": "1536", "nat_blkaddr": "2560"}
+F2FS_MAIN = {
+    "ssa_blkaddr": "3584",
+    "main_blkaddr": "4096",
+    "block_count": "131072",
+    "segment_count_nat": "2",
+    "log_blocks_per_seg": "9",
+}
+
 
 def words_of(
     owners: BlockOwners, offset: int, length: int = 4096, device: int = 0
@@ -64,6 +87,54 @@ def test_a_block_of_the_log_of_xfs_is_numbered_by_its_group() -> None:
     # What no area has is known by its first bytes.
     inodes = memoryview(b"IN\x81\xa4\x03".ljust(512, b"\0"))
     assert ["inodes"] == [owner.words for owner in owners.of(0, first - 4096, inodes)]
+
+
+def test_jfs_by_its_superblock() -> None:
+    owners = BlockOwners(FilesystemLevels("jfs"), jfs_layout(JFS), [])
+    assert [(WrittenPlace.JOURNAL, "the log")] == words_of(owners, 130560 * 4096)
+    assert [(WrittenPlace.JOURNAL, "the log")] == words_of(owners, 131071 * 4096)
+    assert [WrittenPlace.UNKNOWN] == [place for place, _ in words_of(owners, 130559 * 4096)]
+    assert [(WrittenPlace.METADATA, "superblock")] == words_of(owners, 8 * 4096)
+    assert [(WrittenPlace.METADATA, "aggregate's inodes, second copy")] == words_of(owners, 42 * 4096)
+    # Without JFS_INLINELOG the log is on another device.
+    outside = jfs_layout(JFS[:36] + bytes(4) + JFS[40:])
+    assert WrittenPlace.JOURNAL not in {area.place for area in outside.areas}
+    assert Layout() == jfs_layout(b"") == jfs_layout(bytes(512))
+
+
+def test_what_stands_before_the_main_area_of_f2fs_is_its_own() -> None:
+    found = f2fs_layout({**F2FS, **F2FS_MAIN})
+    owners = BlockOwners(FilesystemLevels("f2fs"), found, [])
+    assert [(WrittenPlace.METADATA, "superblock")] == words_of(owners, 4096)
+    assert [(WrittenPlace.METADATA, "checkpoint")] == words_of(owners, 1535 * 4096)
+    assert [(WrittenPlace.METADATA, "node address table")] == words_of(owners, 2560 * 4096)
+    assert [(WrittenPlace.METADATA, "segment summaries")] == words_of(owners, 4095 * 4096)
+    assert [WrittenPlace.UNKNOWN] == [place for place, _ in words_of(owners, 4096 * 4096)]
+    assert Layout() == f2fs_layout(F2FS)
+
+
+def test_a_node_of_f2fs_is_known_by_its_end() -> None:
+    owners = BlockOwners(FilesystemLevels("f2fs"), f2fs_layout({**F2FS, **F2FS_MAIN}), [])
+
+    def kind_of(*footer: int) -> str:
+        block = bytes(4072) + struct.pack("<IIIQI", *footer)
+        (owner,) = owners.of(0, 5000 * 4096, memoryview(block))
+        return owner.words
+
+    assert "inode 4" == kind_of(4, 4, 0, 9, 5001)
+    assert "node 7 of inode 4" == kind_of(7, 4, 0, 9, 5001)
+    unknown = "no file's and no known block at byte 20480000"
+    # A next node before the main area, a number that the table has no place for, and no number.
+    assert [unknown] * 3 == [kind_of(4, 4, 0, 9, 12), kind_of(1 << 30, 4, 0, 9, 5001), kind_of(0, 0, 0, 0, 0)]
+
+
+def test_nilfs2_has_a_superblock_at_either_end() -> None:
+    owners = BlockOwners(FilesystemLevels("nilfs2"), nilfs2_layout(512 << 20), [])
+    assert [(WrittenPlace.METADATA, "superblock")] == words_of(owners, 1024, 1024)
+    assert [(WrittenPlace.METADATA, "superblock")] == words_of(owners, (512 << 20) - 4096, 1024)
+    assert [WrittenPlace.UNKNOWN] == [place for place, _ in words_of(owners, 8192)]
+    summary = memoryview((bytes(8) + struct.pack("<I", 0x1EAFFA11)).ljust(4096, b"\0"))
+    assert ["segment summary"] == [owner.words for owner in owners.of(0, 8192, summary)]
 
 
 def test_btrfs_files_have_logical_addresses() -> None:

@@ -8,6 +8,7 @@ from tests.support.tools.filesystem_site import site_on
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem import bcachefs, btrfs, ext, f2fs, jfs, journal, nilfs2, ntfsprogs, reiserfs, xfs
 from bedplate.filesystem.arguments import warnings_in
+from bedplate.filesystem.blocks.nilfs2_at_rest import Superblock, decode_superblock
 from bedplate.filesystem.comparison import MKFS_OPTION
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
@@ -169,13 +170,14 @@ def test_nilfs_tune_shows_block_size_reserve_and_state(golden: Path) -> None:
 
 def test_a_superblock_of_nilfs2_counts_only_if_its_checksum_is_right(golden: Path) -> None:
     raw = bytes.fromhex((golden / "nilfs2-superblock.hex").read_text().replace("\n", ""))
-    assert nilfs2.Superblock(checkpoint=1, state=1) == nilfs2.decode_superblock(raw)
+    assert Superblock(1, 1, 1024, 64, 4) == decode_superblock(raw)
     # One bit of the label is another, then the magic number, then the length reaches beyond the block.
     label = raw.index(b"bedplate")
-    assert nilfs2.decode_superblock(raw[:label] + b"c" + raw[label + 1 :]) is None
-    assert nilfs2.decode_superblock(raw[:6] + b"\0\0" + raw[8:]) is None
-    assert nilfs2.decode_superblock(raw[:8] + b"\xff\xff" + raw[10:]) is None
-    assert nilfs2.decode_superblock(bytes(1024)) is None
+    assert decode_superblock(raw[:label] + b"c" + raw[label + 1 :]) is None
+    assert decode_superblock(raw[:6] + b"\0\0" + raw[8:]) is None
+    assert decode_superblock(raw[:8] + b"\xff\xff" + raw[10:]) is None
+    assert decode_superblock(bytes(1024)) is None
+    assert decode_superblock(raw[:100]) is None
 
 
 def test_of_two_superblocks_the_newer_decides(golden: Path, tmp_path: Path) -> None:

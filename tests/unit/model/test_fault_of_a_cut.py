@@ -102,6 +102,7 @@ PROMISED_LESS = Durability(
         (BROKEN, None, Party.FILE_SYSTEM, "metadata-torn"),
         (replace(BROKEN, smallest=(WRITE,)), None, Party.FILE_SYSTEM, "metadata-missing"),
         (replace(BROKEN, smallest=(), bad_without_loss=True), None, Party.FILE_SYSTEM, "not-whole-in-order"),
+        (replace(BROKEN, replay_failed=True), None, Party.FILE_SYSTEM, "journal-not-replayed"),
         (replace(LOST, control=True, smallest=(replace(WRITE, flushes_since=4),)), None, Party.DEVICE, "device-lied"),
         # A write past the cache is one that the device acknowledged, without any flush.
         (replace(LOST, control=True, smallest=(replace(WRITE, is_through=True),)), None, Party.DEVICE, "device-lied"),

@@ -90,11 +90,16 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate power-cut try ./my-engine --on ext4,xfs,btrfs --points 200 --fail-if bad",
     ),
     "power-cut points": ("bedplate power-cut points cuts", "bedplate power-cut points cuts ext4 --all"),
-    "power-cut blame": ("sudo bedplate power-cut blame cuts", "sudo bedplate power-cut blame cuts ext4 17"),
+    "power-cut blame": (
+        "sudo bedplate power-cut blame cuts",
+        "sudo bedplate power-cut blame cuts ext4 17",
+        "bedplate power-cut blame cuts-in-guests --guest",
+    ),
     "power-cut bundle": ("sudo bedplate power-cut bundle cuts ext4 17 --output /var/tmp/cut-17-bundle",),
     "power-cut replay": (
         "sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",
         "sudo bedplate power-cut replay cuts ext4 --profile untorn-16k --points 90",
+        "bedplate power-cut replay cuts-in-guests jfs --profile ordered --points 12",
     ),
     "release": ("sudo bedplate release", "bedplate release --cache", "bedplate release --cache --days 0"),
     "completion": (

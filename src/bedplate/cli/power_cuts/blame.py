@@ -5,26 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.cli.power_cut_again import unpacked
-from bedplate.cli.power_cuts.stored_job import job_of
+from bedplate.cli.power_cuts.stored_job import job_of, record_of_visit
 from bedplate.figures.power_cut_points import finding_of, read_cuts
-from bedplate.model import codec
 from bedplate.model.durability import with_kept_journal
-from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, Profile
+from bedplate.model.power_cut import Profile
 from bedplate.model.power_cut_blame import Repeatability, story_of
-from bedplate.model.visit import VisitRecord
 from bedplate.study.power_cut_stories import keep_stories, read_stories
-from bedplate.workloads.power_cut.run.kept_log import unpack_log
-from bedplate.workloads.power_cut.run.power_bench import inquire
+from bedplate.workloads.power_cut.run.cut_questions import CutQuestion, inquests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.model.power_cut import CutPoint, PointRecord, RecordingFacts
     from bedplate.model.power_cut_blame import BlameEvidence, Story
     from bedplate.model.visit import Durability
-    from bedplate.workloads.power_cut.run.found import Found
 
 
 def bad_points(folder: Path, *, every: bool) -> list[CutPoint]:
@@ -62,14 +57,33 @@ def without_story(study: Path, folder: Path, points: Iterable[CutPoint]) -> list
     return [point for point in points if point.number not in told]
 
 
-def stories(study: Path, folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Story]:
-    """Of each point in turn; each is kept in the study as soon as it is told."""
+def tell_stories(
+    study: Path,
+    folder: Path,
+    points: Sequence[CutPoint],
+    *,
+    most: int,
+    told: Callable[[Story], None],
+    hold: Callable[[Callable[[BlameEvidence], None]], object] | None = None,
+) -> None:
+    """Make the story of each point in turn, and keep it in the study at once.
+
+    `hold` holds the inquests where they are not held here, and hands on what each ends with.
+    """
     declared, stored = declared_of(folder), _records_of(folder)
-    for found in found_of(folder, points, most=most):
-        evidence = beside_record(found.evidence, stored.get((found.smallest.control, found.evidence.point)))
-        story = story_of(evidence, declared)
+
+    def keep(evidence: BlameEvidence) -> None:
+        beside = beside_record(evidence, stored.get((evidence.control, evidence.point)))
+        story = story_of(beside, declared)
         keep_stories(study, folder, [story])
-        yield story
+        told(story)
+
+    if hold is not None:
+        hold(keep)
+        return
+    question = CutQuestion(str(folder.absolute()), job_of(folder), tuple(points), most)
+    for found in inquests(question, most):
+        keep(found.evidence)
 
 
 def beside_record(evidence: BlameEvidence, record: PointRecord | None) -> BlameEvidence:
@@ -90,34 +104,12 @@ def _records_of(folder: Path) -> Mapping[tuple[bool, int], PointRecord]:
     return {(each.point.control, each.point.number): each for each in (*cuts.points, *cuts.recuts)}
 
 
-def found_of(folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Found]:
-    """What inquests into these points of a run end with; its log is unpacked once."""
-    job = job_of(folder)
-    with unpacked(folder) as kept:
-        for point in points:
-            recovery = None
-            if point.recovery_of is not None:
-                recovery = kept.memory / f"recovery-{point.recovery_of}"
-                if not recovery.exists():
-                    unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), recovery)
-            yield inquire(
-                kept.log,
-                job,
-                point,
-                most=most,
-                memory=kept.memory,
-                ledger=kept.ledger,
-                recording=folder / RECORDING_FILE,
-                recovery=recovery,
-            )
-
-
 def declared_of(folder: Path) -> Durability | None:
     """What flushes and settings declared for the cell of a run: of the visit that it is a part of.
 
     A journal in memory is no reason where the plan had it kept (`ram_journal`).
     """
-    declared = codec.read(VisitRecord, folder.parent.parent / "visit.json").durability
+    declared = record_of_visit(folder).durability
     recording = read_cuts(folder).recording
     if declared is None or recording is None or recording.loses_journal:
         return declared

@@ -9,34 +9,34 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import starmap
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bedplate import registry
-from bedplate.cli.power_cut_again import unpacked
 from bedplate.cli.power_cuts.blame import beside_record, declared_of, record_of
-from bedplate.cli.power_cuts.script import AS_ASKED, CHECK_LIMIT_S, NO_VERDICT, REPRODUCE, scripts
+from bedplate.cli.power_cuts.script import kernel_needs, own_tools, require_mountable, scripts
 from bedplate.cli.power_cuts.stored_job import job_of
+from bedplate.cli.power_cuts.tried_script import ScriptQuestion, TriedScript, tried
 from bedplate.errors import StudyError
-from bedplate.host.account import server_account
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.account import recorded_account
 from bedplate.host.command import Commands
-from bedplate.host.ledger import Holding
 from bedplate.host.requirement import Need, demand, look
 from bedplate.model import codec
-from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, ChosenState, RecordingFacts
+from bedplate.model.power_cut import RECORDING_FILE, ChosenState, RecordingFacts
 from bedplate.model.power_cut_blame import NOT_BAD_AGAIN, story_of
 from bedplate.model.visit import VisitRecord
 from bedplate.units import format_count, format_size, one_line
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
-from bedplate.workloads.power_cut.run.kept_log import unpack_log
+from bedplate.workloads.power_cut.run.cut_questions import inquest, recovery_of
+from bedplate.workloads.power_cut.run.kept_log import unpacked
 from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, DISCARD, FLUSH, FUA, MARK, read_log
-from bedplate.workloads.power_cut.run.power_bench import inquire, rebuilt
+from bedplate.workloads.power_cut.run.power_bench import rebuilt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.cli.power_cut_again import UnpackedLog
     from bedplate.model.power_cut import CutPoint
     from bedplate.model.power_cut_blame import BlamedWrite, Story
     from bedplate.visit.reproduction import Reproduction
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from bedplate.workloads.power_cut.run.log import Log
 
 _PACK_LIMIT_S = 3600.0
-# Beside the engine's tools the script unpacks and repairs; where these take too long it says so by itself.
-_TRY_LIMIT_S = CHECK_LIMIT_S + 1800.0
 # Of the log beside what was blamed: this much at most, and of what is before that and before the cut so much always.
 _LOG_LINES_MOST, _AROUND = 2000, 20
 _PACKERS = (
@@ -56,60 +54,54 @@ _PACKERS = (
 README, STORY, LOG, PROMISED, VERSIONS = (
     *("README.md", "story.txt", "log.txt", "promised.txt", "versions.txt"),
 )
-MENDED, ENGINE, TRIED = "mended", "engine", "tried"
-
-
-class TriedScript(NamedTuple):
-    """How the script ended. A status other than those of `script.py` is one that it did not mean."""
-
-    status: int
-    said: str
-
-    @property
-    def as_asked(self) -> bool:
-        """Whether it gave the verdict that was asked for."""
-        return self.status == AS_ASKED
-
-    @property
-    def lacks(self) -> bool:
-        """Whether something is missing on this machine, so that it gave none."""
-        return self.status == NO_VERDICT
+MENDED, ENGINE = "mended", "engine"
 
 
 class Bundle(NamedTuple):
     """What was made: the story, and what the script said of the image, and of it with what mends it laid back.
 
-    `mended` is None where the cut is bad without a loss: there is nothing to lay back.
+    `mended` is None where the cut is bad without a loss: there is nothing to lay back. `where` says of a guest that it was tried in one.
     """
 
     story: Story
     bad: TriedScript
     mended: TriedScript | None
+    where: str = ""
 
 
-def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle:
-    """Make the bundle of a cut in the empty directory `output`, and try it.
+class BundleGuest(Protocol):
+    """A guest under the kernel of a run, which mounts what the running kernel cannot."""
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+
+    def inquest(self, point: CutPoint, /, *, most: int) -> Found:
+        """Why a cut of the run is bad."""
+
+    def tried(self, asked: ScriptQuestion, /) -> TriedScript:
+        """How the script of a bundle ends there."""
+
+
+def bundled(
+    folder: Path, point: CutPoint, output: Path, *, most: int, guest: BundleGuest | None = None
+) -> Bundle:
+    """Make the bundle of a cut in the empty directory `output`, and try it here or in the guest.
 
     StudyError where the cut is not bad again, RequirementMissing before anything is replayed where nothing packs its image.
     """
     demand(look(_PACKERS))
-    job = job_of(folder)
+    job = job_of(folder, in_guest=guest is not None)
+    require_mountable(job.filesystem.type)
     reproduction: Reproduction | None = registry.engine_part_or_none(job.subject.engine, "reproduction")
     if reproduction is None:
         raise StudyError(
             f"nothing checks {job.subject.engine} without bedplate; `power-cut replay` builds the image of the cut"
         )
     with unpacked(folder) as kept:
-        recovery = _recovery(folder, point, kept.memory)
-        found = inquire(
-            kept.log,
-            job,
-            point,
-            most=most,
-            memory=kept.memory,
-            ledger=kept.ledger,
-            recording=folder / RECORDING_FILE,
-            recovery=recovery,
+        recovery = recovery_of(point, folder, kept)
+        found = (
+            inquest(folder, job, point, kept, most=most) if guest is None else guest.inquest(point, most=most)
         )
         evidence = beside_record(found.evidence, record_of(folder, point))
         story = story_of(evidence, declared_of(folder))
@@ -124,19 +116,22 @@ def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle
             _write_texts(output, story, cut_log, found, promised)
         _write_scripts(output, job, names, reproduction)
         _versions(output, folder, job)
-        places = reproduction.places(job.subject)
+        asked = ScriptQuestion(str(output), places=reproduction.places(job.subject))
+        trying = partial(tried, memory=kept.memory, ledger=kept.ledger) if guest is None else guest.tried
         bundle = Bundle(
             story,
-            _tried(output, kept, places),
-            _tried(output, kept, places, MENDED) if (output / MENDED).is_dir() else None,
+            trying(asked),
+            trying(replace(asked, words=(MENDED,))) if (output / MENDED).is_dir() else None,
+            "" if guest is None else f" in {guest.words}",
         )
-        (output / README).write_text(_readme(bundle, reproduction, output), encoding="utf-8")
+        needs = (*_filesystem_needs(job, names), *reproduction.needs)
+        (output / README).write_text(_readme(bundle, needs, output), encoding="utf-8")
     return bundle
 
 
 def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reproduction: Reproduction) -> None:
     """The scripts, and what the engine's lines need beside them; a link in an engine's folder is not followed."""
-    lines = reproduction.lines(job.subject, server_account())
+    lines = reproduction.lines(job.subject, recorded_account())
     variables = tuple(reproduction.places(job.subject))
     has_mended = (output / MENDED).is_dir()
     for name, text in scripts(job, names, lines, variables, has_mended=has_mended).items():
@@ -146,14 +141,6 @@ def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reprodu
         target = output / ENGINE / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target, follow_symlinks=False)
-
-
-def _recovery(folder: Path, point: CutPoint, memory: Path) -> Path | None:
-    if point.recovery_of is None:
-        return None
-    path = memory / "recovery"
-    unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), path)
-    return path
 
 
 def _images(
@@ -270,27 +257,21 @@ def _versions(output: Path, folder: Path, job: ReplayJob) -> None:
     (output / VERSIONS).write_text("".join(f"{one_line(line)}\n" for line in lines), encoding="utf-8")
 
 
-def _tried(output: Path, kept: UnpackedLog, places: Mapping[str, str], *words: str) -> TriedScript:
-    """In a mount namespace of its own, as nobody else's mounts are any business of it.
-
-    Its copies are made below the log's folder: a kill leaves neither them nor the loop devices over them for good.
-    """
-    folder = kept.memory / TRIED
-    kept.ledger.note(Holding("loops", str(folder)))
-    folder.mkdir(mode=0o755, exist_ok=True)
-    apart = ("unshare", "--mount", "--propagation", "private")
-    argv = [*apart, "env", f"TMPDIR={folder}", *starmap("{}={}".format, places.items())]
-    done = Commands().run([*argv, str(output / REPRODUCE), *words], timeout_s=_TRY_LIMIT_S, check=False)
-    return TriedScript(done.status, done.output)
-
-
 _TRIED = {
     True: "it gave the bad verdict",
     False: "it did NOT give the bad verdict: what is wrong here the engine's own tools do not see",
 }
 
 
-def _readme(bundle: Bundle, reproduction: Reproduction, output: Path) -> str:
+def _filesystem_needs(job: ReplayJob, names: tuple[str, ...]) -> Iterator[str]:
+    type_ = job.filesystem.type
+    yield f"a kernel with {kernel_needs(type_)}"
+    package = filesystem_for(type_).package
+    for tool in own_tools(type_, has_journal=len(names) > 1):
+        yield f"{tool} (Debian: {package})"
+
+
+def _readme(bundle: Bundle, needed: Sequence[str], output: Path) -> str:
     tried = f"it gave none: {bundle.bad.said.strip()}" if bundle.bad.lacks else _TRIED[bundle.bad.as_asked]
     laid = "`sudo ./reproduce.sh mended` lays back what was lost (`mended/`)"
     mended = "The cut is bad although nothing is lost that had been written, so nothing mends it."
@@ -306,7 +287,7 @@ def _readme(bundle: Bundle, reproduction: Reproduction, output: Path) -> str:
     rows = "" if bundle.mended is None else "| `mended/` | what was lost, by device and byte |\n"
     story = "\n".join(f"    {line}" for line in bundle.story.lines)
     needs = "\n".join(
-        f"- {need}" for need in (*reproduction.needs, "losetup, mount, tar, xz, awk, setpriv, unshare; root")
+        f"- {need}" for need in (*needed, "losetup, mount, tar, xz, awk, setpriv, unshare; root")
     )
     return f"""# A power cut that was bad
 
@@ -314,7 +295,7 @@ def _readme(bundle: Bundle, reproduction: Reproduction, output: Path) -> str:
 
 `sudo ./reproduce.sh` mounts the image that the cut left and asks the engine's own tools. It exits with 0 where it finds the bad
 verdict, and with 4 where something is missing and there is none. It works on copies below a temporary folder. When this bundle was
-made {tried}. {mended}
+made, it was tried{bundle.where}, and {tried}. {mended}
 
 Root mounts the image (nosuid, nodev, noexec) and repairs it where a mount is not enough. The engine's tools run as account 65534,
 without a network. The kernel's file system still reads a stranger's image: whoever does not trust its maker starts a virtual machine for it.

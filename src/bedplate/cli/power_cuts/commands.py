@@ -1,4 +1,4 @@
-"""`bedplate power-cut blame` and `bundle`: why a cut was bad, for oneself and for others.
+"""`bedplate power-cut blame` and `bundle`: why a cut was bad, for oneself and for others; and who recovers cuts in guests.
 
 As in `app.py`, only click and the standard library are imported before a command is called.
 """
@@ -6,13 +6,23 @@ As in `app.py`, only click and the standard library are imported before a comman
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bedplate.cli.studies import require_studies
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from bedplate.cli.power_cuts.guest_cuts import GuestCuts, GuestOfRun, PreparedRun
+    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.model.power_cut_blame import BlameEvidence, Story
 
 _PATH = click.Path(path_type=Path)
 _REPLAYS_MOST = 200
@@ -23,6 +33,11 @@ _REPLAYS = click.option(
     type=click.IntRange(4, 100_000),
     default=_REPLAYS_MOST,
     help="how often a cut is replayed at most",
+)
+IN_GUEST = click.option(
+    "--guest",
+    is_flag=True,
+    help="what was recorded in a guest is recovered in one, under the same kernel; without it only what the running kernel cannot mount",
 )
 
 
@@ -44,28 +59,37 @@ _REPLAYS = click.option(
 @click.option(
     "--all", "every", is_flag=True, help="every bad cut that has no story yet, and not one for each finding"
 )
+@IN_GUEST
 @_REPLAYS
-def blame_command(study: Path, run: str | None, point: int | None, *, every: bool, replays: int) -> int:
+def blame_command(
+    study: Path, run: str | None, point: int | None, *, every: bool, guest: bool, replays: int
+) -> int:
     """Why cuts were bad: the smallest loss that is enough, where it lies, and whose fault it is.
 
     The stories are kept in the study's folder `blame`, and `power-cut points` shows them.
     """
     (study,) = require_studies([study])
-    return blame(study, run, point, every=every, most=replays)
+    return blame(study, run, point, every=every, guest=guest, most=replays)
 
 
 def blame(
-    study: Path, run: str | None, number: int | None, *, every: bool = False, most: int = _REPLAYS_MOST
+    study: Path,
+    run: str | None,
+    number: int | None,
+    *,
+    every: bool = False,
+    guest: bool = False,
+    most: int = _REPLAYS_MOST,
 ) -> int:
     """Tell the stories of bad cuts, and keep them in the study.
 
-    1 where the running kernel lacks the file system of some of the runs. StudyError where the run or the point is not there or its log was
-    not kept, RequirementMissing without root, or where the kernel can tell no story.
+    1 where the running kernel lacks the file system of some of the runs, which were not recorded in guests. StudyError where the run or the
+    point is not there or its log was not kept, RequirementMissing without root where one is not told in a guest, or where none can be told.
     """
     from bedplate.cli.power_cut import find_run, point_of, require_root, runs_of  # noqa: PLC0415
     from bedplate.cli.power_cut_again import require_log  # noqa: PLC0415
-    from bedplate.cli.power_cuts.blame import bad_points, stories, without_story  # noqa: PLC0415
-    from bedplate.cli.power_cuts.stored_job import job_of, told_of_kernel  # noqa: PLC0415
+    from bedplate.cli.power_cuts.blame import bad_points, without_story  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import is_for_guest, job_of  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
     from bedplate.model.power_cut_blame import STORIES_FOLDER  # noqa: PLC0415
 
@@ -76,9 +100,12 @@ def blame(
     else:
         folders = [find_run(study, run)]
         require_log(folders[0])
-    require_root()
+    in_guests = {folder for folder in folders if is_for_guest(folder, anyway=guest)}
+    if not in_guests.issuperset(folders):
+        require_root()
     if number is not None:
-        due = {folders[0]: [point_of(job_of(folders[0]), number, folders[0])]}
+        (folder,) = folders
+        due = {folder: [point_of(job_of(folder, in_guest=folder in in_guests), number, folder)]}
     else:
         bad = {folder: bad_points(folder, every=every) for folder in folders}
         due = {
@@ -91,30 +118,117 @@ def blame(
         elif not any(bad.values()):
             print("no cut was bad, but for the controls")
     due = {folder: points for folder, points in due.items() if points}
-    lacking = {folder: reason for folder in due if (reason := _lacks(folder)) is not None}
+    reasons = {folder: _lacks(folder, in_guest=folder in in_guests) for folder in due}
+    lacking = {folder: reason for folder, reason in reasons.items() if reason is not None}
     if lacking and len(lacking) == len(due):
         raise RequirementMissing(*dict.fromkeys(lacking.values()))
+    for folder, reason in lacking.items():
+        print(f"error: {folder.relative_to(study)}: {reason}", file=sys.stderr)
+        del due[folder]
     made = first_made(study / STORIES_FOLDER)
     try:
-        for folder, points in due.items():
-            if folder in lacking:
-                print(f"error: {folder.relative_to(study)}: {lacking[folder]}", file=sys.stderr)
-                continue
-            if (told := told_of_kernel(folder)) is not None:
-                print(f"note: {told}", file=sys.stderr)
-            for story in stories(study, folder, points, most=most):
-                print(*story.lines, sep="\n  ", flush=True)
+        all_told = _tell(study, due, in_guests, most)
     finally:
         give_to_caller(made)
-    return EXIT_SOME_RUNS_FAILED if lacking else EXIT_DONE
+    return EXIT_DONE if all_told and not lacking else EXIT_SOME_RUNS_FAILED
 
 
-def _lacks(folder: Path) -> str | None:
-    """Why no cut of a run can be recovered here; None where they can."""
+def _tell(
+    study: Path, due: Mapping[Path, Sequence[CutPoint]], in_guests: Collection[Path], most: int
+) -> bool:
+    """Whether each run got its stories. An error of one run in a guest is printed, and the others go on; of the only run it is raised."""
+    from bedplate.cli.power_cuts.blame import tell_stories  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import told_of_kernel  # noqa: PLC0415
+
+    def told(story: Story) -> None:
+        print(*story.lines, sep="\n  ", flush=True)
+
+    all_told = True
+    with ExitStack() as stack:
+        guests: GuestCuts | None = None
+        for folder, points in due.items():
+            if folder not in in_guests:
+                _note(told_of_kernel(folder))
+                tell_stories(study, folder, points, most=most, told=told)
+                continue
+            if guests is None:
+                guests = _guests(study, stack)
+            try:
+                hold = _in_guest(guests, folder, points, most)
+                tell_stories(study, folder, points, most=most, told=told, hold=hold)
+            except BedplateError as error:
+                if len(due) == 1:
+                    raise
+                all_told = False
+                print(f"error: {folder.relative_to(study)}: {error}", file=sys.stderr)
+    return all_told
+
+
+def _guests(study: Path, stack: ExitStack) -> GuestCuts:
+    from bedplate.cli.power_cuts.guest_cuts import GuestCuts  # noqa: PLC0415
+
+    guests = GuestCuts(study)
+    stack.callback(guests.close)
+    return guests
+
+
+def _in_guest(
+    guests: GuestCuts, folder: Path, points: Sequence[CutPoint], most: int
+) -> Callable[[Callable[[BlameEvidence], None]], None]:
+    """What holds the inquests of a run, once its guest can be started."""
+    run = _prepared(guests, folder)
+    return lambda told: guests.hold(run, points, most=most, told=told)
+
+
+def recovered_in_guest(
+    study: Path, folder: Path, stack: ExitStack, *, anyway: bool
+) -> Callable[[Sequence[CutPoint]], tuple[PointRecord, ...]] | None:
+    """What recovers cuts of a run in a guest, which ends with `stack`; None where they are recovered here.
+
+    Says it where the kernel is another than the recording's. RequirementMissing where they would be recovered here, and the running
+    kernel lacks the file system, or it is not root who asks.
+    """
+    from bedplate.cli.power_cut import require_root  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import is_for_guest, job_of, told_of_kernel  # noqa: PLC0415
+
+    if not is_for_guest(folder, anyway=anyway):
+        job_of(folder)
+        require_root()
+        _note(told_of_kernel(folder))
+        return None
+    guests = _guests(study, stack)
+    return partial(guests.outcomes, _prepared(guests, folder))
+
+
+def _guest_of_run(study: Path, folder: Path, output: Path, stack: ExitStack) -> GuestOfRun:
+    from bedplate.cli.power_cuts.guest_cuts import GuestOfRun, require_seen_by_guests  # noqa: PLC0415
+
+    require_seen_by_guests(output, "name another --output")
+    guests = _guests(study, stack)
+    return GuestOfRun(guests, _prepared(guests, folder))
+
+
+def _prepared(guests: GuestCuts, folder: Path) -> PreparedRun:
+    from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import told_of_kernel  # noqa: PLC0415
+
+    with display_for_terminal() as display:
+        run = guests.prepared(folder, display)
+    _note(told_of_kernel(folder, run.kernel.release, run.kernel.digest))
+    return run
+
+
+def _note(told: str | None) -> None:
+    if told is not None:
+        print(f"note: {told}", file=sys.stderr)
+
+
+def _lacks(folder: Path, *, in_guest: bool) -> str | None:
+    """Why no cut of a run can be recovered; None where they can."""
     from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
 
     try:
-        job_of(folder)
+        job_of(folder, in_guest=in_guest)
     except (RequirementMissing, StudyError) as error:
         return str(error)
     return None
@@ -137,35 +251,54 @@ def _due_words(bad: int, due: int, most: int) -> str:
 @click.option(
     "--output", metavar="DIR", type=_PATH, required=True, help="an empty or new directory for the bundle"
 )
+@IN_GUEST
 @_REPLAYS
-def bundle_command(study: Path, run: str, point: int, *, output: Path, replays: int) -> int:
+def bundle_command(study: Path, run: str, point: int, *, output: Path, guest: bool, replays: int) -> int:
     """One bad cut for somebody without bedplate: the image, the log before it, and a script that shows it.
 
     The script is tried once the bundle is made.
     """
     (study,) = require_studies([study])
-    made = first_made(output)
-    try:
-        return bundle(study, run, point, output=output, most=replays)
-    finally:
-        give_to_caller(made)
+    return bundle(study, run, point, output=output, guest=guest, most=replays)
 
 
-def bundle(study: Path, run: str, number: int, *, output: Path, most: int = _REPLAYS_MOST) -> int:
+def bundle(
+    study: Path,
+    run: str,
+    number: int,
+    *,
+    output: Path,
+    guest: bool = False,
+    most: int = _REPLAYS_MOST,
+) -> int:
     """Make the bundle of a cut; 1 where its script did not give the bad verdict.
 
-    StudyError where the run or the point is not there, its log was not kept, or the cut is not bad; RequirementMissing without root.
+    StudyError where the run or the point is not there, its log was not kept, or the cut is not bad; RequirementMissing without root where
+    it is not made in a guest.
     """
-    from bedplate.cli.power_cut import find_run, make_empty, point_of, recovery_log, require_root  # noqa: PLC0415
+    from bedplate.cli.power_cut import (  # noqa: PLC0415
+        find_run,
+        made_for_caller,
+        point_of,
+        recovery_log,
+        require_empty,
+        require_root,
+    )
     from bedplate.cli.power_cuts.bundle import bundled  # noqa: PLC0415
-    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import is_for_guest, job_of, told_of_kernel  # noqa: PLC0415
 
     folder = find_run(study, run)
-    chosen = point_of(job_of(folder), number, folder)
+    in_guest = is_for_guest(folder, anyway=guest)
+    chosen = point_of(job_of(folder, in_guest=in_guest), number, folder)
     recovery_log(chosen, folder)
-    require_root()
-    make_empty(output)
-    made = bundled(folder, chosen, output.absolute(), most=most)
+    require_empty(output)
+    with ExitStack() as stack:
+        found = _guest_of_run(study, folder, output, stack) if in_guest else None
+        if found is None:
+            require_root()
+            _note(told_of_kernel(folder))
+        with made_for_caller(output):
+            made = bundled(folder, chosen, output.resolve(), most=most, guest=found)
     print(*made.story.lines, sep="\n  ")
     print(
         *(
@@ -175,9 +308,12 @@ def bundle(study: Path, run: str, number: int, *, output: Path, most: int = _REP
         ),
         sep="\n",
     )
-    said = f"{output / 'reproduce.sh'} was tried"
+    said = f"{output / 'reproduce.sh'} was tried{made.where}"
     if made.bad.lacks:
-        print(f"error: {said}, and something is missing here: {made.bad.said.strip()}", file=sys.stderr)
+        print(
+            f"error: {said}, and something is missing{' there' if made.where else ' here'}: {made.bad.said.strip()}",
+            file=sys.stderr,
+        )
         return EXIT_SOME_RUNS_FAILED
     if not made.bad.as_asked:
         print(

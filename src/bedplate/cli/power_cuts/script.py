@@ -34,6 +34,8 @@ _VARIABLES, _LIMIT = "@variables@", "@limit@"
 # How long the engine's tools may take.
 CHECK_LIMIT_S = 1800
 _POOLED = "zfs"
+# The variable with further folders of programs, before the system's.
+TOOLS = "BEDPLATE_TOOLS"
 # Before Linux 6.7 an image is refused while another loop device stands in the kernel's list with its identity. What is there
 # is listed anew: of a file system of many disks that is not mounted each must be in that list.
 _FORGETTING: Mapping[str, Sequence[str]] = {
@@ -49,7 +51,7 @@ _HEAD = """\
 # lost first, and exits with 0 where all is well then. 1: the other verdict. 4: something is missing
 # here, and there is no verdict. Mounting needs root; the tools run without rights. See README.md.
 set -u
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PATH=${BEDPLATE_TOOLS:+$BEDPLATE_TOOLS:}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 wanted=${1:-bad}
@@ -165,9 +167,7 @@ def scripts(
 ) -> Mapping[str, str]:
     """The three scripts by their names; `images` are the names of the packed devices, `check` the engine's own lines.
 
-    They see the `variables` of whoever starts the first one, and no others.
-
-    StudyError of a type that no mount(8) mounts.
+    They see the `variables` of whoever starts the first one, and no others. The type must be one that mount(8) mounts.
     """
     refuse = "" if has_mended else '[ "$wanted" = bad ] || { echo "nothing mends this cut" >&2; exit 2; }\n'
     seen = "".join(f'{name}="${{{name}:-}}" ' for name in variables)
@@ -181,18 +181,24 @@ def scripts(
     }
 
 
+def kernel_needs(type_name: str) -> str:
+    """What the kernel must have to mount a type."""
+    type_ = filesystem_for(type_name)
+    return "fuse" if type_.shown_type else type_.traits.type
+
+
+def own_tools(type_name: str, *, has_journal: bool) -> tuple[str, ...]:
+    """What mounts and repairs a type, as far as it is a program of its own."""
+    repairs = repair_commands(type_name, "", "" if has_journal else None)
+    programs = (command.split()[0] for repair in repairs for command in repair)
+    mounts = (filesystem_for(type_name).mount_program or ("mount",))[:1]
+    return tuple(dict.fromkeys(name for name in (*mounts, *programs) if name not in _TOOLS))
+
+
 def _needs(job: ReplayJob, *, has_journal: bool) -> str:
     """A tool or a file system that is not there is no finding."""
-    type_ = filesystem_for(job.filesystem.type)
-    repairs = repair_commands(type_.traits.type, "", "" if has_journal else None)
-    tools = dict.fromkeys(
-        (
-            *_TOOLS,
-            *(type_.mount_program or ("mount",))[:1],
-            *(command.split()[0] for repair in repairs for command in repair),
-        )
-    )
-    driver = "fuse" if type_.shown_type else type_.traits.type
+    tools = (*_TOOLS, *own_tools(job.filesystem.type, has_journal=has_journal))
+    driver = kernel_needs(job.filesystem.type)
     return (
         f"for tool in {' '.join(tools)}; do\n"
         '    command -v "$tool" > /dev/null || missing "$tool is not installed"\n'
@@ -201,12 +207,16 @@ def _needs(job: ReplayJob, *, has_journal: bool) -> str:
     )
 
 
-def _mounting(job: ReplayJob, images: Sequence[str]) -> Iterator[str]:
-    levels, has_journal = job.filesystem, DEVICE_NAMES[JOURNAL] in images
-    if levels.type == _POOLED:
+def require_mountable(type_: str) -> None:
+    """StudyError of a type that no mount(8) mounts."""
+    if type_ == _POOLED:
         raise StudyError(
             "a pool of ZFS is not mounted by mount(8), and its check is none that a bundle carries"
         )
+
+
+def _mounting(job: ReplayJob, images: Sequence[str]) -> Iterator[str]:
+    levels, has_journal = job.filesystem, DEVICE_NAMES[JOURNAL] in images
     yield f"unpack {DEVICE_NAMES[DISK]}; disk=$device"
     if has_journal:
         yield f"unpack {DEVICE_NAMES[JOURNAL]}; journal=$device"

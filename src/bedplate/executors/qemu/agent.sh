@@ -1,12 +1,13 @@
 #!/bin/sh
 # The agent of a guest: process 1 after switch_root, run by a busybox of its own. It makes ready what
 # an init system would, and then serves visits: it waits on a virtio-serial port for a line
-# `visit NUMBER`, lives through that visit, and says how it ended.
+# `visit NUMBER`, lives through that visit, or another program of bedplate's, and says how it ended.
 #
 # /run/guest/share is a folder of the host's, which holds
 #   python, sources        the paths of an interpreter and of what goes into PYTHONPATH
 #   modprobe               a script that becomes modprobe(8); without it busybox has to do
 #   NUMBER/request.json    what is asked; NUMBER/visit/ takes the record
+#   NUMBER/arguments       the words behind the interpreter's own options, a line each
 #   NUMBER/environment     NAME=VALUE lines, the visit's whole environment
 #   NUMBER/folders         folders that an account without rights must pass through
 #   NUMBER/load            `modprobe NAME` and `insmod PATH` lines
@@ -117,8 +118,11 @@ live() {
         set -- "$@" "$pair"
     done <"$visit/environment"
     # -S -s -P: nothing but the standard library and our sources.
-    (cd / && exec env -i "$@" "$python" -S -s -P -m bedplate.visit.command --executor qemu -- \
-        "$visit/request.json" "$visit/visit") </dev/null >&3 2>"$errors"
+    set -- "$@" "$python" -S -s -P
+    while IFS= read -r word; do
+        set -- "$@" "$word"
+    done <"$visit/arguments"
+    (cd / && exec env -i "$@") </dev/null >&3 2>"$errors"
     status=$?
     tail -c 20000 "$errors" >&3
     # Beside the record, as it may be why a file system was not to be had.

@@ -88,6 +88,7 @@ class QemuExecutor(Executor):
 
     def run(self, start: Start) -> StartOutcome:
         """One visit after the other; those of one boot share a guest."""
+        from bedplate.executors.qemu.guest_slot import GuestSlot  # noqa: PLC0415
         from bedplate.executors.qemu.preparation import prepare_guests  # noqa: PLC0415
         from bedplate.executors.qemu.runner import GuestRunner  # noqa: PLC0415
 
@@ -98,7 +99,7 @@ class QemuExecutor(Executor):
             start = start.without(of_it, f"kernel {level}", reasons)
         return start.one_by_one(
             GuestRunner(
-                place=start.store.scratch_directory,
+                GuestSlot(start.store.scratch_directory),
                 memory_bytes=guest_memory_bytes(start.plan),
                 trees=prepared.trees,
                 journal=_journal_of_all(start, cells),

@@ -227,14 +227,14 @@ class Guest:
         try:
             self._channel.send(f"visit {number}")
         except GuestGone:
-            raise self._death("before the visit") from None
+            raise self._death("before its work began") from None
         give_up = self._clock() + limit_s
         while True:
-            message = self._receive(min(give_up, self._clock() + silence_s), during="during the visit")
+            message = self._receive(min(give_up, self._clock() + silence_s), during="while it worked")
             if message is None:
                 late = self._clock() >= give_up
                 what = (
-                    f"did not end its visit within {format_duration(limit_s)}"
+                    f"was not done within {format_duration(limit_s)}"
                     if late
                     else f"hangs: it said nothing for {format_duration(silence_s)}"
                 )

@@ -63,7 +63,7 @@ mkdir -p /run/guest/bin /run/guest/share /run/guest/modules
 cp /bin/busybox /run/guest/bin/busybox
 # What the host writes is seen at once, and what is written is on the host at once.
 mount_share share /run/guest/share cache=none
-# The host's root does not change under a guest that lives for minutes, and may be cached.
+# The host's root may be cached: of it a guest reads what was there at its boot, and folders that it had not looked at before.
 mount_share root /h ro,cache=loose
 
 mount -t tmpfs -o mode=755 tmpfs /rw

@@ -1,7 +1,7 @@
 """The folder that host and guest share: what the agent needs, and what comes of each visit.
 
     agent, python, sources, …           written once (see agent.sh)
-    <number>/                           one visit: its request, its surroundings, its record
+    <number>/                           one visit, or another program: its request, its surroundings, its record
 
 Results lie here while a visit lives, on the disk of the study, and are moved to their place when it
 has ended: a guest never sees a finished visit, and can lose none.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +23,31 @@ from bedplate.installation import sources
 from bedplate.model import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from bedplate.executors.qemu.command_line import GuestDisk
     from bedplate.executors.qemu.guest_tools import Tool
     from bedplate.executors.qemu.kernels import GuestKernel
+    from bedplate.executors.qemu.surroundings import GuestTools
     from bedplate.model.visit import VisitRequest
 
-# Where a visit in the guest keeps its ledger, mount point and socket: memory of the guest's own.
+# Where a program in the guest keeps its ledger, mount point and socket: memory of the guest's own.
 GUEST_STATE = "/run/guest/state"
+# Where the guest has this folder.
+GUEST_SHARE = "/run/guest/share"
 _AGENT = Path(__file__).with_name("agent.sh")
+
+
+@dataclass(frozen=True)
+class GuestProgram:
+    """A module of bedplate's that is called with `options`, the path of its `request` and a folder that it may write to.
+
+    It prints events as a visit does (`visit/events.py`).
+    """
+
+    module: str
+    request: object
+    options: tuple[str, ...] = ()
 
 
 class ResultShare:
@@ -71,38 +87,63 @@ class ResultShare:
         environment: Mapping[str, str],
     ) -> None:
         """Lay out visit `number` for the agent. `load` are modprobe and insmod lines."""
+        prefix = () if request.build is None else (request.build.prefix,)
+        self.lay(
+            number,
+            GuestProgram("bedplate.visit.command", request, ("--executor", "qemu")),
+            needed=map(Path, (*prefix, *request.native_drivers.values(), *request.inputs.values())),
+            disks=disks,
+            load=load,
+            environment=environment,
+        )
+
+    def lay(
+        self,
+        number: int,
+        program: GuestProgram,
+        *,
+        needed: Iterable[Path],
+        disks: Iterable[GuestDisk],
+        load: Iterable[tuple[str, str]],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Lay out a program as `number`. `needed` are files that an account without rights must reach."""
         folder = self.directory / str(number)
         (folder / "visit").mkdir(parents=True)
-        codec.write(folder / "request.json", request)
-        prefix = () if request.build is None else (request.build.prefix,)
-        needed = (*prefix, *request.native_drivers.values(), *request.inputs.values())
+        codec.write(folder / "request.json", program.request)
+        inside = f"{GUEST_SHARE}/{number}"
+        words = ("-m", program.module, *program.options, "--", f"{inside}/request.json", f"{inside}/visit")
+        _write_lines(folder / "arguments", words)
         # A user's home is such a folder, and the guest's server runs as nobody.
-        _write_lines(folder / "folders", map(str, closed_folders(*map(Path, needed))))
+        _write_lines(folder / "folders", map(str, closed_folders(*needed)))
         _write_lines(folder / "load", (f"{how} {what}" for how, what in load))
         _write_lines(folder / "disks", (f"{disk.serial} {disk.size_bytes}" for disk in disks))
         _write_lines(folder / "environment", (f"{name}={value}" for name, value in environment.items()))
+
+    def forget(self, number: int) -> None:
+        """Remove what was laid out as `number`."""
+        shutil.rmtree(self.directory / str(number))
 
     def collect(self, number: int, directory: Path) -> None:
         """Move what came of visit `number` into `directory`, with the request that the guest was given."""
         folder = self.directory / str(number)
         _merge(folder / "visit", directory)
         shutil.move(folder / "request.json", directory / "request.json")
-        shutil.rmtree(folder)
+        self.forget(number)
 
 
-def visit_environment(
-    base: Mapping[str, str], *, path: Sequence[Path], library_path: Sequence[Path]
-) -> dict[str, str]:
-    """The environment of a visit in the guest; `path` and `library_path` come before the system's own."""
+def guest_environment(base: Mapping[str, str], tools: GuestTools) -> dict[str, str]:
+    """The environment of a program in the guest; the paths of its tools come before the system's own."""
     found = {
-        "PATH": os.pathsep.join([*map(str, path), base["PATH"]]),
+        "PATH": os.pathsep.join([*map(str, tools.path), base["PATH"]]),
         "PYTHONPATH": str(sources()),
+        "BEDPLATE_STATE": GUEST_STATE,
         "HOME": "/root",
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
     }
-    if library_path:
-        found["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, library_path))
+    if tools.library_path:
+        found["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, tools.library_path))
     return found
 
 

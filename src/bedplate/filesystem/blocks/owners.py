@@ -15,7 +15,7 @@ from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.units import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from bedplate.filesystem.blocks.file_extents import PlacedExtent
     from bedplate.model.cell import FilesystemLevels
@@ -75,11 +75,15 @@ class NumberedInodes:
 
 @dataclass(frozen=True)
 class Layout:
-    """What an adapter knows of a device. Without `chunks` the map of a file is of the device itself; `inodes` where they have places of their own."""
+    """What an adapter knows of a device. Without `chunks` the map of a file is of the device itself; `inodes` where they have places of their own.
+
+    `signed` says what a block of the grid is that is in no area, by what is in it.
+    """
 
     areas: tuple[OwnBlocks, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     inodes: InodeTables | NumberedInodes | None = None
+    signed: Callable[[memoryview], str | None] | None = None
 
     def on_device(self, address: int, length: int) -> Iterator[tuple[int, int]]:
         """Where what a file's map names lies on the device, and how long it is there: at each copy once."""
@@ -108,6 +112,7 @@ class BlockOwners:
 
     def __init__(self, levels: FilesystemLevels, layout: Layout, extents: Iterable[PlacedExtent]) -> None:
         self._levels = levels
+        self._signed = layout.signed
         self._areas = sorted(layout.areas, key=lambda area: area.first)
         placed = (
             (at, length, extent)
@@ -160,14 +165,16 @@ class BlockOwners:
                 )
 
     def _kinds(self, device: int, offset: int, data: memoryview) -> Iterator[str]:
-        if self._levels.type not in ("xfs", "btrfs"):
+        known = metadata_of(self._levels) if self._levels.type in ("xfs", "btrfs") else None
+        if known is None and self._signed is None:
             return
-        known = metadata_of(self._levels)
         at = 0
         while at < len(data):
             part = min(len(data) - at, GRID_BYTES - (offset + at) % GRID_BYTES)
             with data[at : at + part] as block:
-                kind = known.kind(device, offset + at, block)
+                kind = (
+                    known.kind(device, offset + at, block) if known else self._signed and self._signed(block)
+                )
             if kind is not None:
                 yield kind
             at += part

@@ -1,4 +1,4 @@
-"""Where things lie on a disk that nobody has mounted, for types whose mounted files have no map."""
+"""Where files and metadata lie on a disk that nobody has mounted, for types whose places are not known while they are."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ class AtRest(Protocol):
 
     def superblock(self) -> RestingBlocks:
         """Its first copy, as far as a mount reads it."""
+
+
+class MetadataAtRest(Protocol):
+    """A file system on images of its devices that keeps no metadata in fixed places."""
+
+    def metadata(self) -> RestingBlocks:
+        """With which the next mount begins."""

@@ -18,7 +18,8 @@ WORKLOAD = "faulty_disk"
 class Place(Enum):
     """Where on the disk: blocks of the engine's log, of its data files, or any; all others are the file system's own.
 
-    `metadata` is what it keeps in fixed places, but for its journal; `inode` those of the engine's files.
+    `metadata` is what it keeps in fixed places, but for its journal, and of NILFS2 what the newest piece of its log has; `inode` those of
+    the engine's files.
     """
 
     LOG = "log"

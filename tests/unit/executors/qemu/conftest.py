@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.support.guests.pretended_guest import Stage
 
-from bedplate.executors.qemu import runner as module
+from bedplate.executors.qemu import guest_slot as module
 from bedplate.executors.qemu.command_line import TCG
 from bedplate.executors.qemu.guest import Guest
+from bedplate.executors.qemu.guest_slot import GuestSlot
 from bedplate.executors.qemu.kernels import GuestKernel
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.model.cell import (
@@ -88,12 +89,13 @@ def stage(tmp_path: Path, kernel: GuestKernel, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "find_accelerator", lambda *_, **__: TCG)
     monkeypatch.setattr(module, "make_initramfs", lambda _, target: target.write_bytes(b""))
     monkeypatch.setattr(module, "qemu_version", lambda _: "7.2.22")
-    found.executor = GuestRunner(
-        place=tmp_path / "place",
+    slot = GuestSlot(
+        tmp_path / "place",
         cache_directory=tmp_path / "cache",
         state_directory=tmp_path / "state",
         find=lambda asked, cache_directory: None if asked == "9.9" else kernel,
     )
+    found.executor = GuestRunner(slot)
     yield found
     found.executor.close()
     found.executor.close()

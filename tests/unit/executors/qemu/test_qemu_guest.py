@@ -165,7 +165,7 @@ def test_a_crash_of_qemu_is_a_reason_to_boot_again_and_its_end_by_others_is_none
         stage.guest.wait_until_ready(60)
     assert kind is caught.type
     stage = Stage(tmp_path, (5, DIES), status=status)
-    with pytest.raises(GuestFailed, match="died during the visit") as caught:
+    with pytest.raises(GuestFailed, match="died while it worked") as caught:
         stage.live()
     assert GuestFailed is caught.type
 
@@ -185,7 +185,7 @@ def test_a_guest_that_speaks_may_take_as_long_as_the_visit_may(tmp_path: Path) -
 
 def test_a_visit_that_never_ends_is_given_up_though_the_guest_lives(tmp_path: Path) -> None:
     stage = Stage(tmp_path, *((second, ALIVE) for second in range(10, 2000, 10)))
-    with pytest.raises(GuestFailed, match="did not end its visit within 3 min 20 s"):
+    with pytest.raises(GuestFailed, match="was not done within 3 min 20 s"):
         stage.live(limit_s=200)
     assert 200 == stage.clock.now
 
@@ -201,7 +201,7 @@ def test_a_panic_is_named_with_the_consoles_last_lines(tmp_path: Path) -> None:
         stage.live()
     first, last = caught.value.reasons
     assert (
-        "the guest died during the visit (QEMU ended with status 0): "
+        "the guest died while it worked (QEMU ended with status 0): "
         "Kernel panic - not syncing: sysrq triggered crash" == first
     )
     assert last.endswith("frame 28 | frame 29")

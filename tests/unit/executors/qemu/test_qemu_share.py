@@ -12,7 +12,8 @@ from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.command_line import GuestDisk
 from bedplate.executors.qemu.guest_tools import Tool
 from bedplate.executors.qemu.kernels import GuestKernel
-from bedplate.executors.qemu.share import ResultShare, visit_environment
+from bedplate.executors.qemu.share import ResultShare, guest_environment
+from bedplate.executors.qemu.surroundings import GuestTools
 
 
 @pytest.fixture
@@ -76,10 +77,10 @@ def test_a_record_is_merged_into_the_visits_directory(
 
 def test_tools_of_a_package_tree_come_first() -> None:
     base = {"PATH": "/usr/bin:/bin"}
-    found = visit_environment(base, path=[Path("/t/sbin")], library_path=[Path("/t/lib")])
+    found = guest_environment(base, GuestTools(path=(Path("/t/sbin"),), library_path=(Path("/t/lib"),)))
     assert "/t/sbin:/usr/bin:/bin" == found["PATH"]
     assert "/t/lib" == found["LD_LIBRARY_PATH"]
-    assert "LD_LIBRARY_PATH" not in visit_environment(base, path=[], library_path=[])
+    assert "LD_LIBRARY_PATH" not in guest_environment(base, GuestTools())
 
 
 def test_modprobe_is_a_script_with_its_own_libraries(tmp_path: Path, kernel: GuestKernel) -> None:

@@ -63,8 +63,10 @@ def test_of_a_superblock_the_sector_that_a_mount_reads_is_meant(
         (Place.DATA, ("wal/*",), "btrfs", "does not say where"),
         (Place.DATA, ("wal/*",), "ext4", "no file of base"),
         (Place.SUPERBLOCK, ("wal/*",), "zfs", "superblock"),
-        (Place.JOURNAL, ("wal/*",), "btrfs", "has its journal on this disk is not known"),
+        (Place.JOURNAL, ("wal/*",), "btrfs", "btrfs has no journal"),
+        (Place.JOURNAL, ("wal/*",), "xfs", "has its journal on this disk is not known"),
         (Place.METADATA, ("wal/*",), "jfs", "has its metadata on this disk is not known"),
+        (Place.METADATA, ("wal/*",), "bcachefs", "has its metadata on this disk is not known"),
         (Place.INODE, ("wal/*",), "f2fs", "has an inode is not known"),
     ],
 )
@@ -121,11 +123,32 @@ def test_files_of_zfs_are_known_by_number_until_it_is_at_rest(tmp_path: Path) ->
         here.ranges(Place.DATA)
 
 
-def test_at_rest_only_zfs_is_looked_at_for_files_their_inodes_and_the_superblock() -> None:
-    assert {Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.INODE} == {
-        place for place in Place if finder_at_rest("zfs", place) is not None
-    }
-    assert {"zfs"} == {name for name in FILESYSTEMS for place in Place if finder_at_rest(name, place)}
+def test_at_rest_zfs_is_looked_at_for_what_files_have_and_nilfs2_for_its_metadata() -> None:
+    found = {name: {place for place in Place if finder_at_rest(name, place)} for name in FILESYSTEMS}
+    assert {
+        "zfs": {Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.INODE},
+        "nilfs2": {Place.METADATA},
+    } == {name: places for name, places in found.items() if places}
+
+
+def test_superblocks_are_no_metadata_and_what_is_copied_on_write_has_no_place_for_a_write(
+    tmp_path: Path,
+) -> None:
+    superblock = OwnBlocks(1024, 2048, WrittenPlace.METADATA, "superblock")
+    table = OwnBlocks(8192, 16384, WrittenPlace.METADATA, "node address table")
+    nilfs2 = DiskMap(ENGINE, tmp_path, "nilfs2", Layout((superblock,)))
+    with pytest.raises(PlaceUnknown, match="writes each block to a new place"):
+        nilfs2.ranges(Place.METADATA, is_written=True)
+    with pytest.raises(PlaceUnknown, match="has its metadata on this disk is not known"):
+        nilfs2.ranges(Place.METADATA)
+    f2fs = DiskMap(ENGINE, tmp_path, "f2fs", Layout((superblock, table)))
+    for is_written in (False, True):
+        found = f2fs.ranges(Place.METADATA, is_written=is_written)
+        assert (ByteRange(8192, 8192),) == found
+    # The log of a JFS is inside, or is its own device.
+    log = OwnBlocks(65536, 131072, WrittenPlace.JOURNAL, "the log")
+    jfs = DiskMap(ENGINE, tmp_path, "jfs", Layout((superblock, log)))
+    assert (ByteRange(65536, 65536),) == jfs.ranges(Place.JOURNAL, is_written=True)
 
 
 class Resting:
@@ -148,16 +171,18 @@ class Resting:
         return self._found
 
 
-def test_blocks_at_rest_are_those_of_the_place_and_none_say_why() -> None:
+def test_blocks_at_rest_are_those_of_the_place_and_none_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Resting(8192, 0, 4096, left_out=("blocks embedded in their pointers: 1",))
-    assert (ByteRange(0, 12288),) == ranges_at_rest(Place.DATA, (3, 5), disk)
-    assert (ByteRange(0, 12288),) == ranges_at_rest(Place.SUPERBLOCK, (), disk)
-    assert (ByteRange(0, 12288),) == ranges_at_rest(Place.INODE, (3, 5), disk)
+    monkeypatch.setattr(type(FILESYSTEMS["zfs"]), "at_rest", staticmethod(lambda *_: disk))
+    for place in (Place.DATA, Place.SUPERBLOCK, Place.INODE):
+        finder = finder_at_rest("zfs", place)
+        assert finder is not None
+        assert (ByteRange(0, 12288),) == ranges_at_rest(finder([], cast("Any", None), (3, 5)))
     assert [(3, 5), None, (3, 5, -1)] == disk.asked
     with pytest.raises(PlaceUnknown, match="can be named: blocks embedded in their pointers: 4"):
-        ranges_at_rest(Place.LOG, (3,), Resting(left_out=("blocks embedded in their pointers: 4",)))
+        ranges_at_rest(RestingBlocks(left_out=("blocks embedded in their pointers: 4",)))
     with pytest.raises(PlaceUnknown, match="its files hold nothing"):
-        ranges_at_rest(Place.DATA, (3,), Resting())
+        ranges_at_rest(RestingBlocks())
 
 
 def test_links_are_no_files_of_an_engine(tmp_path: Path) -> None:

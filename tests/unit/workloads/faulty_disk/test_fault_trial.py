@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.support.tools.written_log import Written, written_log
 
 from bedplate.engines.external.programs import does_not_end
 from bedplate.engines.mariadb.faulty_disk import FAULTY_DISK as MARIADB
@@ -21,24 +22,29 @@ from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.blocks.resting import RestingBlocks
 from bedplate.host.kernel_log import KernelLog
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.free_space import AgedCopy
+from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import because
+from bedplate.visit.cut_engine import END, START, Subject
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
 from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS
 from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
-from bedplate.workloads.faulty_disk.run import trial
+from bedplate.workloads.faulty_disk.run import full, trial
+from bedplate.workloads.faulty_disk.run.full import takes_a_write
 from bedplate.workloads.faulty_disk.run.trial import (
     FaultTrial,
     _Course,
     _let_come_back,
     _record,
     _require_of_disk,
-    takes_a_write,
 )
+from bedplate.workloads.power_cut.run.bench import ReplayJob
+from bedplate.workloads.power_cut.run.log import MARK
 
 AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
@@ -111,7 +117,7 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
         if answers:
             raise OSError(answers.pop(0), "no")
 
-    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
+    monkeypatch.setattr(full, "_ASK_EVERY_S", 0.001)
     monkeypatch.setattr("os.fsync", fsync)
     assert takes_a_write(tmp_path)
     assert [] == [*tmp_path.iterdir()]
@@ -119,7 +125,7 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
         answers[:] = [error]
         assert not takes_a_write(tmp_path)
         assert [] == answers
-    monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
+    monkeypatch.setattr(full, "_ROOM_COMES_BACK_S", 0.0)
     # It says that there is room, and gives none; or it is full, by whoever wrote to it.
     for blocks in (256, 255):
         answers[:] = [errno.ENOSPC] * 9
@@ -163,6 +169,7 @@ class Benched:
     [
         ("rot-block-data", None),
         ("rot-sector-superblock", None),
+        ("rot-block-metadata", None),
         ("rot-block-data", "no block of the disk can be named: blocks embedded in their pointers: 1"),
     ],
 )
@@ -174,16 +181,15 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     heap.write_bytes(b"x")
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(65536))
-    bench, courses, asked = Benched(disk, "zfs"), list[_Course](), list[object]()
+    filesystem = "nilfs2" if "metadata" in name else "zfs"
+    bench, courses, asked = Benched(disk, filesystem), list[_Course](), list[object]()
 
-    def resting(images: object, commands: object) -> Any:
-        asked.extend((images, commands))
+    def resting(images: object, commands: object, numbers: Sequence[int]) -> RestingBlocks:
+        asked.extend((images, commands, numbers))
         # Clients are gone, and so is what they had mounted.
         assert not heap.exists()
         left_out = ("blocks embedded in their pointers: 1",) if unknown else ()
-        found = RestingBlocks(() if unknown else (ByteRange(8192, 4096),), left_out)
-        numbers = asked.append
-        return SimpleNamespace(files=lambda given: (numbers(given), found)[1], superblock=lambda: found)
+        return RestingBlocks(() if unknown else (ByteRange(8192, 4096),), left_out)
 
     def write(self: FaultTrial, _: object, fault: Any, course: _Course, **__: object) -> None:
         courses.append(course)
@@ -210,8 +216,7 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
         cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
     )
     record = tried.record(fault, 1, 3, tmp_path)
-    expected = [[disk], bench.commands, *([tuple(number)] if name == "rot-block-data" else [])]
-    assert expected == asked
+    assert [[disk], bench.commands, tuple(number) if name == "rot-block-data" else ()] == asked
     changed = [at for at, byte in enumerate(disk.read_bytes()) if byte]
     if unknown:
         assert (0, FaultVerdict.NOT_HIT, unknown, []) == (
@@ -292,6 +297,70 @@ def test_rot_of_a_file_that_the_check_alone_reads_was_missed_by_nobody(
     )
     course = _Course(hits=1, numbers=numbers)
     assert verdict is _record(FAULTS["rot-block-data"], 1, 7, course, left, after_ms=0.0).verdict
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "replayed", "control", "hit", "hits", "controls"),
+    [
+        ("jfs", False, True, 1, 1, 1),
+        ("jfs", False, False, 1, 0, 1),
+        # It replays, or nothing was hit for a reason of its own: there is nothing more to ask.
+        ("jfs", True, True, 1, 1, 0),
+        ("jfs", False, False, 0, 0, 0),
+        ("ext4", False, False, 1, 1, 0),
+    ],
+)
+def test_a_journal_that_is_never_replayed_says_nothing_of_a_fault_in_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    filesystem: str,
+    *,
+    replayed: bool,
+    control: bool,
+    hit: int,
+    hits: int,
+    controls: int,
+) -> None:
+    page = Written(data=b"p" * 4096)
+    entries = [page, Written(flags=MARK, text=START.encode()), page, page, page]
+    log = written_log(tmp_path / "log", [*entries, Written(flags=MARK, text=END.encode())])
+    jobs = list[ReplayJob]()
+
+    def replay(_: Path, job: ReplayJob, told: object, *, kept: Path) -> Iterator[PointRecord]:
+        jobs.append(job)
+        failed = not (replayed if job.points[0].position == 4 else control)
+        return iter([replace(whole(), outcome=PointOutcome.LOST, replay_failed=failed)])
+
+    cell = SimpleNamespace(filesystem=FilesystemLevels(filesystem))
+    monkeypatch.setattr(trial, "subject_of", lambda *_: Subject("lmdb", 1, Levels(), Levels()))
+    bench = SimpleNamespace(cell=cell, replayed=replay)
+    tried = FaultTrial(
+        cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
+    )
+    course, unreadable = _Course(hits=hit, no_result="nothing", position=4), (ByteRange(0, 4096),)
+    tried._left(log, course, unreadable, on_journal=False)
+    assert hits == course.hits
+    assert (course.no_result == "nothing") == (hits == hit)
+    assert (4, unreadable) == (jobs[0].points[0].position, jobs[0].unreadable)
+    # The control is cut where the clients began, and nothing is unreadable there.
+    assert [(1, ())] * controls == [(job.points[0].position, job.unreadable) for job in jobs[1:]]
+
+
+@pytest.mark.parametrize(
+    ("is_usual", "failed", "verdict", "detected"),
+    [
+        (True, False, FaultVerdict.NO_TRACE, ()),
+        (True, True, FaultVerdict.REPAIRED, (Detected.FILE_SYSTEM,)),
+        (False, False, FaultVerdict.REPAIRED, (Detected.FILE_SYSTEM,)),
+    ],
+)
+def test_a_repair_that_belongs_to_each_cut_is_no_trace_of_a_fault(
+    verdict: FaultVerdict, detected: tuple[Detected, ...], *, is_usual: bool, failed: bool
+) -> None:
+    left = replace(whole(), outcome=PointOutcome.NEEDS_FSCK, fsck_s=1.0, unclean=False, replay_failed=failed)
+    course = _Course(hits=1, position=4, repair_is_usual=is_usual)
+    record = _record(FAULTS["lost-once-journal"], 1, 7, course, left, after_ms=0.0)
+    assert (verdict, detected) == (record.verdict, record.detected)
 
 
 def whole(said_anew: tuple[str, ...] = ()) -> PointRecord:

@@ -55,6 +55,7 @@ class PlantedSite:
     lost_ms: float | Callable[[CutPoint], float] | None = None
     failed_once: str | None = None
     fsck_s: Callable[[CutPoint], float | None] = lambda _: None
+    replay_failed: Callable[[CutPoint], bool] = lambda _: False
     asked: list[CutPoint] = field(default_factory=list)
 
     def replay(self, point: CutPoint, _builder: Any, _promised: Any, *, known: Any = None) -> PointRecord:
@@ -66,6 +67,7 @@ class PlantedSite:
             lost_ms=self.lost_ms(point) if callable(self.lost_ms) else self.lost_ms,
             failed_once=self.failed_once,
             fsck_s=self.fsck_s(point),
+            replay_failed=self.replay_failed(point),
             problems=(outcome.value,),
         )
 
@@ -236,6 +238,32 @@ def test_a_repair_that_is_needed_without_a_loss_too_is_not_the_losss(
 
     site = PlantedSite(broken_by(12), fsck_s=repair_s)
     assert (beside is None) is held(tmp_path, site, Profile.LOST).evidence.repaired
+
+
+@pytest.mark.parametrize("without_loss", [False, True])
+def test_a_file_system_that_is_always_repaired_came_back_worse_where_its_journal_was_not_replayed(
+    tmp_path: Path, *, without_loss: bool
+) -> None:
+    """As JFS is: its repair replays the journal, and with the loss it could not. Whose tool never can, the loss is not to blame."""
+    site = PlantedSite(
+        broken_by(12), fsck_s=lambda _: 0.5, replay_failed=lambda point: bool(lost_of(point)) or without_loss
+    )
+    evidence = held(tmp_path, site, Profile.LOST).evidence
+    assert [not without_loss] * 2 == [evidence.repaired, evidence.replay_failed]
+    story = story_of(evidence, None)
+    expected = (
+        (Party.FILE_SYSTEM, "journal-not-replayed") if not without_loss else (Party.ENGINE, "relied-on-order")
+    )
+    assert expected == (story.party, story.reason.code)
+
+
+def test_a_file_system_that_is_lost_came_back_worse_than_one_that_was_repaired(tmp_path: Path) -> None:
+    def outcome(point: CutPoint) -> PointOutcome:
+        return PointOutcome.FILE_SYSTEM_LOST if 12 in lost_of(point) else PointOutcome.OK
+
+    evidence = held(tmp_path, PlantedSite(outcome, fsck_s=lambda _: 0.5), Profile.LOST).evidence
+    assert evidence.repaired
+    assert Party.FILE_SYSTEM is story_of(evidence, None).party
 
 
 def test_a_verdict_that_changes_on_the_same_image_is_said(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from bedplate.errors import RequirementMissing, StudyError
 from bedplate.export.tables import export
 from bedplate.figures.power_cut_points import read_cuts
 from bedplate.model.power_cut import LOG_FILE, CutPoint
-from bedplate.model.power_cut_blame import Story, story_of
+from bedplate.model.power_cut_blame import story_of
 from bedplate.page.build import build_report
 from bedplate.study.power_cut_stories import keep_stories
 
@@ -63,17 +63,16 @@ def test_all_goes_on_with_the_cuts_that_have_no_story(
     every = [point.number for point in bad_points(run, every=True)]
     asked: list[int] = []
 
-    def stories(_: Path, __: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Story]:
+    def tell_stories(_: Path, __: Path, points: Sequence[CutPoint], *, most: int, **___: object) -> None:
         asked.extend(point.number for point in points)
-        for point in points:
-            story = story_of(replace(LOST, point=point.number, replays=most), None)
-            keep_stories(study, run, [story])
-            yield story
+        keep_stories(
+            study, run, [story_of(replace(LOST, point=each.number, replays=most), None) for each in points]
+        )
 
-    monkeypatch.setattr("bedplate.cli.power_cuts.blame.stories", stories)
+    monkeypatch.setattr("bedplate.cli.power_cuts.blame.tell_stories", tell_stories)
     monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
     monkeypatch.setattr("bedplate.cli.power_cut_again.require_log", lambda _: None)
-    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lambda _: None)
+    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lambda _, **__: None)
     assert 0 == blame(study, "btrfs", None, every=True, most=9)
     assert sorted({*every} - {number}) == asked
     assert f"{len(every)} bad cuts, 1 of them with a story already" in capsys.readouterr().err
@@ -91,15 +90,14 @@ def test_a_run_whose_file_system_the_kernel_lacks_is_named_and_the_others_are_to
         (run / LOG_FILE).touch()
     asked: list[Path] = []
 
-    def stories(_: Path, run: Path, __: Sequence[CutPoint], *, most: int) -> Iterator[Story]:
+    def tell_stories(_: Path, run: Path, __: Sequence[CutPoint], **___: object) -> None:
         asked.append(run)
-        yield story_of(replace(LOST, replays=most), None)
 
-    def lacks_first(folder: Path) -> None:
+    def lacks_first(folder: Path, **_: object) -> None:
         if folder == bad[0]:
             raise RequirementMissing("kernel 6.1 has no jfs")
 
-    monkeypatch.setattr("bedplate.cli.power_cuts.blame.stories", stories)
+    monkeypatch.setattr("bedplate.cli.power_cuts.blame.tell_stories", tell_stories)
     monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
     monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lacks_first)
     assert len(bad) > 1

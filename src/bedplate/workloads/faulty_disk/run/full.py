@@ -10,16 +10,21 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import threading
+import time
 from typing import TYPE_CHECKING
 
 from bedplate.units import MIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _PIECE_BYTES = 4096
 _WRITTEN_BYTES = MIB
 _SECTOR = 512
+# Room that was given back.
+_ROOM_COMES_BACK_S, _ASK_EVERY_S = 10.0, 0.5
 _IS_NOT_ALLOCATED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -119,3 +124,35 @@ def allocate(file: int, start: int, length: int) -> None:
     if libc.fallocate(file, 0, ctypes.c_int64(start), ctypes.c_int64(length)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def takes_a_write(place: Path) -> bool:
+    """Whether the file system makes a file and syncs it, or has no room for one.
+
+    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later. One that says
+    that it has room, and gives none, takes no write.
+    """
+    probe, never, until = place / "probe", threading.Event(), time.monotonic() + _ROOM_COMES_BACK_S
+    while True:
+        try:
+            with probe.open("wb") as file:
+                file.write(b"probe")
+                file.flush()
+                os.fsync(file.fileno())
+            probe.unlink()
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                return False
+            if time.monotonic() > until:
+                return not _has_room(place)
+            never.wait(_ASK_EVERY_S)
+        else:
+            return True
+
+
+def _has_room(place: Path) -> bool:
+    try:
+        room = os.statvfs(place)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize >= MIB

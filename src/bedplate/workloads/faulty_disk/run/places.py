@@ -6,22 +6,26 @@ import errno
 from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from bedplate.filesystem.blocks.owners import Layout
+from bedplate.filesystem.metadata_blocks import SUPERBLOCK
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.files import folders_below
 from bedplate.host.pages.extents import extents_of
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.filesystem import TRAITS
 from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.faulty_disk.faults import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from bedplate.filesystem.blocks.resting import AtRest
+    from bedplate.filesystem.blocks.resting import AtRest, RestingBlocks
     from bedplate.host.command import Commands
     from bedplate.visit.fault_engine import FaultEngine
+
+    FinderAtRest: TypeAlias = Callable[[Sequence[Path], Commands, Sequence[int]], RestingBlocks]
 
 # Their FIEMAP gives addresses of the file system's own, or none; of Btrfs' the chunk tree says where they lie, and of ZFS its debugger,
 # on a disk at rest (`filesystem/blocks/pool_at_rest.py`).
@@ -29,8 +33,6 @@ _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
 # A block that is written goes to a new place, which nobody knows before.
 _COPIES_ON_WRITE = (*_OWN_ADDRESSES, "nilfs2")
 _EVERYWHERE = "**/*"
-# What a debugger finds of a file system that is not mounted.
-_AT_REST = (Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.INODE)
 _SECTOR = 512
 _GONE = (errno.ENOENT, errno.ENAMETOOLONG)
 _NO_MAP = (errno.EOPNOTSUPP, errno.ENOTTY)
@@ -45,11 +47,22 @@ _SUPERBLOCKS: Mapping[str, ByteRange] = {
     "jfs": ByteRange(32 * 1024, _SECTOR),
 }
 
+# What a debugger finds of a file system that is not mounted.
+_AT_REST: Mapping[Place, Callable[[AtRest, Sequence[int]], RestingBlocks]] = {
+    Place.LOG: lambda disk, numbers: disk.files(numbers),
+    Place.DATA: lambda disk, numbers: disk.files(numbers),
+    Place.INODE: lambda disk, numbers: disk.inodes(numbers),
+    Place.SUPERBLOCK: lambda disk, _: disk.superblock(),
+}
 # Where a layout has them. Inodes of ext are in its metadata too.
 _AREAS: Mapping[Place, WrittenPlace] = {
     Place.JOURNAL: WrittenPlace.JOURNAL,
     Place.METADATA: WrittenPlace.METADATA,
 }
+
+
+def _copied(filesystem: str) -> str:
+    return f"{filesystem} writes each block to a new place, which nobody knows before"
 
 
 class PlaceUnknown(Exception):
@@ -94,7 +107,7 @@ class DiskMap:
         if place is Place.JOURNAL and self.journal_bytes is not None:
             return (ByteRange(0, self.journal_bytes),)
         if place in _AREAS:
-            return self._own(place)
+            return self._own(place, is_written=is_written)
         if place is Place.INODE:
             return self._inodes()
         return self._files(place, is_written=is_written)
@@ -125,8 +138,8 @@ class DiskMap:
         return sorted(Path(entry.path) for _, entries in below for entry in entries)
 
     def numbers(self, place: Place) -> tuple[int, ...]:
-        """The inode numbers of a place's files, by which they are found at rest; none of a superblock. PlaceUnknown without a file."""
-        if place is Place.SUPERBLOCK:
+        """The inode numbers of a place's files, by which they are found at rest; none of what is no file's. PlaceUnknown without a file."""
+        if place in (Place.SUPERBLOCK, Place.METADATA):
             return ()
         if place is Place.INODE:
             return tuple(sorted(self._engine_inodes()))
@@ -148,9 +161,7 @@ class DiskMap:
     def _files(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
         patterns = self._patterns(place)
         if is_written and self.filesystem in _COPIES_ON_WRITE:
-            raise PlaceUnknown(
-                f"{self.filesystem} writes each block to a new place, which nobody knows before"
-            )
+            raise PlaceUnknown(_copied(self.filesystem))
         if self.filesystem in _OWN_ADDRESSES and not self.layout.chunks:
             raise PlaceUnknown(
                 f"{self.filesystem} does not say where on the disk a file is, as long as it is mounted"
@@ -160,9 +171,15 @@ class DiskMap:
             raise PlaceUnknown(f"no file of {', '.join(patterns)} has a block of the disk yet")
         return found
 
-    def _own(self, place: Place) -> tuple[ByteRange, ...]:
-        areas = [area for area in self.layout.areas if area.place is _AREAS[place]]
+    def _own(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
+        own = (area for area in self.layout.areas if area.place is _AREAS[place])
+        # Superblocks are a place of their own.
+        areas = [area for area in own if not area.words.endswith(SUPERBLOCK)]
         if not areas:
+            if place is Place.JOURNAL and not TRAITS[self.filesystem].journals:
+                raise PlaceUnknown(f"{self.filesystem} has no journal")
+            if is_written and place is Place.METADATA and self.filesystem in _COPIES_ON_WRITE:
+                raise PlaceUnknown(_copied(self.filesystem))
             raise PlaceUnknown(
                 f"where {self.filesystem} has its {place.value} on this disk is not known here"
             )
@@ -207,17 +224,22 @@ class DiskMap:
         return joined(found)
 
 
-def finder_at_rest(filesystem: str, place: Place) -> Callable[[Sequence[Path], Commands], AtRest] | None:
-    """What finds a place on the images of a file system that is not mounted; None where the maps of mounted files say it."""
-    return filesystem_for(filesystem).at_rest if place in _AT_REST else None
+def finder_at_rest(filesystem: str, place: Place) -> FinderAtRest | None:
+    """What finds a place on the images of a file system that is not mounted, of files by their inode numbers.
+
+    None where what is mounted says it.
+    """
+    adapter = filesystem_for(filesystem)
+    if place is Place.METADATA and (metadata := adapter.metadata_at_rest) is not None:
+        return lambda images, commands, _: metadata(images, commands).metadata()
+    at_rest, found = adapter.at_rest, _AT_REST.get(place)
+    if at_rest is None or found is None:
+        return None
+    return lambda images, commands, numbers: found(at_rest(images, commands), numbers)
 
 
-def ranges_at_rest(place: Place, numbers: Sequence[int], disk: AtRest) -> tuple[ByteRange, ...]:
-    """The blocks of a place, of files by their inode numbers; PlaceUnknown with the reason where none can be named."""
-    if place is Place.SUPERBLOCK:
-        found = disk.superblock()
-    else:
-        found = disk.inodes(numbers) if place is Place.INODE else disk.files(numbers)
+def ranges_at_rest(found: RestingBlocks) -> tuple[ByteRange, ...]:
+    """The blocks of a place; PlaceUnknown with the reason where none can be named."""
     if not found.ranges:
         said = "; ".join(found.left_out) or "its files hold nothing"
         raise PlaceUnknown(f"no block of the disk can be named: {said}")

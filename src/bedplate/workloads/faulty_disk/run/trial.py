@@ -5,8 +5,6 @@ The recorder's log has what the disk held in the end, so that the image is judge
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 import signal
 import threading
@@ -16,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, KilledFromOutside
-from bedplate.filesystem.after_cut import complaints_of
+from bedplate.filesystem.after_cut import complaints_of, leaves_journal_to_repair
 from bedplate.host.kernel_log import KernelLog
 from bedplate.model.fault_order import FaultEffect
 from bedplate.model.page_writes import ENOSPC
@@ -30,6 +28,7 @@ from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, NoF
 from bedplate.workloads.faulty_disk.judging import detected_by, verdict_of, within_bound
 from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup
+from bedplate.workloads.faulty_disk.run.full import takes_a_write
 from bedplate.workloads.faulty_disk.run.places import (
     DiskMap,
     PlaceUnknown,
@@ -65,8 +64,8 @@ _COMES_BACK_S = 30.0
 _ASK_EVERY_S = 0.5
 # For what settings let a server keep in memory: seconds in use, an hour at the most.
 _LOG_WAITS_S = 60.0
-_ROOM_COMES_BACK_S = 10.0
 _SAID_MOST, _SAID_LENGTH = 6, 300
+_NO_REPLAY = "the repair on this machine does not replay the journal, with or without a fault"
 _WAITED = "the file system let every request wait, until somebody says that the disk works again"
 
 
@@ -88,9 +87,11 @@ class _Course:
     bound_ms: float | None = None
     bound_transactions: int | None = None
     ranges: tuple[ByteRange, ...] = ()
-    # Of the files whose blocks are found once nothing is mounted; None where they are known by then.
+    # Of the files whose blocks are found once nothing is mounted, none for what is no file's; None where the place is known by then.
     numbers: tuple[int, ...] | None = None
     position: int | None = None
+    # Whether a repair belongs to each cut there, with or without a fault.
+    repair_is_usual: bool = False
     # Whether the server was ended before it had to have written what its settings let wait.
     ended_early: bool = False
     aged: AgedCopy | None = None
@@ -246,7 +247,7 @@ class FaultTrial:
             return
         images = [recorder.disk, *filter(None, [recorder.journal])]
         try:
-            course.ranges = ranges_at_rest(rot.place, course.numbers, finder(images, self._bench.commands))
+            course.ranges = ranges_at_rest(finder(images, self._bench.commands, course.numbers))
         except PlaceUnknown as error:
             course.no_result = str(error)
 
@@ -284,7 +285,14 @@ class FaultTrial:
             unreadable=unreadable,
             unreadable_on_journal=on_journal,
         )
-        (record,) = self._bench.replayed(path, job, lambda _: None, kept=path.parent)
+        replayed = partial(self._bench.replayed, path, told=lambda _: None, kept=path.parent)
+        (record,) = replayed(job)
+        course.repair_is_usual = course.position is not None and leaves_journal_to_repair(job.filesystem.type)
+        if course.repair_is_usual and course.hits and record.replay_failed:
+            # Many builds of jfsutils replay no journal, whatever is in it.
+            (whole,) = replayed(replace(job, points=(replace(point, position=begin),), unreadable=()))
+            if whole.replay_failed:
+                course.hits, course.no_result = 0, _NO_REPLAY
         return record, after_ms
 
     def _give_back(self, log: Path | None, server_log: Path) -> None:
@@ -298,8 +306,10 @@ def _record(
     fault: Fault, number: int, seed: int, course: _Course, left: PointRecord, *, after_ms: float
 ) -> FaultRecord:
     seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
-    is_repaired = left.fsck_s is not None and not left.unclean
-    outcome = PointOutcome.OK if _is_unread(fault, course, left) else left.outcome
+    is_usual = course.repair_is_usual and not left.replay_failed
+    is_repaired = left.fsck_s is not None and not left.unclean and not is_usual
+    is_whole = _is_unread(fault, course, left) or (is_usual and left.outcome is PointOutcome.NEEDS_FSCK)
+    outcome = PointOutcome.OK if is_whole else left.outcome
     kernel_said, said_anew = (*(course.kernel_said or ()), *course.counted), left.kernel_said or ()
     waited = (_WAITED,) if course.was_resumed else ()
     said = (*filter(None, [course.trouble]), *waited, *course.engine_said, *kernel_said)
@@ -451,38 +461,6 @@ def _comes_back(writer: CutWriter) -> tuple[bool | None, BedplateError | None]:
         else:
             return True, refused
     return False, refused
-
-
-def takes_a_write(place: Path) -> bool:
-    """Whether the file system makes a file and syncs it, or has no room for one.
-
-    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later. One that says
-    that it has room, and gives none, takes no write.
-    """
-    probe, never, until = place / "probe", threading.Event(), time.monotonic() + _ROOM_COMES_BACK_S
-    while True:
-        try:
-            with probe.open("wb") as file:
-                file.write(b"probe")
-                file.flush()
-                os.fsync(file.fileno())
-            probe.unlink()
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                return False
-            if time.monotonic() > until:
-                return not _has_room(place)
-            never.wait(_ASK_EVERY_S)
-        else:
-            return True
-
-
-def _has_room(place: Path) -> bool:
-    try:
-        room = os.statvfs(place)
-    except OSError:
-        return False
-    return room.f_bavail * room.f_frsize >= MIB
 
 
 def _shortened(text: str) -> str:

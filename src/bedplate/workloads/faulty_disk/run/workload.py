@@ -36,7 +36,7 @@ class FaultyDisk(OwnDiskWorkload):
 
     name = WORKLOAD
     # Raised whenever a change of how faults are made or judged makes old and new verdicts incomparable.
-    protocol = "faulty_disk 6"
+    protocol = "faulty_disk 7"
 
     def make(self, recording: Recording) -> None:
         """Every fault of the run."""

@@ -114,9 +114,12 @@ class Inquest:
             was_there=was_there,
         )
         found = self._of_record(evidence, told)
-        return Found(
-            replace(found, repaired=found.repaired and not _is_repaired(whole)), self._losses.only(lost)
+        found = replace(
+            found,
+            repaired=found.repaired and _is_worse(told, whole),
+            replay_failed=found.replay_failed and not whole.replay_failed,
         )
+        return Found(found, self._losses.only(lost))
 
     def _without_loss(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
         again = self._replayed(())
@@ -145,6 +148,7 @@ class Inquest:
             evidence,
             found=record.outcome,
             repaired=_is_repaired(record),
+            replay_failed=record.replay_failed,
             lost_ms=record.lost_ms,
             is_bounded=self._finding(record) == BOUNDED if is_loss and has_bound else None,
             problem=record.problems[0] if record.problems else "",
@@ -275,3 +279,12 @@ def _is_change(log: Log, entry: int) -> bool:
 
 def _is_repaired(record: PointRecord) -> bool:
     return record.fsck_s is not None or record.outcome is PointOutcome.FILE_SYSTEM_LOST
+
+
+def _is_worse(record: PointRecord, whole: PointRecord) -> bool:
+    """Whether the file system came back worse than with all that had been written; some are repaired after every cut."""
+    if whole.outcome is PointOutcome.FILE_SYSTEM_LOST:
+        return False
+    if record.outcome is PointOutcome.FILE_SYSTEM_LOST or not _is_repaired(whole):
+        return True
+    return record.replay_failed and not whole.replay_failed

@@ -1,4 +1,4 @@
-"""The log of a run, packed for the study.
+"""The log of a run, packed for the study, and unpacked again.
 
 A database writes the same pages again and again: a window of megabytes finds the one before, where deflate with its 32
 KiB does not. A log of LMDB of 869 MB was packed to 12 MB in 17 s; deflate made 371 MB of it in 10 s.
@@ -7,19 +7,38 @@ KiB does not. A log of LMDB of 869 MB was packed to 12 MB in 17 s; deflate made 
 from __future__ import annotations
 
 import lzma
+import os
 import shutil
 import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import StudyError
+from bedplate.host.command import Commands
+from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.state import state_directory
+from bedplate.model.power_cut import LOG_FILE
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _WINDOW_BYTES = 16 * MIB
 _PIECE_BYTES = 4 * MIB
 _LOOK_EVERY_S = 0.05
+
+
+@dataclass(frozen=True)
+class UnpackedLog:
+    """The log of a run in memory, and a ledger for what is done with it."""
+
+    log: Path
+    memory: Path
+    ledger: Ledger
 
 
 class LogPacking:
@@ -113,3 +132,18 @@ def unpack_log(kept: Path, target: Path) -> None:
             shutil.copyfileobj(packed, log, _PIECE_BYTES)
     except (lzma.LZMAError, EOFError) as error:
         raise StudyError(f"{kept} is damaged: {error}") from error
+
+
+@contextmanager
+def unpacked(folder: Path) -> Iterator[UnpackedLog]:
+    """The log of a run, unpacked for the time of the block."""
+    memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}-{os.urandom(4).hex()}"
+    with Ledger.open(state_directory(), f"{os.getpid()}-replay") as ledger:
+        try:
+            ledger.note(Holding("log_directory", str(memory)))
+            memory.mkdir(mode=0o755)
+            unpack_log(folder / LOG_FILE, memory / "log")
+            yield UnpackedLog(memory / "log", memory, ledger)
+        finally:
+            with held():
+                ledger.release(Commands())

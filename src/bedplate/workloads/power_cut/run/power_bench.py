@@ -320,29 +320,34 @@ def replayed(
         yield from running.records(told)
 
 
-def replay_one(
+def judged(
     log: Path,
     job: ReplayJob,
     point: CutPoint,
     *,
     memory: Path,
-    keep: Path,
     ledger: Holdings,
     recovery: Path | None = None,
-) -> tuple[PointRecord, Built]:
-    """One point's image in `keep`, as the cut left it, and what came of a copy of it.
-
-    `recovery` is the log of the recovery that the point cuts, None for a cut of the recording itself.
-    """
-    first = tuple(each for each in job.points if each.number == point.recovery_of)
-    alone = replace(job, points=(*first, point), recuts=())
-    with ExitStack() as opened, tempfile.TemporaryDirectory(dir=memory) as folder:
-        built = rebuilt(opened.enter_context(read_log(log)), alone, Path(folder), keep, recovery)
-    told: list[str] = []
+) -> PointRecord:
+    """What came of one point; `recovery` is the log of the recovery that it cuts, None for a cut of the recording itself."""
     more = () if recovery is None else ("--recovery", str(recovery))
-    with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more) as running:
-        (record,) = running.records(told.append)
-    return record, built
+    with Workers(log, _alone(job, point), 1, memory=memory, ledger=ledger, more=more) as running:
+        (record,) = running.records(lambda _: None)
+    return record
+
+
+def image_of(
+    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, recovery: Path | None = None
+) -> Built:
+    """One point's image in `keep`, as the cut left it; nothing is mounted. `recovery` as for `judged`."""
+    with ExitStack() as opened, tempfile.TemporaryDirectory(dir=memory) as folder:
+        return rebuilt(opened.enter_context(read_log(log)), _alone(job, point), Path(folder), keep, recovery)
+
+
+def _alone(job: ReplayJob, point: CutPoint) -> ReplayJob:
+    """The job of one point, behind the one whose recovery it cuts."""
+    first = tuple(each for each in job.points if each.number == point.recovery_of)
+    return replace(job, points=(*first, point), recuts=())
 
 
 def inquire(
@@ -356,15 +361,13 @@ def inquire(
     recording: Path,
     recovery: Path | None = None,
 ) -> Found:
-    """Why a point is bad, by `most` replays at most; the facts of its `recording` bound losses, `recovery` as for `replay_one`."""
-    first = tuple(each for each in job.points if each.number == point.recovery_of)
-    alone = replace(job, points=(*first, point), recuts=())
+    """Why a point is bad, by `most` replays at most; the facts of its `recording` bound losses, `recovery` as for `judged`."""
     # A worker stands elsewhere.
     more = ["--most", str(most), "--recording", str(recording.absolute())]
     more += [] if recovery is None else ["--recovery", str(recovery)]
-    told: list[str] = []
+    alone = _alone(job, point)
     with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more, program=INQUESTS) as running:
-        (found,) = running.printed(Found, told.append)
+        (found,) = running.printed(Found, lambda _: None)
     return found
 
 

@@ -21,6 +21,7 @@ from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, Kil
 from bedplate.filesystem.after_cut import (
     complaints_of,
     image_levels,
+    leaves_journal_to_repair,
     mount_beside_twins,
     repair,
     repairs_of,
@@ -260,8 +261,7 @@ class CutSite:
     def _needs_repair(self, site: Site) -> bool:
         """Without a journal nothing repairs by itself what the cut left.
 
-        A system checks such a file system before it mounts it (systemd-fsck(8)), and must: written to as it is, it gives blocks
-        away that are in use.
+        A system checks such a file system before it mounts it (systemd-fsck(8)), and must: else it gives away blocks in use.
         """
         unjournalled = self._filesystem.traits.checked_by_fsck(self._job.filesystem.journal)
         return unjournalled and bool(self._damage(site))
@@ -288,7 +288,7 @@ class CutSite:
                 for device in filter(None, (site.device, site.journal)):
                     write_back(device.path)
                 fsck_s = (fsck_s or 0.0) + time.monotonic() - started
-                problems.append(repaired.text)
+                problems += filter(None, [repaired.text])
                 replay_failed |= repaired.replay_failed
                 if not repaired.done:
                     continue
@@ -298,7 +298,8 @@ class CutSite:
             except KilledFromOutside:
                 raise
             except BedplateError as error:
-                problems += error.reasons
+                if attempt >= 0 or not leaves_journal_to_repair(site.levels.type):
+                    problems += error.reasons
                 refused = refused or "; ".join(error.reasons)
                 continue
             return Recovered(
