@@ -5,9 +5,11 @@ After a SIGKILL the next start reads the ledger and gives everything back. A led
 `settled` lines in the order of events. It appears whole, by a rename, so a head is never half
 written; a half-written last line was never acted upon, since a line is written before the act.
 
-The owner holds a lock on the file. A child that was forked and has not yet become its program shares
-the lock and does not bear the mark yet: who gives back takes the lock first, and so waits until every
-child can be seen, or a mount under way would come after the unmount.
+The owner holds a lock on the file. A child that was forked and has not yet become its program does not
+bear the mark yet, and shares the lock: who gives back takes the lock first, and so waits until every
+child can be seen, or a mount under way would come after the unmount. `subprocess` closes what it has
+inherited before the program begins, so the file is mapped as well. A lock of flock(2) ends with the last
+reference to the open file, a mapping is one, and execve(2) ends that when the new environment can be read.
 
 Everything else in that directory (mount points, sockets) is temporary too and goes with it.
 """
@@ -18,6 +20,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import mmap
 import os
 import signal
 from dataclasses import dataclass
@@ -110,9 +113,10 @@ class KnownHoldings(Holdings, Protocol):
 class Ledger:
     """The ledger of this process. `directory` is <state directory>/<owner>/."""
 
-    def __init__(self, directory: Path, file: int, owner: _Owner) -> None:
+    def __init__(self, directory: Path, file: int, owner: _Owner, mapped: mmap.mmap | None = None) -> None:
         self.directory = directory
         self._file = file
+        self._mapped = mapped
         self._owner = owner
         self._held: dict[tuple[str, str], Holding] = {}
         self._mark_before = os.environ.get(MARK)
@@ -134,9 +138,10 @@ class Ledger:
         file = -1
         try:
             hidden.mkdir(mode=0o755)
-            file = os.open(hidden / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(hidden / _FILE, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(file, fcntl.LOCK_EX)
             _write_whole(file, text.encode() + b"\n")
+            mapped = mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
         except OSError as error:
             if file >= 0:
                 os.close(file)
@@ -145,12 +150,13 @@ class Ledger:
         try:
             hidden.rename(directory)
         except OSError:
+            mapped.close()
             os.close(file)
             undo.remove_tree(hidden)
             raise DeviceInUse(
                 f"{directory} is there already: {_who(directory)}; `bedplate release` frees what was left"
             ) from None
-        ledger = cls(directory, file, head)
+        ledger = cls(directory, file, head, mapped)
         os.environ[MARK] = str(directory)
         return ledger
 
@@ -189,6 +195,8 @@ class Ledger:
         """End the ledger; its directory goes, unless something is still held."""
         if self._file < 0:
             return
+        if self._mapped is not None:
+            self._mapped.close()
         os.close(self._file)
         self._file = -1
         if self._mark_before is None:

@@ -17,6 +17,7 @@ from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import ledger as ledger_module
 from bedplate.host import undo
 from bedplate.host.command import Commands, Completed
+from bedplate.host.file_lock import take_lock
 from bedplate.host.ledger import MARK, Holding, Ledger, release_orphans
 from bedplate.host.process import boot_id, start_time
 
@@ -98,6 +99,35 @@ def test_owner_at_work_is_named_and_not_released(tmp_path: Path) -> None:
         assert image.exists()
         assert () == ledger.release(NoCommands())
         assert not image.exists()
+
+
+def test_a_child_that_has_closed_everything_and_is_no_program_yet_is_waited_for(tmp_path: Path) -> None:
+    """As `subprocess` does between fork(2) and execve(2): it bears no mark, and would mount after the unmount."""
+    script = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from bedplate.host.ledger import Ledger\n"
+        "ledger = Ledger.open(Path(sys.argv[1]), 'a')\n"
+        "if os.fork():\n"
+        "    signal.pause()\n"
+        "os.closerange(3, 1024)\n"
+        "print(os.getpid(), flush=True)\n"
+        "sys.stdin.readline()\n"
+        "os.execvp('sleep', ['sleep', '600'])\n"
+    )
+    argv = [sys.executable, "-c", script, str(tmp_path / "state")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        child = int(owner.stdout.readline())
+        owner.kill()
+        owner.wait()
+        with (tmp_path / "state/a/ledger.jsonl").open("rb") as file:
+            assert not take_lock(file.fileno())
+        owner.stdin.write("become it\n")
+        owner.stdin.close()
+        report = release_orphans(tmp_path / "state", NoCommands())
+        assert ((f"process {child} ended",), ()) == (report.released, report.problems)
+    assert not (tmp_path / "state/a").exists()
 
 
 @pytest.mark.parametrize("owner", ["", "a/b", "../a", ".a", "..", "a\0"])
