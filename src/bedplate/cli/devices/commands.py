@@ -129,12 +129,14 @@ def measure(name: str, *, seconds: int, erase: tuple[str, ...], erase_foreign: b
     program = _program()
     if Path(name).is_dir():
         found = _of_directory(program, Path(name), seconds, erase)
-    else:
+    elif erase:
         demand(look([program.need]))
-        if erase:
-            found = _erasing(program, name, seconds, erase, erase_foreign=erase_foreign)
-        else:
-            found = _reading(program, _block_device(name), seconds)
+        found = _erasing(program, name, seconds, erase, erase_foreign=erase_foreign)
+    else:
+        # A wrong name is said before a program is asked for that it would not need.
+        read = _block_device(name)
+        demand(look([program.need]))
+        found = _reading(program, read, seconds)
     if as_json:
         line = program.plan_line(found.depths) if found.depths else None
         parts = {"measured": tuple(found.depths), "syncs": found.syncs, "left_out": found.left_out}
