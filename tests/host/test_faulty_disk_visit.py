@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
+from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
 from bedplate.host.recorder import recorder_reasons
@@ -30,6 +31,8 @@ from bedplate.workloads.faulty_disk.tries import read_tries
 from bedplate.workloads.faulty_disk.validity import VALIDITY, evidence_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     Bench = Any
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
@@ -55,6 +58,7 @@ def tried(
     tries: int = 1,
     seconds: int = 1,
     image: str = "512 MB",
+    programs: Path | None = None,
 ) -> dict[str, list[FaultRecord]]:
     """What an engine on a file system made of them, by their names, in their order; the run may be believed."""
     outside = None
@@ -62,12 +66,17 @@ def tried(
         outside = ScratchDevice(image_bytes=128 * MIB)
     asked: VisitRequest = bench.request(filesystem, journal_device=outside)
     is_built = engine == "postgresql"
+    cluster = ClusterLevels(settings=Levels(settings or {}))
+    if programs is not None:
+        folder = read_folder(programs)
+        cluster = ClusterLevels(settings=Levels(programs=folder.digest), configuration=folder.text)
+        drivers = {**drivers, PROGRAMS_KEY: str(folder.path)}
     cell = Cell(
         asked.cell.device,
         asked.cell.kernel,
         asked.cell.filesystem,
         asked.cell.build if is_built else BuildLevels.unbuilt(engine),
-        ClusterLevels(settings=Levels(settings or {})),
+        cluster,
     )
     dataset = Dataset(
         "faulty_disk", Levels(engine=engine, image_bytes=parse_size(image), clients=2, duration_s=seconds)
@@ -126,6 +135,49 @@ def test_a_write_that_fails_stops_the_engine_and_loses_nothing_that_it_acknowled
     assert (FaultVerdict.LOST_DETECTED, (Detected.FILE_SYSTEM,)) == (unread.verdict, unread.detected), unread
     quiet = found["lost-once-data"]
     assert quiet.verdict.is_lost or (FaultVerdict.NO_TRACE, ()) == (quiet.verdict, quiet.detected)
+
+
+HANGS = """#!/usr/bin/env python3
+import os, signal, sys
+print("begin", flush=True)
+file = os.open(f"{sys.argv[1]}/number", os.O_RDWR | os.O_CREAT, 0o600)
+number = 0
+while True:
+    number += 1
+    os.pwrite(file, b"%4095d\\n" % number, 0)
+    try:
+        os.fdatasync(file)
+    except OSError:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.pause()
+    print("ack 0", number, flush=True)
+"""
+CHECKS = """#!/usr/bin/env python3
+import json, sys
+with open(f"{sys.argv[1]}/number") as file:
+    print(json.dumps({"clients": {"0": int(file.read() or 0)}}))
+"""
+
+
+def test_an_engine_that_neither_goes_on_nor_ends_has_hung(
+    bench: Bench, drivers: dict[str, str], tmp_path: Path
+) -> None:
+    programs = {"writer": HANGS, "checker": CHECKS, "engine.toml": 'name = "stubborn"\n'}
+    tmp_path.chmod(0o755)
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    found = tried(bench, drivers, "write-once-data", engine="own-engine", programs=tmp_path)
+    (hung,) = found["write-once-data"]
+    assert (1, Seen.HUNG, FaultVerdict.HUNG, 0) == (
+        hung.hits,
+        hung.seen,
+        hung.verdict,
+        hung.lost_transactions,
+    ), hung
+    assert "after SIGTERM" in hung.said[0]
+    assert Detected.ENGINE not in hung.detected
+    assert [] == bench.left_behind()
 
 
 def test_what_the_file_system_keeps_for_itself_fails_and_rots_too(

@@ -20,14 +20,14 @@ _COLUMNS: Mapping[str, ExportColumn] = {
     "fault": ExportColumn(String, "its name in a plan; `control-none` and `control-lost` are the controls"),
     "seed": ExportColumn(Int64, "draws what clients write, when the fault comes, and what rots"),
     "hits": ExportColumn(Int64, "requests that met the fault, or changes at rest; 0: no result"),
-    "seen": ExportColumn(String, "what the clients saw: `went on`, `stopped`"),
+    "seen": ExportColumn(String, "what the clients saw: `went on`, `stopped`, `hung`"),
     "writable": ExportColumn(Boolean, "whether the file system took a write once the fault was over"),
     "came_back": ExportColumn(
         Boolean, "whether the server answered and wrote a checkpoint then; empty of a library"
     ),
     "verdict": ExportColumn(
         String,
-        "`went on, whole`, `stopped, whole`, `read-only, whole`, `repaired, whole`, `bounded loss`, `lost, detected`, `lost, silent`, `no trace`, `not hit`",
+        "`went on, whole`, `stopped, whole`, `read-only, whole`, `hung, whole`, `repaired, whole`, `bounded loss`, `lost, detected`, `lost, silent`, `no trace`, `not hit`",
     ),
     "detected": ExportColumn(
         String, "who said that something was wrong: `file system`, `engine`; joined by `; `, empty: nobody"

@@ -34,7 +34,7 @@ def verdict_of(
 ) -> FaultVerdict:
     """`left` is what was found after the file system had been mounted anew, which took a repair or not.
 
-    A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops, or that bedplate `ended_early`. What is
+    A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops or is killed, or that bedplate `ended_early`. What is
     missing behind a repair nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything. A loss `is_said` where the
     engine's log has an error of the disk of what is left: who reads it knows, though the engine works on.
     """
@@ -42,12 +42,14 @@ def verdict_of(
         return FaultVerdict.NOT_HIT
     if left in _LOST and is_repaired:
         return FaultVerdict.LOST_DETECTED
-    if left is PointOutcome.LOST and is_bounded and (seen is Seen.STOPPED or ended_early):
+    if left is PointOutcome.LOST and is_bounded and (seen is not Seen.WENT_ON or ended_early):
         return FaultVerdict.BOUNDED
     if left in _LOST:
         return FaultVerdict.LOST_DETECTED if is_said else _LOST[left]
     if left is PointOutcome.NEEDS_FSCK:
         return FaultVerdict.REPAIRED
+    if seen is Seen.HUNG:
+        return FaultVerdict.HUNG
     if not writable:
         return FaultVerdict.READ_ONLY
     if is_unseen and seen is Seen.WENT_ON:

@@ -35,6 +35,10 @@ RAW = RawCuts(cells_of(RECIPE)[0], (), recording=None, dataset=FAULT_DATASET, sp
         (PointOutcome.OK, Seen.WENT_ON, True, FaultVerdict.WENT_ON),
         (PointOutcome.OK, Seen.STOPPED, True, FaultVerdict.STOPPED),
         (PointOutcome.OK, Seen.STOPPED, False, FaultVerdict.READ_ONLY),
+        (PointOutcome.OK, Seen.HUNG, True, FaultVerdict.HUNG),
+        (PointOutcome.OK, Seen.HUNG, False, FaultVerdict.HUNG),
+        (PointOutcome.NEEDS_FSCK, Seen.HUNG, True, FaultVerdict.REPAIRED),
+        (PointOutcome.LOST, Seen.HUNG, True, FaultVerdict.LOST_SILENT),
         (PointOutcome.NEEDS_FSCK, Seen.STOPPED, False, FaultVerdict.REPAIRED),
         (PointOutcome.LOST, Seen.WENT_ON, True, FaultVerdict.LOST_SILENT),
         # Whatever was said when the disk failed: nobody says afterwards that rows are missing.

@@ -75,6 +75,8 @@ class _Course:
 
     hits: int = 0
     trouble: str | None = None
+    # Whether that is that the clients did not end.
+    hung: bool = False
     writable: bool = True
     came_back: bool | None = None
     no_result: str | None = None
@@ -98,7 +100,7 @@ class _Course:
 
     def hear(self, refused: BedplateError) -> None:
         """What the engine said instead of a checkpoint: that it is gone ends more than a client, all else is a complaint."""
-        if CONNECTION_LOST in {reason.code for reason in reasons_of(refused)} or "connection" in refused.said:
+        if CONNECTION_LOST in _codes(refused) or "connection" in refused.said:
             self.trouble = self.trouble or f"a checkpoint: {refused}"
         else:
             self.engine_said = (*self.engine_said, str(refused))
@@ -175,7 +177,7 @@ class FaultTrial:
             self.version = driven.version
         except BedplateError as error:
             _require_of_disk(error, is_hit=beside.hits > 0)
-            course.trouble = str(error)
+            course.trouble, course.hung = str(error), _codes(error) == {WRITER_NOT_ENDED}
         if beside.problem is not None:
             raise BedplateError(beside.problem)
         course.hits, course.no_result, course.first_hit = beside.hits, beside.unplaced, beside.first_hit
@@ -305,7 +307,7 @@ class FaultTrial:
 def _record(
     fault: Fault, number: int, seed: int, course: _Course, left: PointRecord, *, after_ms: float
 ) -> FaultRecord:
-    seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
+    seen = Seen.WENT_ON if course.trouble is None else Seen.HUNG if course.hung else Seen.STOPPED
     is_usual = course.repair_is_usual and not left.replay_failed
     is_repaired = left.fsck_s is not None and not left.unclean and not is_usual
     is_whole = _is_unread(fault, course, left) or (is_usual and left.outcome is PointOutcome.NEEDS_FSCK)
@@ -382,9 +384,12 @@ def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
         raise interruption from error
     if isinstance(error, ToolFailed) and error.status == -signal.SIGKILL:
         raise KilledFromOutside("the writer") from error
-    is_out_of_time = WRITER_NOT_ENDED in {reason.code for reason in reasons_of(error)}
-    if is_out_of_time or isinstance(error, KilledFromOutside) or not is_hit:
+    if isinstance(error, KilledFromOutside) or not is_hit:
         raise error
+
+
+def _codes(error: BedplateError) -> set[str]:
+    return {reason.code for reason in reasons_of(error)}
 
 
 def _require_untorn(untorn: UntornWrites | None, fault: Fault) -> None:
