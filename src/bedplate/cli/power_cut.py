@@ -248,7 +248,8 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
         record, built = _replay(job, point, folder, keep, recover)
     lacking = lacking_here(job.filesystem.type)
     elsewhere = () if lacking is None else (f"{lacking}; what follows needs a machine whose kernel has it",)
-    for line in (*described(record, built.images), *elsewhere, *by_hand(job, built, recorded_account())):
+    account = job.subject.account or recorded_account()
+    for line in (*described(record, built.images), *elsewhere, *by_hand(job, built, account)):
         print(line)
     stored = _stored(record, folder)
     if stored is None or stored.outcome is record.outcome:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.host.command import Account
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PREFERRED = ("bedplate", "nobody")
 
@@ -35,6 +40,27 @@ def recorded_account() -> Account:
     raise RequirementMissing(
         "there is no account for servers: neither bedplate nor nobody; `useradd --system bedplate` makes one"
     )
+
+
+def in_place_of(recorded: Account | None) -> Account:
+    """This machine's account for what another machine's has recorded: servers know it by the recorded name."""
+    here = server_account()
+    return here if recorded is None else replace(here, name=recorded.name)
+
+
+def hand_over(directory: Path, recorded: Account | None, account: Account) -> None:
+    """Give what the recorded account owns to the one in its place; what has another owner keeps it, as that may be damage.
+
+    OSError where the file system gives errors. No link is followed.
+    """
+    is_same = recorded is None or (recorded.uid, recorded.gid) == (account.uid, account.gid)
+    if recorded is None or is_same or directory.is_symlink():
+        return
+    for folder, names, files in os.walk(directory):
+        for name in (".", *names, *files):
+            path = os.path.join(folder, name)  # noqa: PTH118 -- `.` is the folder itself
+            if os.lstat(path).st_uid == recorded.uid:
+                os.lchown(path, account.uid, account.gid)
 
 
 def _account(entry: pwd.struct_passwd) -> Account:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from bedplate.host.command import Account  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.levels import Levels  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.visit import EngineBuild  # noqa: TC001 -- the codec asks for the types of a record's fields
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager, ExitStack
     from pathlib import Path
 
-    from bedplate.host.command import Account
     from bedplate.model.levels import Scalar
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -37,7 +37,8 @@ class Subject:
     `rows` are the accounts of a server, or the entries of a key-value store, that were there before the clients began.
     `drivers` are paths of the programs that the visit has, by name, `settings` the engine's. `oracle` is the kind of what the clients left to
     be asked for (`CutEngine.oracle`); recordings without it are of the first. `emulated` says that its processors are QEMU's programs,
-    which take many times as long for everything.
+    which take many times as long for everything. `account` owns the data, and PostgreSQL's role has its name; None in older recordings, of which
+    it is taken to be this machine's.
     """
 
     engine: str
@@ -47,6 +48,7 @@ class Subject:
     build: EngineBuild | None = None
     oracle: int = 1
     emulated: bool = False
+    account: Account | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.host.cache import cache_directory
+from bedplate.host.command import Account
 from bedplate.host.facts import read_machine
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels
@@ -65,6 +66,16 @@ def test_a_file_system_that_the_running_kernel_lacks_is_no_lost_one(
     assert JOB == read(tmp_path, JOB)
     with pytest.raises(RequirementMissing, match=r"kernel 6\.1 has no jfs"):
         read(tmp_path, replace(JOB, filesystem=FilesystemLevels("jfs")))
+
+
+@pytest.mark.parametrize(
+    "account", [Account("root", 0, 0), Account("bedplate", 998, 0), Account("x'; reboot", 998, 997)]
+)
+def test_an_account_that_is_none_of_servers_is_refused(tmp_path: Path, account: Account) -> None:
+    job = replace(JOB, subject=replace(JOB.subject, account=Account("bedplate", 998, 997)))
+    assert job == read(tmp_path, job)
+    with pytest.raises(StudyError, match="none that servers run as"):
+        read(tmp_path, replace(JOB, subject=replace(JOB.subject, account=account)))
 
 
 @pytest.mark.parametrize("kind", ["driver", "build", "relative", "link"])

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from bedplate.host.account import recorded_account, server_account
+from bedplate.host.account import hand_over, in_place_of, recorded_account, server_account
+from bedplate.host.command import Account
+
+ELSEWHERE = Account("bedplate", 998, 997)
 
 
 def test_what_root_recorded_has_roots_account_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +23,40 @@ def test_what_root_recorded_has_roots_account_whoever_asks(monkeypatch: pytest.M
     monkeypatch.setattr(os, "geteuid", lambda: caller.pw_uid)
     assert caller.pw_uid == server_account().uid
     assert of_root == recorded_account()
+
+
+def test_of_another_machine_it_keeps_the_name_that_servers_know_it_by() -> None:
+    here = server_account()
+    assert here == in_place_of(None)
+    assert replace(here, name="bedplate") == in_place_of(ELSEWHERE)
+
+
+def test_what_it_owned_is_handed_over_and_damage_and_links_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    (data / "base").mkdir(parents=True)
+    for name in ("base/1", "damaged"):
+        (data / name).touch()
+    (data / "link").symlink_to(tmp_path)
+    owners = {"damaged": 0}
+    found: list[tuple[str, int, int]] = []
+
+    real = os.lstat
+
+    def of_elsewhere(path: str) -> os.stat_result:
+        fields = list(real(path)[:10])
+        fields[4] = owners.get(Path(path).name, ELSEWHERE.uid)
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(os, "lstat", of_elsewhere)
+    monkeypatch.setattr(
+        os, "lchown", lambda path, uid, gid: found.append((os.path.relpath(path, data), uid, gid))
+    )
+    here = Account("bedplate", 65534, 65533)
+    for nothing in (None, here):
+        hand_over(data, nothing, here)
+    hand_over(data / "link", ELSEWHERE, here)
+    assert [] == found
+    hand_over(data, ELSEWHERE, here)
+    assert {(name, 65534, 65533) for name in (".", "base", "base/1", "link")} == set(found)

@@ -131,7 +131,7 @@ def bundled(
 
 def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reproduction: Reproduction) -> None:
     """The scripts, and what the engine's lines need beside them; a link in an engine's folder is not followed."""
-    lines = reproduction.lines(job.subject, recorded_account())
+    lines = reproduction.lines(job.subject, job.subject.account or recorded_account())
     variables = tuple(reproduction.places(job.subject))
     has_mended = (output / MENDED).is_dir()
     for name, text in scripts(job, names, lines, variables, has_mended=has_mended).items():

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bedplate.visit.cut_engine import Subject
 
 # What options of mounts are made of; nothing of it means anything to a shell.
+# As useradd(8) takes it.
+_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _OPTION = re.compile(r"[A-Za-z0-9_.:=+%@^~-]+")
 _OTHERS_WRITE = 0o022
 
@@ -37,7 +39,12 @@ def job_of(folder: Path, *, in_guest: bool = False) -> ReplayJob:
     RequirementMissing where it is here, and the running kernel lacks the file system: each image would seem to be lost.
     """
     job = codec.read(ReplayJob, folder / JOB_FILE)
-    reasons = (*_mounting(job.filesystem), *_programs(job.subject), *_settings(job.subject))
+    reasons = (
+        *_mounting(job.filesystem),
+        *_programs(job.subject),
+        *_settings(job.subject),
+        *_account(job.subject),
+    )
     if reasons:
         raise StudyError(*(f"{folder / JOB_FILE}: {reason}" for reason in reasons))
     if not in_guest and (lacking := lacking_here(job.filesystem.type)) is not None:
@@ -114,6 +121,12 @@ def _programs(subject: Subject) -> Iterator[str]:
 def _settings(subject: Subject) -> Iterator[str]:
     for reason in cut_engine(subject.engine).refused_settings(subject.settings):
         yield f"{reason}; nothing was started"
+
+
+def _account(subject: Subject) -> Iterator[str]:
+    account = subject.account
+    if account is not None and (0 in (account.uid, account.gid) or not _NAME.fullmatch(account.name)):
+        yield f"account {account.name!r} ({account.uid}, {account.gid}) is none that servers run as; nothing was started"
 
 
 def _is_trusted(path: Path, owners: Collection[int] = (0,)) -> bool:

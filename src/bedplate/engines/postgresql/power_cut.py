@@ -74,7 +74,7 @@ class PostgresqlCuts:
         server = shlex.quote(f"{programs}postgres")
         settings = "-c unix_socket_directories=/tmp -c dynamic_shared_memory_type=mmap"
         yield f"{as_account} {server} -D {shlex.quote(str(data))} {settings} &"
-        yield f"{as_account} {shlex.quote(f'{programs}psql')} -h /tmp -U {account.name} bedplate"
+        yield f"{as_account} {shlex.quote(f'{programs}psql')} -h /tmp -U {shlex.quote(account.name)} bedplate"
         yield "kill -INT $!; wait"
 
 

@@ -94,4 +94,5 @@ def subject_of(context: VisitContext, name: str, engine: CutEngine) -> Subject:
         build=context.request.build,
         oracle=engine.oracle,
         emulated=context.request.provenance.get("accelerator") == EMULATED,
+        account=context.account,
     )

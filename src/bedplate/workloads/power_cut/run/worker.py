@@ -31,7 +31,7 @@ from bedplate.filesystem.blocks.file_extents import extents_below
 from bedplate.filesystem.blocks.owners import BlockOwners
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
-from bedplate.host.account import server_account
+from bedplate.host.account import hand_over, in_place_of
 from bedplate.host.devices.passing_loop import passing_loop, write_back
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
@@ -89,7 +89,7 @@ class CutSite:
         self._workers, self._recorder = workers, recorder
         self._job = job
         self._commands = commands
-        self._account = server_account()
+        self._account = in_place_of(job.subject.account)
         self._filesystem = filesystem_for(job.filesystem.type)
         self._directory = directory
         self._mount_point = directory / "mount"
@@ -371,6 +371,7 @@ class CutSite:
             return OracleAnswer(None, detected=(f"{error.filename or place}: {error.strerror}",))
 
     def _server_site(self, place: Path, environment: Mapping[str, str] | None = None) -> ServerSite:
+        hand_over(place, self._job.subject.account, self._account)
         return ServerSite(
             build=self._job.subject.build,
             data_directory=place,
@@ -467,11 +468,7 @@ def main(arguments: list[str]) -> int:
         "--recorder", type=Path, help="the program that records recoveries; without it none is cut again"
     )
     parser.add_argument("--kept", type=Path, help="where the log of a recovery with a bad cut goes")
-    parser.add_argument(
-        "--recovery",
-        type=Path,
-        help="the log of the recovery from the job's first point; all others cut that",
-    )
+    parser.add_argument("--recovery", type=Path, help="a recovery's log: all points but the first cut it")
     given = parser.parse_args(arguments)
     try:
         job = codec.read(ReplayJob, given.job)
