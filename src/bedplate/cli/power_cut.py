@@ -235,7 +235,7 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
     """
     from bedplate.cli.power_cut_by_hand import by_hand  # noqa: PLC0415
     from bedplate.cli.power_cuts.stored_job import job_of, lacking_here  # noqa: PLC0415
-    from bedplate.host.account import recorded_account  # noqa: PLC0415
+    from bedplate.host.account import in_place_of, recorded_account  # noqa: PLC0415
 
     folder = find_run(study, run)
     job = job_of(folder, in_guest=True)
@@ -248,7 +248,7 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
         record, built = _replay(job, point, folder, keep, recover)
     lacking = lacking_here(job.filesystem.type)
     elsewhere = () if lacking is None else (f"{lacking}; what follows needs a machine whose kernel has it",)
-    account = job.subject.account or recorded_account()
+    account = in_place_of(job.subject.account, recorded_account())
     for line in (*described(record, built.images), *elsewhere, *by_hand(job, built, account)):
         print(line)
     stored = _stored(record, folder)

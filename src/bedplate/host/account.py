@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 from dataclasses import replace
@@ -42,25 +43,27 @@ def recorded_account() -> Account:
     )
 
 
-def in_place_of(recorded: Account | None) -> Account:
+def in_place_of(recorded: Account | None, here: Account) -> Account:
     """This machine's account for what another machine's has recorded: servers know it by the recorded name."""
-    here = server_account()
     return here if recorded is None else replace(here, name=recorded.name)
 
 
 def hand_over(directory: Path, recorded: Account | None, account: Account) -> None:
     """Give what the recorded account owns to the one in its place; what has another owner keeps it, as that may be damage.
 
-    OSError where the file system gives errors. No link is followed.
+    No link is followed. What gives an error is left alone, for the engine to meet.
     """
     is_same = recorded is None or (recorded.uid, recorded.gid) == (account.uid, account.gid)
     if recorded is None or is_same or directory.is_symlink():
         return
-    for folder, names, files in os.walk(directory):
-        for name in (".", *names, *files):
-            path = os.path.join(folder, name)  # noqa: PTH118 -- `.` is the folder itself
-            if os.lstat(path).st_uid == recorded.uid:
+    waiting = [directory]
+    while waiting:
+        path = waiting.pop()
+        with contextlib.suppress(OSError):
+            if path.lstat().st_uid == recorded.uid:
                 os.lchown(path, account.uid, account.gid)
+            if path.is_dir() and not path.is_symlink():
+                waiting += path.iterdir()
 
 
 def _account(entry: pwd.struct_passwd) -> Account:

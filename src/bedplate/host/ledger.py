@@ -8,8 +8,10 @@ written; a half-written last line was never acted upon, since a line is written 
 The owner holds a lock on the file. A child that was forked and has not yet become its program does not
 bear the mark yet, and shares the lock: who gives back takes the lock first, and so waits until every
 child can be seen, or a mount under way would come after the unmount. `subprocess` closes what it has
-inherited before the program begins, so the file is mapped as well. A lock of flock(2) ends with the last
-reference to the open file, a mapping is one, and execve(2) ends that when the new environment can be read.
+inherited before the program begins, so the file is mapped as well: a lock of flock(2) ends with the last
+reference to the open file, and a mapping is one. A child that shares the owner's memory until execve(2), as
+those that mount and attach do (vfork(2)), keeps it so long. A copy of the memory has no such mapping, since
+some live on without a program: what runs as an account is found by its group or its data directory.
 
 Everything else in that directory (mount points, sockets) is temporary too and goes with it.
 """
@@ -142,6 +144,7 @@ class Ledger:
             fcntl.flock(file, fcntl.LOCK_EX)
             _write_whole(file, text.encode() + b"\n")
             mapped = mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+            mapped.madvise(mmap.MADV_DONTFORK)
         except OSError as error:
             if file >= 0:
                 os.close(file)

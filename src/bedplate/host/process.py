@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROC = Path("/proc")
-_EXECVE_S = 0.02
+# A program begins within microseconds, and on a busy machine when it gets a processor.
+_EXECVE_S = 5.0
 _FIRST_LINE_BYTES = 100
 # PF_KTHREAD (include/linux/sched.h) among the flags of proc_pid_stat(5).
 _KERNEL_THREAD = 0x00200000
@@ -115,7 +116,7 @@ def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]
     found: list[int] = []
 
     def look() -> bool:
-        """False while a process has no environment at all: within execve(2), for an instant."""
+        """False while a process has no environment yet: within execve(2)."""
         unsettled = []
         for pid in waiting:
             words = _environment(pid, proc)
@@ -126,7 +127,6 @@ def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]
         waiting[:] = unsettled
         return not unsettled
 
-    # Some programs never have one, so this is no error.
     wait_until(look, deadline_s=_EXECVE_S, pause_s=0.002)
     return tuple(found)
 
@@ -246,12 +246,17 @@ def _runs_from(pid: int, prefix: Path, proc: Path) -> bool:
 
 
 def _environment(pid: int, proc: Path) -> list[bytes] | None:
-    """The words of a program's environment; none for the kernel's own threads, None where it is empty."""
+    """The words of a program's environment, none for the kernel's own threads; None where it has no place in memory yet."""
+    place = proc / str(pid)
     try:
-        words = (proc / str(pid) / "environ").read_bytes()
-        return words.split(b"\0") if words or _link(proc / str(pid) / "exe") is None else None
-    except OSError:
+        words = (place / "environ").read_bytes()
+        if words or _link(place / "exe") is None:
+            return words.split(b"\0")
+        # `env_end` of proc_pid_stat(5): of a program with an empty environment it is an address too.
+        ends_at = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[48]
+    except (OSError, IndexError):
         return []
+    return None if ends_at == "0" else []
 
 
 def _postmaster(data_directory: Path) -> int | None:

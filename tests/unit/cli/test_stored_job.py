@@ -69,7 +69,7 @@ def test_a_file_system_that_the_running_kernel_lacks_is_no_lost_one(
 
 
 @pytest.mark.parametrize(
-    "account", [Account("root", 0, 0), Account("bedplate", 998, 0), Account("x'; reboot", 998, 997)]
+    "account", [Account("root", 0, 0), Account("bedplate", 0, 998), Account("x'; reboot", 998, 997)]
 )
 def test_an_account_that_is_none_of_servers_is_refused(tmp_path: Path, account: Account) -> None:
     job = replace(JOB, subject=replace(JOB.subject, account=Account("bedplate", 998, 997)))

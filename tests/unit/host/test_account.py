@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 from dataclasses import replace
@@ -27,8 +28,8 @@ def test_what_root_recorded_has_roots_account_whoever_asks(monkeypatch: pytest.M
 
 def test_of_another_machine_it_keeps_the_name_that_servers_know_it_by() -> None:
     here = server_account()
-    assert here == in_place_of(None)
-    assert replace(here, name="bedplate") == in_place_of(ELSEWHERE)
+    assert here == in_place_of(None, here)
+    assert replace(here, name="bedplate") == in_place_of(ELSEWHERE, here)
 
 
 def test_what_it_owned_is_handed_over_and_damage_and_links_are_left_alone(
@@ -36,22 +37,21 @@ def test_what_it_owned_is_handed_over_and_damage_and_links_are_left_alone(
 ) -> None:
     data = tmp_path / "data"
     (data / "base").mkdir(parents=True)
-    for name in ("base/1", "damaged"):
+    for name in ("base/1", "damaged", "unreadable"):
         (data / name).touch()
     (data / "link").symlink_to(tmp_path)
-    owners = {"damaged": 0}
-    found: list[tuple[str, int, int]] = []
+    owners, found, real = {"damaged": 0}, [], os.lstat
 
-    real = os.lstat
-
-    def of_elsewhere(path: str) -> os.stat_result:
+    def of_elsewhere(path: Path) -> os.stat_result:
+        if path.name == "unreadable":
+            raise OSError(errno.EIO, "")
         fields = list(real(path)[:10])
-        fields[4] = owners.get(Path(path).name, ELSEWHERE.uid)
+        fields[4] = owners.get(path.name, ELSEWHERE.uid)
         return os.stat_result(fields)
 
-    monkeypatch.setattr(os, "lstat", of_elsewhere)
+    monkeypatch.setattr(Path, "lstat", of_elsewhere)
     monkeypatch.setattr(
-        os, "lchown", lambda path, uid, gid: found.append((os.path.relpath(path, data), uid, gid))
+        os, "lchown", lambda path, uid, gid: found.append((str(path.relative_to(data)), uid, gid))
     )
     here = Account("bedplate", 65534, 65533)
     for nothing in (None, here):

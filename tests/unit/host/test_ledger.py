@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import ledger as ledger_module
@@ -19,6 +21,7 @@ from bedplate.host import undo
 from bedplate.host.command import Commands, Completed
 from bedplate.host.file_lock import take_lock
 from bedplate.host.ledger import MARK, Holding, Ledger, release_orphans
+from bedplate.host.patience import wait_until
 from bedplate.host.process import boot_id, start_time
 
 if TYPE_CHECKING:
@@ -102,32 +105,53 @@ def test_owner_at_work_is_named_and_not_released(tmp_path: Path) -> None:
 
 
 def test_a_child_that_has_closed_everything_and_is_no_program_yet_is_waited_for(tmp_path: Path) -> None:
-    """As `subprocess` does between fork(2) and execve(2): it bears no mark, and would mount after the unmount."""
+    """As `subprocess` does between vfork(2) and execve(2): it bears no mark, and would mount after the unmount."""
+    begun, waits = tmp_path / "begun", tmp_path / "waits"
+    os.mkfifo(waits)
+    script = (
+        "import os, sys; from pathlib import Path\n"
+        "from bedplate.host.ledger import Ledger\n"
+        "ledger = Ledger.open(Path(sys.argv[1]), 'a')\n"
+        "actions = [(os.POSIX_SPAWN_CLOSE, number) for number in range(3, 1024)]\n"
+        "actions.append((os.POSIX_SPAWN_OPEN, 3, sys.argv[2], os.O_CREAT | os.O_WRONLY, 0o600))\n"
+        # Opened only once somebody writes to it.
+        "actions.append((os.POSIX_SPAWN_OPEN, 0, sys.argv[3], os.O_RDONLY, 0))\n"
+        "os.posix_spawn('/bin/sleep', ['sleep', '600'], os.environ, file_actions=actions)\n"
+    )
+    argv = [sys.executable, "-c", script, str(tmp_path / "state"), str(begun), str(waits)]
+    with subprocess.Popen(argv) as owner:
+        assert wait_until(begun.exists, deadline_s=AT_MOST_S)
+        owner.kill()
+    with (tmp_path / "state/a/ledger.jsonl").open("rb") as file:
+        assert not take_lock(file.fileno())
+    waits.write_text("")
+    report = release_orphans(tmp_path / "state", NoCommands())
+    (ended,) = report.released
+    assert (True, True, ()) == (ended.startswith("process "), ended.endswith(" ended"), report.problems)
+    assert not (tmp_path / "state/a").exists()
+
+
+def test_a_copy_of_the_owner_that_has_closed_everything_holds_nothing_up(tmp_path: Path) -> None:
+    """The first process of a namespace waits in one, without a program, for as long as another program runs."""
     script = (
         "import os, signal, sys; from pathlib import Path\n"
         "from bedplate.host.ledger import Ledger\n"
         "ledger = Ledger.open(Path(sys.argv[1]), 'a')\n"
-        "if os.fork():\n"
-        "    signal.pause()\n"
-        "os.closerange(3, 1024)\n"
-        "print(os.getpid(), flush=True)\n"
-        "sys.stdin.readline()\n"
-        "os.execvp('sleep', ['sleep', '600'])\n"
+        "copy = os.fork()\n"
+        "if not copy:\n"
+        "    os.closerange(3, 1024)\n"
+        "    print('closed', flush=True)\n"
+        "signal.pause()\n"
     )
     argv = [sys.executable, "-c", script, str(tmp_path / "state")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdin is not None
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as owner:
         assert owner.stdout is not None
-        child = int(owner.stdout.readline())
+        owner.stdout.readline()
         owner.kill()
         owner.wait()
         with (tmp_path / "state/a/ledger.jsonl").open("rb") as file:
-            assert not take_lock(file.fileno())
-        owner.stdin.write("become it\n")
-        owner.stdin.close()
-        report = release_orphans(tmp_path / "state", NoCommands())
-        assert ((f"process {child} ended",), ()) == (report.released, report.problems)
-    assert not (tmp_path / "state/a").exists()
+            assert take_lock(file.fileno())
+        os.killpg(owner.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("owner", ["", "a/b", "../a", ".a", "..", "a\0"])

@@ -25,7 +25,7 @@ from bedplate.host.lock import device_lock
 from bedplate.host.process import end_process, is_running, marked_with, servers_of, start_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 def _tree(base: Path, **files: str) -> Path:
@@ -323,6 +323,33 @@ def test_marked_processes_are_found_exactly() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_a_program_that_has_no_environment_yet_is_waited_for_and_one_that_has_none_is_not(
+    tmp_path: Path,
+) -> None:
+    def process(pid: str, environment: bytes, ends_at: str) -> Path:
+        place = tmp_path / pid
+        place.mkdir()
+        (place / "environ").write_bytes(environment)
+        (place / "exe").symlink_to("/bin/true")
+        (place / "stat").write_text(f"{pid} (a) b) S {'0 ' * 47}{ends_at} 0")
+        return place
+
+    process("1", b"", "140000000000")
+    begins = process("2", b"", "0")
+    looked: list[int] = []
+
+    def looks(done: Callable[[], bool], **_: object) -> bool:
+        while not done():
+            looked.append(1)
+            (begins / "environ").write_bytes(b"A=1\0MARK=/x\0")
+        return True
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("bedplate.host.process.wait_until", looks)
+        assert (2,) == marked_with("MARK", "/x", tmp_path)
+    assert [1] == looked
 
 
 def test_server_counts_only_if_its_program_lies_in_the_prefix(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr(
         power_cut_worker, "write_back", lambda path: found.told.append(f"write {Path(path).name}")
     )
-    monkeypatch.setattr(power_cut_worker, "in_place_of", lambda _: Account("me", -1, -1))
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     monkeypatch.setattr(CutSite, "_ask", lambda _, promised: found.ask(promised))
     return found
 
@@ -378,7 +378,7 @@ def test_an_engine_that_is_out_of_time_is_asked_once_more_on_a_copy(
 def test_an_engine_that_cannot_be_started_has_found_nothing(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(power_cut_worker, "in_place_of", lambda _: Account("me", -1, -1))
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
 
     def refuse(*_: Any, **__: Any) -> OracleAnswer:
         raise FileNotFoundError(2, "No such file or directory", "/opt/postgres")
@@ -400,7 +400,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
 def test_a_folder_of_data_that_cannot_be_looked_at_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(power_cut_worker, "in_place_of", lambda _: Account("me", -1, -1))
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     site = CutSite(job(), tmp_path, commands=Commands())
 
     def damaged(path: Path) -> bool:
@@ -443,7 +443,7 @@ def test_memory_that_runs_out_is_an_error_and_no_verdict(
     image.write_bytes(b"x" * 4096)
     room = SimpleNamespace(f_bavail=cut_room.RECOVERY_BYTES if when == "after" else 0, f_frsize=1)
     monkeypatch.setattr(os, "statvfs", lambda _: room)
-    monkeypatch.setattr(power_cut_worker, "in_place_of", lambda _: Account("me", -1, -1))
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     (tmp_path / "site").mkdir()
     site = CutSite(job(), tmp_path / "site", commands=Commands())
 

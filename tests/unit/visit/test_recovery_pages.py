@@ -88,7 +88,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     )
     relation = tmp_path / "mount" / DATA_DIRECTORY / "relation"
     monkeypatch.setattr(power_cut_worker, "filesystem_for", lambda _: filesystem)
-    monkeypatch.setattr(power_cut_worker, "in_place_of", lambda _: Account("me", -1, -1))
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     monkeypatch.setattr(power_cut_worker, "cut_engine", lambda _: found)
     monkeypatch.setattr(pages, "direct_files", lambda _: frozenset({relation}))
     monkeypatch.setattr(pages, "extents_of", lambda _: (FileExtent(0, 2 * PAGE, 64 * PAGE),))

@@ -19,7 +19,7 @@ from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.cli.power_cuts.tried_script import ScriptQuestion, TriedScript, tried
 from bedplate.errors import StudyError
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.account import recorded_account
+from bedplate.host.account import in_place_of, recorded_account
 from bedplate.host.command import Commands
 from bedplate.host.requirement import Need, demand, look
 from bedplate.model import codec
@@ -131,7 +131,7 @@ def bundled(
 
 def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reproduction: Reproduction) -> None:
     """The scripts, and what the engine's lines need beside them; a link in an engine's folder is not followed."""
-    lines = reproduction.lines(job.subject, job.subject.account or recorded_account())
+    lines = reproduction.lines(job.subject, in_place_of(job.subject.account, recorded_account()))
     variables = tuple(reproduction.places(job.subject))
     has_mended = (output / MENDED).is_dir()
     for name, text in scripts(job, names, lines, variables, has_mended=has_mended).items():

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from bedplate.visit.cut_engine import Subject
 
 # What options of mounts are made of; nothing of it means anything to a shell.
+_OPTION = re.compile(r"[A-Za-z0-9_.:=+%@^~-]+")
 # As useradd(8) takes it.
 _NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_OPTION = re.compile(r"[A-Za-z0-9_.:=+%@^~-]+")
 _OTHERS_WRITE = 0o022
 
 
@@ -125,8 +125,8 @@ def _settings(subject: Subject) -> Iterator[str]:
 
 def _account(subject: Subject) -> Iterator[str]:
     account = subject.account
-    if account is not None and (0 in (account.uid, account.gid) or not _NAME.fullmatch(account.name)):
-        yield f"account {account.name!r} ({account.uid}, {account.gid}) is none that servers run as; nothing was started"
+    if account is not None and (account.uid == 0 or not _NAME.fullmatch(account.name)):
+        yield f"account {account.name!r} ({account.uid}) is none that servers run as; nothing was started"
 
 
 def _is_trusted(path: Path, owners: Collection[int] = (0,)) -> bool:

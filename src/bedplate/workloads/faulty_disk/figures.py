@@ -60,7 +60,7 @@ def _figures(records: Sequence[FaultRecord], *, phase: str = "measure", item: st
     for metric, count in (
         ("faults_lost", sum(record.verdict.is_lost for record in hit)),
         ("faults_lost_silently", sum(record.verdict is FaultVerdict.LOST_SILENT for record in hit)),
-        ("faults_stopped", sum(record.seen is Seen.STOPPED for record in hit)),
+        ("faults_stopped", sum(record.seen is not Seen.WENT_ON for record in hit)),
     ):
         yield figure(metric, count if hit else None, phase=phase, item=item, reason=_NOT_HIT)
 

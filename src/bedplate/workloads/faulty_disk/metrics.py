@@ -16,7 +16,7 @@ METRICS = {
         Metric("faults_lost", "1", _COUNT, _LOWER, "faults after which something acknowledged was missing or damaged"),
         Metric("faults_lost_silently", "1", _COUNT, _LOWER,
             "those of them after which the engine worked on what was left, and only the oracle saw it"),
-        Metric("faults_stopped", "1", _COUNT, _NEITHER, "faults that ended a client's session or the engine"),
+        Metric("faults_stopped", "1", _COUNT, _NEITHER, "faults that ended a client's session or the engine, or after which it hung"),
     ),
 }
 # fmt: on

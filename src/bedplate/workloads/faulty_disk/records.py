@@ -30,8 +30,8 @@ class FaultVerdict(Enum):
     """What comes of a fault, from best to worst.
 
     `went on, whole` and `stopped, whole`: every acknowledged transaction is there, and nothing else. `read-only, whole`: the same, and
-    the file system took no more writes until it was mounted anew. `hung, whole`: the same, and the clients neither went on nor ended when they
-    should, so they were killed. `repaired, whole`: the same after a repair by fsck. `bounded
+    the file system took no more writes until it was mounted anew. `hung, whole`: the same, and the clients did not end when they should, so
+    they were killed. `repaired, whole`: the same after a repair by fsck. `bounded
     loss`: whole, but for the last transactions, no more than the engine's settings call lost. `lost, detected`:
     something acknowledged is gone or damaged, and the engine or the file system refuses it, or the engine's log names an error of the disk of
     what is left. `lost, silent`: the engine works on what is left, and only the oracle sees it, whatever was said when the disk failed.

@@ -33,7 +33,7 @@ from bedplate.visit.fault_engine import FaultEngine
 from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
 from bedplate.visit.tool_process import ToolEnded, ToolFailed
 from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS
-from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict
+from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.run import full, trial
 from bedplate.workloads.faulty_disk.run.full import takes_a_write
 from bedplate.workloads.faulty_disk.run.trial import (
@@ -53,6 +53,16 @@ ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/
 @contextmanager
 def opened(session: object) -> Iterator[object]:
     yield session
+
+
+def test_clients_that_did_not_end_have_hung_and_had_time_to_write() -> None:
+    hung = _Course(hits=1, trouble="the writer did not end", hung=True, bound_ms=500.0)
+    record = _record(FAULTS["write-once-data"], 1, 7, hung, whole(), after_ms=0.0)
+    assert (Seen.HUNG, FaultVerdict.HUNG, ()) == (record.seen, record.verdict, record.detected)
+    lost = replace(whole(), outcome=PointOutcome.LOST, lost_transactions=3, lost_ms=900.0)
+    for is_hung, verdict in ((True, FaultVerdict.LOST_SILENT), (False, FaultVerdict.BOUNDED)):
+        course = replace(hung, hung=is_hung)
+        assert verdict is _record(FAULTS["write-once-data"], 1, 7, course, lost, after_ms=800.0).verdict
 
 
 def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:

@@ -330,7 +330,13 @@ def _record(
         is_hit=is_hit and left.acknowledged > 0,
         writable=course.writable,
         is_repaired=is_repaired,
-        is_bounded=within_bound(left, course.bound_ms, course.bound_transactions, after_ms=after_ms),
+        is_bounded=within_bound(
+            left,
+            course.bound_ms,
+            course.bound_transactions,
+            # An engine that hung had that time too.
+            after_ms=0.0 if course.hung else after_ms,
+        ),
         is_unseen=fault.is_quiet and not detected,
         is_said=bool(left.engine_said),
         ended_early=course.ended_early,

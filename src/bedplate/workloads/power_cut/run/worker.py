@@ -31,7 +31,7 @@ from bedplate.filesystem.blocks.file_extents import extents_below
 from bedplate.filesystem.blocks.owners import BlockOwners
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
-from bedplate.host.account import hand_over, in_place_of
+from bedplate.host.account import hand_over, in_place_of, server_account
 from bedplate.host.devices.passing_loop import passing_loop, write_back
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
@@ -89,7 +89,7 @@ class CutSite:
         self._workers, self._recorder = workers, recorder
         self._job = job
         self._commands = commands
-        self._account = in_place_of(job.subject.account)
+        self._account = in_place_of(job.subject.account, server_account())
         self._filesystem = filesystem_for(job.filesystem.type)
         self._directory = directory
         self._mount_point = directory / "mount"
