@@ -352,6 +352,7 @@ def test_an_emulated_or_a_busy_processor_gives_a_checker_more_time_than_its_auth
         engine_settings=Levels(),
         native_drivers={PROGRAMS_KEY: str(folder)},
         request=SimpleNamespace(build=None, provenance=provenance),
+        account=Account("bedplate", 998, 997),
     )
     subject = subject_of(cast("VisitContext", context), "own-engine", POWER_CUT)
     site = SimpleNamespace(
