@@ -112,7 +112,8 @@ def test_a_partition_that_is_mounted_in_another_namespace_uses_the_queue_of_its_
     target.mkdir()
     with kernel_partition(disk.node, length_bytes=SIZE - MIB) as partition:
         disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", partition])
-        script = 'mount "$1" "$2" && echo mounted && exec cat'
+        # No `exec`: its name would be the shell's or the program's, as it happens.
+        script = 'mount "$1" "$2" && echo mounted && read -r _'
         hidden = subprocess.Popen(
             [
                 "unshare",
@@ -133,7 +134,7 @@ def test_a_partition_that_is_mounted_in_another_namespace_uses_the_queue_of_its_
         try:
             assert hidden.stdout is not None
             assert "mounted\n" == hidden.stdout.readline()
-            where = f"{target} in the mount namespace of process {hidden.pid} (cat)"
+            where = f"{target} in the mount namespace of process {hidden.pid} (sh)"
             users = disk.tree.users_of_queue(Path(disk.node).name)
             assert (f"{partition} is mounted on {where}",) == users
         finally:

@@ -206,7 +206,11 @@ def read_bytes(record: RunRecord) -> float:
 
 def check_cold_reads_the_device(load: RunRecord, cold: RunRecord, warm: RunRecord) -> None:
     assert read_bytes(cold) > 0.5 * float(load.facts["database_bytes"])
-    assert read_bytes(warm) < 0.1 * read_bytes(cold)
+    assert cold.before is not None
+    assert warm.after is not None
+    # A test of another lane may drop the caches of the whole machine in the middle of a pass, and the next one reads what that one missed.
+    if warm.after.values["memory.cache_drops"] == cold.before.values["memory.cache_drops"]:
+        assert read_bytes(warm) < 0.1 * read_bytes(cold)
     blocks = [
         counters.after.values["postgresql.blks_read"] - counters.before.values["postgresql.blks_read"]
         for counters in cold.phase_counters
