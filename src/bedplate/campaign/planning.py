@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from bedplate.study.schedule import recorded_expansion
 from bedplate.study.search import read_order
 from bedplate.study.stored import scheduled_place
 from bedplate.study.version import refuse_imported, require_known_format
+from bedplate.text_encoding import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     Tell = Callable[[int, int], None]
 
 _TOML = ".toml"
+# Of UTF-8.
+_CHARACTER_BYTES_MOST = 4
 
 
 @dataclass(frozen=True)
@@ -179,9 +183,10 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
     path = plan_path(path)
     try:
         # No more than a plan may have: what the path names may have no end.
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MOST_CHARACTERS + 1)
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            data = file.read(_CHARACTER_BYTES_MOST * MOST_CHARACTERS + 1)
+        text = StringIO(decode_text(data), newline=None).getvalue()
+    except (OSError, ValueError) as error:
         raise PlanError(
             f"{quoted(str(path))} cannot be read: {_why(error)}", _what_may_be_meant(path)
         ) from error
@@ -206,7 +211,7 @@ def plan_path(asked: Path) -> Path:
     return ready if ready.is_file() else asked
 
 
-def _why(error: OSError | UnicodeDecodeError) -> str:
+def _why(error: OSError | ValueError) -> str:
     """Without the path, which stands before it."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from bedplate.imported.published import Adapter
     from bedplate.imported.source import PublishedSource
 
+# A folder of thousands of files may be of another kind altogether.
+_MOST_UNREADABLE = 5
+
 
 def adapters() -> Mapping[str, Adapter]:
     """The role `publications` of every workload that has it, by the names of the forms."""
@@ -37,4 +40,6 @@ def adapter_for(source: PublishedSource, asked: str | None = None) -> Adapter:
         names = ", ".join(each.name for each in found)
         raise PlanError(f"{source.name} may be {names}; say which with --format")
     forms = "; ".join(each.words for each in known.values())
-    raise PlanError(f"{source.name} is none of the forms that are known: {forms}")
+    raise PlanError(
+        f"{source.name} is none of the forms that are known: {forms}", *source.unreadable[:_MOST_UNREADABLE]
+    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, PlanError
 from bedplate.model.reason import Reason, because, reasons_of
+from bedplate.text_encoding import decode_text
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class PublishedSource:
         self.is_file = stat.S_ISREG(mode)
         self.root = self.path.parent if self.is_file else self.path
         self._problems: dict[str, Reason] = {}
+        self._unreadable: dict[str, Reason] = {}
 
     @property
     def name(self) -> str:
@@ -61,6 +63,11 @@ class PublishedSource:
     def problems(self) -> tuple[Reason, ...]:
         """One for each entry that is left out, as far as it was looked at."""
         return tuple(self._problems.values())
+
+    @property
+    def unreadable(self) -> tuple[Reason, ...]:
+        """One for each file that was looked into, and is not what its name says."""
+        return tuple(self._unreadable.values())
 
     @cached_property
     def files(self) -> tuple[PurePosixPath, ...]:
@@ -84,20 +91,27 @@ class PublishedSource:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(descriptor, "rb") as stream:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise SourceUnreadable(f"{shown(file)} is no plain file")
+                    raise self.refusal(file, "is no plain file")
                 data = stream.read(most + 1)
         except OSError as error:
-            raise SourceUnreadable(f"{shown(file)} cannot be read: {error.strerror}") from error
+            raise self.refusal(file, f"cannot be read: {error.strerror}") from error
         if len(data) > most:
-            raise SourceUnreadable(f"{shown(file)} has more than {most} bytes")
+            raise self.refusal(file, f"has more than {most} bytes")
         return data
 
     def read_text(self, file: PurePosixPath, most: int = MOST_BYTES) -> str:
-        """The same as text. SourceUnreadable where it is no UTF-8 either."""
+        """The same as text, its lines ended as on Linux. SourceUnreadable where it is no UTF-8 either."""
+        data = self.read_bytes(file, most)
         try:
-            return self.read_bytes(file, most).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise SourceUnreadable(f"{shown(file)} is no UTF-8: byte {error.start}") from error
+            return decode_text(data).replace("\r\n", "\n")
+        except ValueError as error:
+            raise self.refusal(file, f"cannot be read: {error}") from error
+
+    def refusal(self, file: PurePosixPath, why: str) -> SourceUnreadable:
+        """The error of a file that is not what its name says; it is remembered, as no form may know the source without that file."""
+        error = SourceUnreadable(f"{shown(file)} {why}")
+        self._unreadable[str(file)] = because(error.code, str(error))
+        return error
 
     @cached_property
     def _known(self) -> frozenset[PurePosixPath]:

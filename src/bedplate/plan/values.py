@@ -21,6 +21,7 @@ from bedplate.near_names import did_you_mean
 from bedplate.plan import words
 from bedplate.plan.emulated.throttles import THROTTLES
 from bedplate.plan.words import joined, shown
+from bedplate.text_encoding import decode_text
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size, size_in_kb
 
 EXECUTORS = ("local", "qemu", "slurm", "auto")
@@ -434,11 +435,9 @@ def file_beside_the_plan(name: str, info: ValidationInfo) -> str:
             raise ValueError(f"there is no such file in {directory}")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(f"the file is larger than {format_size(MAX_FILE_BYTES)}")
-        text = path.read_bytes().decode("utf-8")
+        text = decode_text(path.read_bytes())
     except (OSError, RuntimeError) as error:
         raise ValueError(f"the file cannot be read: {error}") from None
-    except UnicodeDecodeError:
-        raise ValueError("the file is not UTF-8 text") from None
     context["files"][str(Path(name))] = text
     return text
 

@@ -37,7 +37,7 @@ def test_a_file_without_an_end_or_of_another_text_is_unreadable(tmp_path: Path) 
     assert b"x" * 101 == source.read_bytes(PurePosixPath("large"), most=101)
     with pytest.raises(SourceUnreadable, match="large has more than 100 bytes"):
         source.read_bytes(PurePosixPath("large"), most=100)
-    with pytest.raises(SourceUnreadable, match="latin is no UTF-8: byte 3"):
+    with pytest.raises(SourceUnreadable, match="latin cannot be read: it is no UTF-8: byte 3 is 0xe9"):
         source.read_text(PurePosixPath("latin"))
 
 

@@ -19,6 +19,7 @@ from bedplate.plan.reasons import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.toml.parsed import parse_toml
 from bedplate.plan.words import at_most, shown
+from bedplate.text_encoding import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -251,9 +252,9 @@ def load_claims(paths: Sequence[Path]) -> tuple[ClaimFile, ...]:
     found, reasons = [], []
     for path in paths:
         try:
-            found.append(parse_claims(path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is not UTF-8"
+            found.append(parse_claims(decode_text(path.read_bytes())))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
             reasons.append(f"{path}: cannot be read: {why}{of_near_paths(path, error)}")
         except PlanError as error:
             reasons += [f"{path}: {reason}" for reason in error.reasons]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.engines.external.description import FILE, EngineDescription, read_description
 from bedplate.errors import PlanError
 from bedplate.host.plain_file import plain_bytes
+from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, MIB, format_size
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def read_folder(path: Path) -> EngineFolder:
         raise PlanError(f"{path} is no directory; name the folder that has {FILE} and the programs")
     try:
         content = plain_bytes(path / FILE, _MOST_TEXT_BYTES + 1)
-        text = content.decode("utf-8")
+        text = decode_text(content)
     except OSError as error:
         raise PlanError(
             f"{path / FILE} cannot be read: {error.strerror}; docs/ENGINES.md shows one"
         ) from None
-    except UnicodeDecodeError:
-        raise PlanError(f"{path / FILE} is no UTF-8 text") from None
+    except ValueError as error:
+        raise PlanError(f"{path / FILE} cannot be read: {error}") from None
     if len(content) > _MOST_TEXT_BYTES:
         raise PlanError(
             f"{path / FILE} has more than {format_size(_MOST_TEXT_BYTES)}; docs/ENGINES.md shows a short one"

@@ -14,6 +14,7 @@ from bedplate.errors import BedplateError, KilledFromOutside, RequirementMissing
 from bedplate.host.shut_in.confinement import DATA, PROGRAMS, SIGNALS_FROM, Confinement
 from bedplate.model.levels import Levels, as_in_a_plan
 from bedplate.model.reason import because
+from bedplate.text_encoding import decode_text
 from bedplate.units import MIB
 from bedplate.visit.cut_engine import WRITER_NOT_ENDED
 
@@ -53,7 +54,7 @@ class AuthorPrograms:
         """By the folder that was recorded with; RequirementMissing where it is gone."""
         folder = Path(str(subject.drivers[PROGRAMS_KEY]))
         try:
-            text = (folder / FILE).read_text(encoding="utf-8")
+            text = decode_text((folder / FILE).read_bytes())
         except FileNotFoundError:
             raise RequirementMissing(
                 f"the programs of the engine are not in {folder} any more; run the plan that names their folder"

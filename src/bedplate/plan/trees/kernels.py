@@ -15,6 +15,7 @@ from bedplate.plan.fields import distinct_levels, levels_of
 from bedplate.plan.trees.commits import source_trees
 from bedplate.plan.trees.notes import at_home, is_name, note_name, own_note
 from bedplate.plan.words import joined, shown
+from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, format_size
 
 if TYPE_CHECKING:
@@ -105,11 +106,13 @@ def _read(config: str, path: Path) -> str:
             raise ValueError(
                 f"config {shown(config)}: the file is larger than {format_size(_FRAGMENT_BYTES_MOST)}"
             )
-        text = path.read_bytes().decode("utf-8")
+        data = path.read_bytes()
     except OSError as error:
         raise ValueError(f"config {shown(config)}: the file cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"config {shown(config)}: the file is not UTF-8 text") from None
+    try:
+        text = decode_text(data)
+    except ValueError as error:
+        raise ValueError(f"config {shown(config)}: {error}") from None
     # Nothing but options is copied into a study, which is then shared.
     wrong = [
         line

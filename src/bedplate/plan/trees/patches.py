@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.model.source_commit import patch_level
 from bedplate.plan.trees.notes import at_home, is_name, note_name, own_note
 from bedplate.plan.words import joined, shown
+from bedplate.text_encoding import decode_text
 from bedplate.units import MIB, format_size
 
 if TYPE_CHECKING:
@@ -67,8 +68,6 @@ def _read(path: Path) -> str:
             raise ValueError(f"there is no such file ({path})")
         if path.stat().st_size > _PATCH_BYTES_MOST:
             raise ValueError(f"the file is larger than {format_size(_PATCH_BYTES_MOST)}")
-        return path.read_bytes().decode("utf-8")
+        return decode_text(path.read_bytes())
     except OSError as error:
         raise ValueError(f"the file cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError("the file is not UTF-8 text") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from bedplate.imported.source import PublishedSource
 from bedplate.workloads.pgbench.publications.report import script_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from bedplate.imported.published import Publication, PublishedRun
@@ -451,3 +452,159 @@ def test_names_that_are_no_text_and_would_be_obeyed_are_shown_as_text(tmp_path: 
     assert 12 == len(runs)
     assert {"m\ufffd\ufffd[2J"} == {run.machine.name for run in runs}
     assert all(run.file.isprintable() for run in runs)
+
+
+@pytest.mark.parametrize("form", [_tests_csv, _tests_dump, _tests_sqlite])
+def test_rows_of_pgbench_tools_that_are_no_run_of_pgbench_are_left_out_by_name(
+    tmp_path: Path, form: Callable[[Path, Sequence[Sequence[str | None]]], None]
+) -> None:
+    run = rows_of_tests()[0]
+    changes: list[dict[str, str | None]] = [
+        {"script": ":-i -I dtGvp", "tps": "0", "trans": "0"},
+        {"script": ":-q --initialize", "tps": "0", "trans": None},
+        {"script": "osm2pgsql-import", "tps": "431", "trans": "0"},
+        {"script": "OSM-1.6", "tps": "431", "trans": "312000"},
+        {"script": "copy", "tps": "90", "trans": None},
+    ]
+    others = [
+        dict(zip(TESTS_COLUMNS, run, strict=True)) | {"test": str(100 + place)} | change
+        for place, change in enumerate(changes)
+    ]
+    form(tmp_path, [run, *(tuple(row.values()) for row in others)])
+    found = read(tmp_path)
+    assert ["read-only clients=16"] == [each.spec.name for each in found.runs]
+    (problem,) = found.problems
+    assert "source-result-left-out" == problem.code
+    for row in others:
+        assert f"{row['script']} (1)" in str(problem)
+
+
+@pytest.mark.parametrize("column", ["tps", "scale", "clients", "workers", "rate_limit"])
+def test_a_row_of_pgbench_tools_with_a_number_of_another_writing_is_named_and_never_another_run(
+    tmp_path: Path, column: str
+) -> None:
+    run = rows_of_tests()[0]
+    row = dict(zip(TESTS_COLUMNS, run, strict=True)) | {"test": "9", column: "5200,5"}
+    _tests_csv(tmp_path, [run, tuple(row.values())])
+    found = read(tmp_path)
+    assert 1 == len(found.runs)
+    assert f"test 2 has {column} = '5200,5', which is no number" in str(found.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (lambda folder: kernel_bench(folder, tps), "i5-2500k/4.6.0/30/2/update-4.log"),
+        (pg_fs_benchmark, "i5/20220907-mdraid/0/xfs/1000/run-rw-scrub-1/pgbench.log"),
+    ],
+)
+def test_a_log_of_a_run_that_the_form_does_not_know_is_named(
+    tmp_path: Path, make: Callable[[Path], object], path: str
+) -> None:
+    make(tmp_path)
+    count = len(read(tmp_path).runs)
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text("pgbench (16.1)\n")
+    found = read(tmp_path)
+    assert (count, ["source-result-left-out"]) == (len(found.runs), codes(found))
+    assert path in str(found.problems[0])
+
+
+def test_what_makes_a_server_of_postgresbench_another_one_is_a_level_of_its_cell(tmp_path: Path) -> None:
+    path = postgresbench(tmp_path, ("Neon",)) / "Neon" / "results" / "small.json"
+    plain = json.loads(path.read_text())
+    changes: list[dict[str, object]] = [
+        {"ha": {"label": "HA: 1 standby, sync", "mode": "sync", "standbys": 1}},
+        {"instance": plain["instance"] | {"primary_storage": "IO optimized"}},
+        {"region": "us-east-2"},
+        {"tuned": "yes"},
+        {"cluster_size": 3},
+        {"comment": "fsync off"},
+    ]
+    for place, change in enumerate(changes):
+        (path.parent / f"other-{place}.json").write_text(json.dumps(plain | change))
+    assert 1 + len(changes) == len({run.cell for run in read(tmp_path).runs})
+
+
+def test_a_document_of_postgresbench_of_another_program_is_left_out_by_name(tmp_path: Path) -> None:
+    path = postgresbench(tmp_path, ("Neon",)) / "Neon" / "results" / "small.json"
+    document = json.loads(path.read_text())
+    document["benchmark"]["tool"] = "sysbench"
+    (path.parent / "other.json").write_text(json.dumps(document))
+    found = read(tmp_path)
+    assert (3, ["source-result-left-out"]) == (len(found.runs), codes(found))
+    assert "sysbench" in str(found.problems[0])
+
+
+ENCODINGS = ("utf-8-sig", "crlf", "utf-16", "utf-16-le", "utf-32", "cp1252")
+
+
+def _saved_as(encoding: str, path: Path) -> None:
+    """As an editor or a spreadsheet saves it; a letter that is none of ASCII stands in each."""
+    text = path.read_text().replace("rising", "d\u00e9j\u00e0").replace("Neon", "N\u00e9on")
+    if encoding == "crlf":
+        path.write_bytes(text.replace("\n", "\r\n").encode())
+    else:
+        path.write_bytes(text.encode(encoding))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("form", ["pgbench-tools", "postgresbench", "kernel-bench", "pg-fs-benchmark", "sql"])
+def test_a_byte_order_mark_is_taken_and_any_other_encoding_named(
+    tmp_path: Path, form: str, encoding: str
+) -> None:
+    match form:
+        case "pgbench-tools":
+            _tests_csv(tmp_path, rows_of_tests()[:1])
+        case "sql":
+            _tests_dump(tmp_path, rows_of_tests()[:1])
+        case "postgresbench":
+            postgresbench(tmp_path, ("Neon",))
+        case "kernel-bench":
+            kernel_bench(tmp_path, tps, kernels=KERNELS[:1])
+        case _:
+            pg_fs_benchmark(tmp_path)
+    count = len(read(tmp_path).runs)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    for path in files:
+        _saved_as(encoding, path)
+    if encoding in ENCODINGS[:2]:
+        found = read(tmp_path)
+        assert (count, ()) == (len([run for run in found.runs if run.failure is None]), found.problems)
+        return
+    is_ascii = form in ("kernel-bench", "pg-fs-benchmark")
+    if encoding == "cp1252" and is_ascii:
+        return
+    name = encoding.upper()[:6]
+    words = f"{name}.*save it as UTF-8" if encoding.startswith("utf") else "no UTF-8: byte .*save it as UTF-8"
+    if is_ascii:
+        # Its files are known by their names.
+        found = read(tmp_path)
+        assert all(re.search(words, str(run.failure)) for run in found.runs)
+    else:
+        with pytest.raises(PlanError, match=words):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("head", "between", "words"),
+    [
+        ("", ";", "semicolons"),
+        ("", "\t", "tabulators"),
+        ("sep=;\n", ";", "semicolons"),
+        ("sep=,\n", ",", "first line"),
+    ],
+)
+def test_a_table_with_other_separators_is_named_with_the_way_out(
+    tmp_path: Path, head: str, between: str, words: str
+) -> None:
+    _tests_csv(tmp_path, rows_of_tests()[:2])
+    path = tmp_path / "tests.csv"
+    rows = list(csv.reader(path.open(newline="")))
+    with path.open("w", newline="") as file:
+        file.write(head)
+        csv.writer(file, delimiter=between).writerows(rows)
+    with pytest.raises(PlanError, match=f"tests.csv has .*{words}.*save it with commas"):
+        read(tmp_path)
+    (problem,) = read(tmp_path, "pgbench-tools").problems
+    assert words in str(problem)

@@ -7,7 +7,7 @@ Moments come from `bench.log`. A folder `KERNEL-stats` is the same kernel with `
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +18,7 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.reason import because, reasons_of
 from bedplate.workloads.pgbench.publications.report import (
     DISAGREES,
+    left_out,
     run_spec,
     with_report,
     with_whole_specs,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bedplate.model.reason import Reason
 
 _RUN = re.compile(r"(read-only|read-write)-(\d{1,6})\.log")
+_LOG, _WARM_UP = ".log", "warmup"
 _NUMBER = re.compile(r"\d{1,9}")
 _STATISTICS = "-stats"
 _STARTED = re.compile(
@@ -64,7 +66,7 @@ class KernelBench:
         return any(_place(source, file) for file in source.files)
 
     def read(self, source: PublishedSource) -> Publication:
-        """Every `read-only` and `read-write` log; the warm-ups are none of the results."""
+        """Every `read-only` and `read-write` log; the warm-ups are none of the results, and other logs beside them are named."""
         places = {file: place for file in source.files if (place := _place(source, file)) is not None}
         sets = sorted({(place.machine, place.folder) for place in places.values()})
         problems: list[Reason] = []
@@ -74,6 +76,14 @@ class KernelBench:
         for file, place in places.items():
             with as_problems(shown(file), problems):
                 runs.append(_run(source, file, place, mounted[place.machine], started[place.folder]))
+        beside = {file.parent for file in places}
+        others = Counter(
+            shown(file)
+            for file in source.files
+            if file.suffix == _LOG and file.stem != _WARM_UP and file not in places and file.parent in beside
+        )
+        if others:
+            problems.append(left_out(source.name, others))
         return Publication(with_whole_specs(runs), tuple(problems))
 
 

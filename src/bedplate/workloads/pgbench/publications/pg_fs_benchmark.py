@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +25,7 @@ from bedplate.model.reason import because
 from bedplate.units import KIB, MIB
 from bedplate.workloads.pgbench.publications.report import (
     DISAGREES,
+    left_out,
     run_spec,
     with_report,
     with_whole_specs,
@@ -84,7 +85,7 @@ class PgFsBenchmark:
         return any(_place(source, file) for file in source.files)
 
     def read(self, source: PublishedSource) -> Publication:
-        """Every log, with its row of the set's `results.csv`."""
+        """Every log, with its row of the set's `results.csv`; logs that stand elsewhere are named."""
         places = {file: place for file in source.files if (place := _place(source, file)) is not None}
         problems: list[Reason] = []
         sets = sorted({_set_folder(file) for file in places})
@@ -93,6 +94,9 @@ class PgFsBenchmark:
         for file, place in places.items():
             with as_problems(shown(file), problems):
                 runs.append(_run(source, file, place, rows))
+        others = Counter(shown(file) for file in source.files if file.name == _LOG and file not in places)
+        if others:
+            problems.append(left_out(source.name, others))
         return Publication(with_whole_specs(runs), tuple(problems))
 
 
@@ -211,7 +215,7 @@ def _row(values: Sequence[str]) -> tuple[tuple[str, str], int, str, _Row] | None
         return None
     *names, scale, mode, tps, _, wal = values[2:]
     started, rate, size = number(values[0]), number(tps), number(wal)
-    if started is None or rate is None or not re.fullmatch(r"\d{1,9}", scale):
+    if started is None or rate is None or not re.fullmatch(r"\d{1,9}", scale) or mode not in _SCRIPTS:
         return None
     layout, configuration, *type_ = names
     return (layout, type_[0] if type_ else configuration), int(scale), mode, _Row(started, rate, size)

@@ -6,6 +6,8 @@ The disk of a server is a text of its owner's, so the file system is unknown; a 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from bedplate.imported.numbers import gibibytes, moment, number, whole
@@ -15,7 +17,7 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.units import KIB, MIB
-from bedplate.workloads.pgbench.publications.report import run_spec, script_name
+from bedplate.workloads.pgbench.publications.report import left_out, run_spec, script_name
 from bedplate.workloads.pgbench.publications.rows import tables_of
 
 if TYPE_CHECKING:
@@ -28,8 +30,11 @@ if TYPE_CHECKING:
 _TABLES = ("tests", "testset", "server")
 _NEEDED = ("server", "set", "script", "tps")
 _METRICS = {"avg_latency": "latency_ms_mean", "max_latency": "latency_ms_max", "trans": "transactions"}
-# A rate or a number of branches that is 0 was none.
-_NONE = ("0", "0.0")
+# What makes a run another one; of its rate and its multiplier 0 is none.
+_LEVELS = ("scale", "clients", "workers", "rate_limit", "multi")
+# It keeps loads of pgbench's tables and osm2pgsql's imports too (`util/pgbench-init-parse`).
+_INITIALISATION = re.compile(r":(?:.* )?(?:-[qn]*i\S*|--init\S*)(?: .*)?")
+_OTHER_PROGRAM = re.compile(r"osm", re.IGNORECASE)
 # Of its ways to connect.
 _USUAL = "host"
 _LONGEST_WORD = 40
@@ -47,7 +52,7 @@ class PgbenchTools:
         return any(all(name in row for name in _NEEDED) for row in rows[:100])
 
     def read(self, source: PublishedSource) -> Publication:
-        """Every row of `tests`."""
+        """Every row of `tests` that is a run of pgbench; the others are a problem, by their names."""
         problems: list[Reason] = []
         tables = tables_of(source, _TABLES, problems)
         if "tests" not in tables:
@@ -59,21 +64,39 @@ class PgbenchTools:
         }
         servers = {row.get("server"): row for row in tables.get("server", (None, []))[1]}
         runs = []
+        others: Counter[str] = Counter()
+        counts = any(number(row.get("trans")) for row in rows)
         for place, row in enumerate(rows, start=1):
-            lacking = [name for name in _NEEDED if not row.get(name)]
-            if lacking:
+            strange = [f"has no {name}" for name in _NEEDED if not row.get(name)] + [
+                f"has {name} = {shown(row[name])[:_LONGEST_WORD]!r}, which is no number"
+                for name in ("tps", *_LEVELS)
+                if row.get(name) and number(row[name]) is None
+            ]
+            if strange:
                 problems.append(
-                    because("source-line-strange", f"{shown(file)}: test {place} has no {', '.join(lacking)}")
+                    because("source-line-strange", f"{shown(file)}: test {place} {' and '.join(strange)}")
                 )
+                continue
+            if _is_other(row, counts=counts):
+                others[shown(row["script"])[:_LONGEST_WORD]] += 1
                 continue
             info = sets.get((row["server"], row["set"]))
             with as_problems(f"{shown(file)}: test {place}", problems):
                 runs.append(_run(shown(file), row, info, servers.get(row["server"], {})))
+        if others:
+            problems.append(left_out(shown(file), others))
         return Publication(tuple(runs), tuple(problems))
 
 
+def _is_other(row: Mapping[str, str], *, counts: bool) -> bool:
+    """Whether a row is no run of pgbench: by its script, or as its tps are of no transaction. `counts` where the table counts them."""
+    script = row["script"]
+    if _INITIALISATION.fullmatch(script) or _OTHER_PROGRAM.match(script):
+        return True
+    return counts and bool(number(row["tps"])) and not number(row.get("trans"))
+
+
 def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[str, str]) -> PublishedRun:
-    rate = row.get("rate_limit", "")
     connection = shown(row.get("conn_method", ""))[:_LONGEST_WORD]
     tps = number(row["tps"])
     version = _version(row.get("server_version", ""))
@@ -103,7 +126,7 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
             script_name(row["script"].removesuffix(".sql")),
             clients=whole(row.get("clients")),
             jobs=whole(row.get("workers")),
-            rate=None if rate in _NONE else number(rate),
+            rate=number(row.get("rate_limit")) or None,
             # What its scripts read of more pages at once, and whether by a socket and prepared.
             multiplier=number(row.get("multi")) or None,
             connection=None if connection == _USUAL else connection or None,

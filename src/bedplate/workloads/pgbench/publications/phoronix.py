@@ -20,7 +20,7 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
 from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
-from bedplate.workloads.pgbench.publications.report import run_spec, script_name
+from bedplate.workloads.pgbench.publications.report import left_out, run_spec, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,10 +81,7 @@ def _runs(
                 continue
             values[kind][_METRICS[scale]] = _numbers(entry)
     if others:
-        named = ", ".join(f"{test} ({count})" for test, count in others.most_common(8))
-        problems.append(
-            because("source-result-left-out", f"{shown(file)}: results of other tests are left out: {named}")
-        )
+        problems.append(left_out(shown(file), others))
     for kind, found in values.items():
         system = systems.get(kind.system)
         if system is None:

@@ -16,7 +16,7 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
 from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
-from bedplate.workloads.pgbench.publications.report import doubts_of, run_spec, script_name
+from bedplate.workloads.pgbench.publications.report import PGBENCH, doubts_of, run_spec, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,19 +35,16 @@ _METRICS = {
     "failed_transactions": "transactions_failed",
 }
 
+_UNTUNED = "no"
+
 
 def _document(
     source: PublishedSource, file: PurePosixPath, problems: list[Reason]
 ) -> Mapping[str, Any] | None:
     try:
-        text = source.read_text(file, MOST_TEXT_BYTES)
+        document = _json(source, file)
     except SourceUnreadable as error:
         problems += reasons_of(error)
-        return None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        problems.append(because("source-unreadable", f"{shown(file)} is no JSON"))
         return None
     if not isinstance(document, Mapping) or not (
         isinstance(document.get("benchmark"), Mapping)
@@ -58,7 +55,20 @@ def _document(
             because("source-strange", f"{shown(file)} has no `system`, `benchmark` and `results`")
         )
         return None
+    tool = _text(document["benchmark"].get("tool")) or PGBENCH
+    if tool != PGBENCH:
+        problems.append(
+            because("source-result-left-out", f"{shown(file)}: runs of another program are left out: {tool}")
+        )
+        return None
     return document
+
+
+def _json(source: PublishedSource, file: PurePosixPath) -> object:
+    try:
+        return json.loads(source.read_text(file, MOST_TEXT_BYTES))
+    except (ValueError, RecursionError):
+        raise source.refusal(file, "is no JSON") from None
 
 
 def _runs(
@@ -69,7 +79,11 @@ def _runs(
     version = _text(document.get("postgres_version")) or UNKNOWN
     cell = published_cell(
         POSTGRESQL,
-        features={"service": _text(document["system"]) or UNKNOWN, "size": _size(document)},
+        features={
+            "service": _text(document["system"]) or UNKNOWN,
+            "size": _size(document),
+            **dict(_differences(document)),
+        },
         version=version.split(".")[0],
     )
     spec = run_spec(
@@ -77,7 +91,7 @@ def _runs(
         clients=whole(benchmark.get("clients")),
         jobs=whole(benchmark.get("threads")),
         protocol=_text(benchmark.get("query_mode")),
-        duration_s=number(benchmark.get("duration")),
+        duration_s=_duration_s(benchmark),
     )
     for place, told in enumerate(document["results"], start=1):
         tps = number(told.get("tps")) if isinstance(told, Mapping) else None
@@ -106,7 +120,30 @@ def _runs(
 
 def _doubts(tps: float, told: Mapping[str, Any], benchmark: Mapping[str, Any]) -> Iterator[Reason]:
     transactions, failed = number(told.get("transactions")), number(told.get("failed_transactions"))
-    return doubts_of(tps, transactions, number(benchmark.get("duration")), failed)
+    return doubts_of(tps, transactions, _duration_s(benchmark), failed)
+
+
+def _duration_s(benchmark: Mapping[str, Any]) -> float | None:
+    """Its documents until spring 2026 have the other name."""
+    return number(benchmark.get("duration", benchmark.get("duration_seconds")))
+
+
+def _differences(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What else makes a server another one: a commit that waits for a standby is no commit without one."""
+    instance, standby = document.get("instance"), document.get("ha")
+    for name, value in (
+        ("storage", instance.get("primary_storage") if isinstance(instance, Mapping) else None),
+        ("standby", standby.get("label") if isinstance(standby, Mapping) else standby),
+        ("region", document.get("region")),
+        ("comment", document.get("comment")),
+    ):
+        if words := _text(value):
+            yield name, words
+    if (words := _text(document.get("tuned"))) and words != _UNTUNED:
+        yield "tuned", words
+    count = whole(document.get("cluster_size"))
+    if count is not None and count != 1:
+        yield "cluster_size", str(count)
 
 
 def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:

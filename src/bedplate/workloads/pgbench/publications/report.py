@@ -179,6 +179,14 @@ def with_report(
     return read, report
 
 
+def left_out(file: str, others: Counter[str]) -> Reason:
+    """What of a file is no run of pgbench, by the names that it has there: its figures are of other units."""
+    shown_most = 8
+    names = ", ".join(f"{name} ({count})" for name, count in others.most_common(shown_most))
+    more = f" and {len(others) - shown_most} more" if len(others) > shown_most else ""
+    return because("source-result-left-out", f"{file}: results of other tests are left out: {names}{more}")
+
+
 def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
     """Failed runs as their siblings were asked for: jobs, protocol and duration are said by a log alone.
 

@@ -26,6 +26,12 @@ _SQLITE = b"SQLite format 3\0"
 _COPY = re.compile(r'^COPY (?:\w+\.)?"?(\w+)"? \(([^)]*)\) FROM stdin;$')
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\\": "\\"}
 _ESCAPED = re.compile(r"\\(.)")
+# No name of a column has one. The first line of some spreadsheets' files names the separator: `sep=;`.
+_OTHER_SEPARATORS = (
+    (";", "semicolons"),
+    ("\t", "tabulators"),
+    ("sep=", "a separator that its first line names"),
+)
 
 
 def tables_of(
@@ -52,19 +58,26 @@ def _tables(
 ) -> Iterable[tuple[str, list[Row]]]:
     match file.suffix:
         case ".csv" if file.stem in wanted:
-            yield file.stem, _of_csv(source.read_text(file))
+            yield file.stem, _of_csv(source, file)
         case ".sql":
             yield from _of_dump(source.read_text(file), wanted)
         case ".db" | ".sqlite" | ".sqlite3":
             yield from _of_sqlite(source, file, wanted)
 
 
-def _of_csv(text: str) -> list[Row]:
+def _of_csv(source: PublishedSource, file: PurePosixPath) -> list[Row]:
     """With a line of names, as psql's copy `TO 'tests.csv' CSV HEADER` writes it."""
-    rows = list(csv.reader(io.StringIO(text), strict=True))
+    rows = list(csv.reader(io.StringIO(source.read_text(file)), strict=True))
     if not rows:
         return []
     names, *values = rows
+    between = next((name for mark, name in _OTHER_SEPARATORS if names[:1] and mark in names[0]), None)
+    if between is not None:
+        raise source.refusal(
+            file,
+            f"has {between} between its columns, as spreadsheets save it where a number has a comma; save it with commas between columns "
+            "and points in numbers",
+        )
     return [_row(names, each) for each in values if each]
 
 
@@ -97,10 +110,10 @@ def _of_sqlite(
 ) -> Iterator[tuple[str, list[Row]]]:
     data = source.read_bytes(file)
     if not data.startswith(_SQLITE):
-        raise SourceUnreadable(f"{shown(file)} is no SQLite file")
+        raise source.refusal(file, "is no SQLite file")
     log = file.with_name(f"{file.name}-wal")
     if source.has(log) and source.read_bytes(log):
-        raise SourceUnreadable(f"{shown(file)} has rows in {shown(log.name)}; copy it by `VACUUM INTO` first")
+        raise source.refusal(file, f"has rows in {shown(log.name)}; copy it by `VACUUM INTO` first")
     # A copy in memory: nothing of the source is opened, locked or played back. Written as if no log were beside it, which is so.
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(data[:18] + b"\1\1" + data[20:])
