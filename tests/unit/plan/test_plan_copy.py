@@ -358,3 +358,21 @@ def test_a_server_that_ran_since_is_noticed_and_a_study_keeps_a_note(
         (kept / name).parent.mkdir(exist_ok=True)
         (kept / name).write_text(text)
     assert plan.digest == plan_of(kept).digest
+
+
+def test_what_no_visit_would_copy_is_refused_by_the_plan_all_at_once(place: Path) -> None:
+    (place / "data/pg_wal").symlink_to(place)
+    (place / "data/pg_tblspc").mkdir()
+    (place / "data/pg_tblspc/16400").symlink_to("/srv/ts")
+    os.mkfifo(place / "data/pipe")
+    with pytest.raises(BedplateError) as raised:
+        plan_of(place)
+    said = str(raised.value)
+    for words in (
+        "its pg_wal is a link",
+        "pg_basebackup",
+        "tablespaces (16400)",
+        "pg_default",
+        "its pipe is a link or no",
+    ):
+        assert words in said

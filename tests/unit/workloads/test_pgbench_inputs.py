@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from bedplate.campaign.dataset_inputs import MadeAnyway
-from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout, copy_data
+from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout, copy_data, obstacles_to_copy
 from bedplate.engines.postgresql.own_data.restored import DatabaseSource, ensure_restored
 from bedplate.errors import BedplateError, PlanError, RequirementMissing
 from bedplate.host.account import server_account
@@ -27,6 +29,8 @@ from bedplate.model.levels import Levels
 from bedplate.workloads.pgbench import inputs, run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from bedplate.model.visit import EngineBuild
 
 _OWN = Dataset(
@@ -102,29 +106,79 @@ def test_a_copy_brings_data_and_no_configuration(data: Path) -> None:
     assert {0o600} == {(target / name).stat().st_mode & 0o777 for name in ("PG_VERSION", "base/5/112")}
 
 
-def test_links_tablespaces_and_files_of_others_are_not_copied(data: Path) -> None:
-    target = data.with_name("target")
-    (data / "base/5/link").symlink_to("/etc/passwd")
-    with pytest.raises(BedplateError, match="is a link or no regular file"):
-        copy_data(data, target, server_account())
-    (data / "base/5/link").unlink()
-    (data / "pg_wal").rmdir()
-    (data / "pg_wal").symlink_to(data.with_name("elsewhere"))
-    with pytest.raises(BedplateError, match="is a link or no regular file"):
-        copy_data(data, target, server_account())
-    (data / "pg_wal").unlink()
-    (data / "pg_tblspc/16400").symlink_to("/var")
-    with pytest.raises(BedplateError, match="has tablespaces"):
-        copy_data(data, target, server_account())
-    (data / "pg_tblspc/16400").unlink()
+def _link(path: Path) -> None:
+    path.symlink_to("/etc")
+
+
+def _wal_elsewhere(path: Path) -> None:
+    path.rmdir()
+    path.symlink_to(path.parents[1])
+
+
+def _wal_nowhere(path: Path) -> None:
+    path.rmdir()
+    path.symlink_to("/no/such")
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+
+
+def _map(path: Path) -> None:
     # Of a base backup: its server would make links of it.
-    (data / "tablespace_map").write_text("16400 /var\n")
-    with pytest.raises(BedplateError, match="has tablespaces"):
-        copy_data(data, target, server_account())
-    (data / "tablespace_map").unlink()
-    os.chown(data / "base/5/112", 12345, -1)
-    with pytest.raises(BedplateError, match="belongs to account 12345, its data directory to"):
-        copy_data(data, target, server_account())
+    path.write_text("16400 /var\n")
+
+
+def _of_another(path: Path) -> None:
+    os.chown(path, 12345, -1)
+
+
+_NOT_COPIED: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
+    "pg_wal": ("pg_wal", _wal_elsewhere, r"its pg_wal is a link.*pg_basebackup"),
+    "a dangling pg_wal": (
+        "pg_wal",
+        _wal_nowhere,
+        r"its pg_wal is a link.*pg_basebackup",
+    ),
+    "a link to a folder": ("base/6", _link, "its base/6 is a link or no regular file"),
+    "a link to a file": (
+        "base/5/113",
+        lambda path: path.symlink_to("/etc/passwd"),
+        "its base/5/113 is a link",
+    ),
+    "a pipe": ("base/5/pipe", _pipe, "its base/5/pipe is a link or no regular file"),
+    "a socket": ("socket", _socket, "its socket is a link or no regular file"),
+    "a tablespace": ("pg_tblspc/16400", _link, r"tablespaces \(16400\).*SET TABLESPACE pg_default"),
+    "a tablespace in place": ("pg_tblspc/16400", lambda path: path.mkdir(), r"tablespaces \(16400\)"),
+    "a map of tablespaces": ("tablespace_map", _map, "tablespaces, whose files lie elsewhere"),
+    "another owner": ("base/5/112", _of_another, "its base/5/112 belongs to account 12345"),
+    "a folder of another owner": ("base/5", _of_another, "its base/5 belongs to account 12345"),
+}
+
+
+@pytest.mark.parametrize("what", _NOT_COPIED)
+def test_what_is_not_copied_is_known_before_the_copy_in_the_same_words(data: Path, what: str) -> None:
+    name, change, words = _NOT_COPIED[what]
+    assert [] == list(obstacles_to_copy(data))
+    change(data / name)
+    (obstacle,) = obstacles_to_copy(data)
+    assert re.search(words, obstacle)
+    with pytest.raises(BedplateError, match=re.escape(obstacle)):
+        copy_data(data, data.with_name("target"), server_account())
+
+
+def test_all_that_is_not_copied_is_said_at_once_and_what_is_left_out_is_no_obstacle(data: Path) -> None:
+    for name in ("pg_replslot/link", "postgresql.auto.conf", "recovery.signal", "log"):
+        (data / name).symlink_to("/etc")
+    assert [] == list(obstacles_to_copy(data))
+    for name, change, _ in (_NOT_COPIED["pg_wal"], _NOT_COPIED["a tablespace"], _NOT_COPIED["a pipe"]):
+        change(data / name)
+    assert 3 == len(list(obstacles_to_copy(data)))
 
 
 def test_a_data_directory_is_taken_from_where_it_is_if_nothing_ran_on_it(

@@ -13,8 +13,9 @@ from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.configuring.settings import in_force
 from bedplate.engines.postgresql.own_data.base_backup import demand_listed
 from bedplate.engines.postgresql.own_data.control_file import CATALOGUES, read_control_file
-from bedplate.engines.postgresql.own_data.foreign_data import size_of, state_of
+from bedplate.engines.postgresql.own_data.foreign_data import obstacles_to_copy, size_of, state_of
 from bedplate.errors import BedplateError
+from bedplate.plan.words import joined
 from bedplate.units import GIB, KIB, MIB, format_size, parse_size
 from bedplate.workloads.pgbench.own_database import COPY, SHA256, SIZE, named_source
 
@@ -88,9 +89,12 @@ def own_directory(value: Any, info: ValidationInfo) -> OwnDirectory:
             )
         demand_listed(source.path, control.system_identifier)
         try:
+            obstacles = joined(obstacles_to_copy(source.path))
             size_bytes, files = size_of(source.path), state_of(source.path)
         except OSError as error:
             raise ValueError(f"it cannot be read: {error.strerror}") from None
+        if obstacles:
+            raise ValueError(obstacles)
         found = OwnDirectory(
             name=value,
             sha256=control.digest,

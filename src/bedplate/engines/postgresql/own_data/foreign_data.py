@@ -27,6 +27,7 @@ _LEFT = CONFIGURATION | {"postmaster.pid", "postmaster.opts", "log", "pg_log", "
 _EMPTIED = frozenset(("pg_replslot", "pg_stat_tmp", "pg_notify", "pg_dynshmem"))
 # Folder of links, and what a server makes those links of when it recovers from a backup.
 _TABLESPACES, _TABLESPACE_MAP = "pg_tblspc", "tablespace_map"
+_WAL = "pg_wal"
 # On top of what an account of its own would have: a copy is the server's alone.
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
 # A server's own folders are three deep at most (pg_logical/snapshots, pg_wal/archive_status).
@@ -78,15 +79,29 @@ def state_of(data: Path) -> str:
     """A digest of what would be copied: each file's name, size and time of its last change. OSError as above."""
     digest = hashlib.sha256()
     for place, below, folders, names in _walk(data):
-        folders[:] = [] if below in _EMPTIED else sorted(folders)
-        if below == ".":
-            folders[:] = [name for name in folders if name not in _LEFT]
-        for name in () if below in _EMPTIED else sorted(names):
-            if below == "." and (name in _LEFT or name.endswith(".signal")):
-                continue
+        _leave_out(below, folders, names)
+        folders.sort()
+        for name in sorted(names):
             found = Path(place, name).lstat()
             digest.update(os.fsencode(f"{below}/{name}\0{found.st_size} {found.st_mtime_ns}\n"))
     return digest.hexdigest()
+
+
+def obstacles_to_copy(data: Path) -> Iterator[str]:
+    """Why `copy_data` would refuse these files, each with the way out: said where a plan names them, before anything is built. OSError as above."""
+    owner = data.stat().st_uid
+    for place, below, folders, names in _walk(data):
+        _leave_out(below, folders, names)
+        tablespaces = _tablespaces(below, folders, names)
+        if tablespaces:
+            # Its links are told by that.
+            folders.clear()
+            names.clear()
+            yield tablespaces
+        for name in (*folders, *names):
+            why = _why_not_copied(Path(place, name).lstat(), below, name, owner)
+            if why is not None:
+                yield why
 
 
 def _walk(data: Path) -> Iterator[tuple[str, str, list[str], list[str]]]:
@@ -115,41 +130,64 @@ def _files(source: Path, target: Path, account: Account) -> Iterator[tuple[Path,
             raise BedplateError(
                 f"{source} has folders more than {_DEEPEST} deep, and a data directory has none there"
             )
-        is_top = below == "."
-        if is_top:
-            folders[:] = [name for name in folders if name not in _LEFT]
+        _leave_out(below, folders, names)
         here = target / below
-        if below in _EMPTIED:
-            folders.clear()
-            names.clear()
-        if (below == _TABLESPACES and (folders or names)) or (is_top and _TABLESPACE_MAP in names):
-            raise BedplateError(
-                f"{source} has tablespaces, whose files lie elsewhere; move its tables into pg_default"
-            )
+        tablespaces = _tablespaces(below, folders, names)
+        if tablespaces:
+            raise BedplateError(f"{source}: {tablespaces}")
         for name in folders:
-            _demand(os.stat(name, dir_fd=at, follow_symlinks=False), place, name, owner)
+            _demand(os.stat(name, dir_fd=at, follow_symlinks=False), source, below, name, owner)
             (here / name).mkdir(mode=_FOLDER_MODE)
             os.chown(here / name, account.uid, account.gid)
         for name in names:
-            if is_top and (name in _LEFT or name.endswith(".signal")):
-                continue
-            _demand(os.stat(name, dir_fd=at, follow_symlinks=False), place, name, owner)
+            _demand(os.stat(name, dir_fd=at, follow_symlinks=False), source, below, name, owner)
             # Of what was opened once more: its owner may have put something else there meanwhile.
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
             try:
-                _demand(os.fstat(file), place, name, owner)
+                _demand(os.fstat(file), source, below, name, owner)
             except BedplateError:
                 os.close(file)
                 raise
             yield here / name, file
 
 
-def _demand(found: os.stat_result, place: str, name: str, owner: int) -> None:
+def _leave_out(below: str, folders: list[str], names: list[str]) -> None:
+    """Take what is no data out of what a walk has of a folder."""
+    if below in _EMPTIED:
+        folders.clear()
+        names.clear()
+    if below == ".":
+        for entries in (folders, names):
+            entries[:] = [name for name in entries if name not in _LEFT and not name.endswith(".signal")]
+
+
+def _tablespaces(below: str, folders: list[str], names: list[str]) -> str | None:
+    links = [*folders, *names] if below == _TABLESPACES else []
+    if not links and not (below == "." and _TABLESPACE_MAP in names):
+        return None
+    which = f" ({', '.join(sorted(links))})" if links else ""
+    return (
+        f"it has tablespaces{which}, whose files lie elsewhere; move its tables into pg_default "
+        "(ALTER TABLE ALL IN TABLESPACE … SET TABLESPACE pg_default) and drop them (DROP TABLESPACE)"
+    )
+
+
+def _demand(found: os.stat_result, source: Path, below: str, name: str, owner: int) -> None:
+    why = _why_not_copied(found, below, name, owner)
+    if why is not None:
+        raise BedplateError(f"{source}: {why}")
+
+
+def _why_not_copied(found: os.stat_result, below: str, name: str, owner: int) -> str | None:
+    """Of an entry as it is itself, no link followed."""
+    shown = name if below == "." else f"{below}/{name}"
+    if shown == _WAL and stat.S_ISLNK(found.st_mode):
+        return (
+            f"its {shown} is a link (initdb --waldir), and no link is followed; "
+            "`pg_basebackup --pgdata=COPY --checkpoint=fast` makes a copy of a running server without one"
+        )
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        raise BedplateError(
-            f"{place}/{name} is a link or no regular file; a data directory that is copied has neither"
-        )
+        return f"its {shown} is a link or no regular file, and is not copied; put what it leads to in its place, or take it away"
     if found.st_uid != owner:
-        raise BedplateError(
-            f"{place}/{name} belongs to account {found.st_uid}, its data directory to {owner}: it is not copied"
-        )
+        return f"its {shown} belongs to account {found.st_uid}, the data directory to {owner}, and is not copied; give it to that account"
+    return None
