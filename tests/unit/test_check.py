@@ -48,6 +48,12 @@ _MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz", "qemu-system-x86_64", *_SLURM_T
 _HOST_FILES = (
     "/usr/include/stdio.h",
     "/usr/include/liburing.h",
+    "/usr/include/unicode/ucol.h",
+    "/usr/include/lz4.h",
+    "/usr/include/zstd.h",
+    "/usr/include/openssl/ssl.h",
+    "/usr/include/libxml2",
+    "/usr/include/uuid/uuid.h",
     "/usr/include/lmdb.h",
     "/usr/include/sqlite3.h",
     "/etc/ssl/certs/ca-certificates.crt",

@@ -25,9 +25,15 @@ _SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 # Debian's name -> Fedora's, only where they differ.
 _FEDORA_NAMES = {
     "libc6-dev": "glibc-devel",
+    "libicu-dev": "libicu-devel",
+    "liblz4-dev": "lz4-devel",
+    "libssl-dev": "openssl-devel",
     "liburing-dev": "liburing-devel",
+    "libxml2-dev": "libxml2-devel",
+    "libzstd-dev": "libzstd-devel",
     "mount": "util-linux",
     "pkg-config": "pkgconf-pkg-config",
+    "uuid-dev": "libuuid-devel",
     "xz-utils": "xz",
     "zlib1g-dev": "zlib-devel",
 }

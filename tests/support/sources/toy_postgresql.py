@@ -6,17 +6,12 @@ from pathlib import Path
 
 from tests.support.sources.histories import commit, repository
 
+from bedplate.engines.postgresql.builds.libraries import libraries
+
 SERVER = "src/backend/main.c"
 _FOLDERS = (
     *("src/port", "src/common", "src/timezone", "src/interfaces/libpq", "src/fe_utils", "src/pl/plpgsql"),
-    *("src/backend/snowball", "src/backend/utils/mb/conversion_procs"),
-    *(
-        f"contrib/{name}"
-        for name in (
-            *("amcheck", "pg_prewarm", "pg_buffercache", "pg_stat_statements", "btree_gin", "btree_gist"),
-            *("citext", "fuzzystrmatch", "hstore", "intarray", "ltree", "pg_trgm", "tablefunc", "unaccent"),
-        )
-    ),
+    *("src/backend/snowball", "src/backend/utils/mb/conversion_procs", "contrib"),
     *(
         f"src/bin/{name}"
         for name in (
@@ -37,7 +32,8 @@ for word; do
 done
 source=$(cd "$(dirname "$0")" && pwd)
 mkdir -p src/include src/backend {" ".join(_FOLDERS)}
-printf '#define BLCKSZ %s\\n#define XLOG_BLCKSZ %s\\n#define USE_LIBURING 1\\n' $((block * 1024)) $((wal * 1024)) > src/include/pg_config.h
+printf '#define BLCKSZ %s\\n#define XLOG_BLCKSZ %s\\n' $((block * 1024)) $((wal * 1024)) > src/include/pg_config.h
+printf '#define %s 1\\n' {" ".join(library.macro for library in libraries(99))} >> src/include/pg_config.h
 for folder in {" ".join(_FOLDERS)}; do
   printf 'all install:\\n\\t@true\\n' > $folder/Makefile
 done

@@ -6,11 +6,9 @@
 
 frontend_libraries := src/interfaces/libpq src/fe_utils
 
-# plpgsql and snowball are part of every initdb; the conversions serve clients of another encoding. The second line of
-# extensions is for dumps of others' databases: trusted ones without a library of their own.
-modules := src/pl/plpgsql src/backend/snowball src/backend/utils/mb/conversion_procs \
-  $(addprefix contrib/,amcheck pg_prewarm pg_buffercache pg_stat_statements \
-  btree_gin btree_gist citext fuzzystrmatch hstore intarray ltree pg_trgm tablefunc unaccent)
+# plpgsql and snowball are part of every initdb; the conversions serve clients of another encoding. All of contrib is for dumps of
+# others' databases: its own makefile leaves out what a library is missing for.
+modules := src/pl/plpgsql src/backend/snowball src/backend/utils/mb/conversion_procs contrib
 
 programs := $(addprefix src/bin/,initdb pg_ctl psql pgbench pg_controldata pg_waldump pg_checksums \
   pg_config pg_test_fsync pg_dump)
@@ -29,7 +27,8 @@ generated-headers:
 src/port: generated-headers
 src/common: src/port
 src/backend src/timezone $(frontend_libraries) $(modules): src/common
-$(programs): $(frontend_libraries)
+# dblink and vacuumlo are linked with libpq.
+contrib $(programs): $(frontend_libraries)
 
 $(folders):
 	$(MAKE) -C $@ all

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds.configure_cache import CACHE_FILE, ConfigureCache
+from bedplate.engines.postgresql.builds.libraries import libraries
 from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.errors import VerifyFailed
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from bedplate.engines.postgresql.builds.build_record import BuildIdentity
     from bedplate.host.command import Account, Commands, Completed
 
-RECIPE_VERSION = 2
+RECIPE_VERSION = 3
 COMPILER = "cc"
 _MAKEFILE = Path(__file__).with_name("recipe.mk")
 _CONFIGURE_TIMEOUT_S = 1200.0
@@ -97,9 +98,10 @@ class RecipeWork:
 
 
 def configure_options(major: int, block_size_bytes: int, wal_block_size_bytes: int) -> tuple[str, ...]:
-    """The options that decide the build; libraries that nothing here uses are left out.
+    """The options that decide the build: the libraries that a distribution's server has, where data and settings may need them.
 
-    zlib is pg_restore's: without it a dump as pg_dump makes it cannot be read.
+    What is left out serves logins (GSSAPI, LDAP, PAM), messages (NLS), a terminal (readline) and procedural languages. There is no JIT:
+    a distribution has it in a package of its own.
 
     `-O2` without `-g` is what configure itself would choose without debugging symbols. Checked
     against the notes of `docs/decisions/0002-postgresql-builds.md`.
@@ -107,9 +109,8 @@ def configure_options(major: int, block_size_bytes: int, wal_block_size_bytes: i
     return (
         f"--with-blocksize={block_size_bytes // KIB}",
         f"--with-wal-blocksize={wal_block_size_bytes // KIB}",
-        "--without-icu",
+        *(option for library in libraries(major) if (option := library.option)),
         "--without-readline",
-        *(("--with-liburing",) if major >= 18 else ()),
         f"CC={COMPILER}",
         "CFLAGS=-O2",
     )
@@ -144,12 +145,16 @@ def _configure(work: RecipeWork, objects: Path) -> None:
 
 
 def _verify_configured(objects: Path, identity: BuildIdentity) -> None:
-    """Configure wrote what was asked: an option it does not know is only a warning to it."""
+    """Configure wrote what was asked: an option it does not know is only a warning to it.
+
+    A commit may be older than a library's option. Then its header does not name the library at all, and it is built without.
+    """
     header = (objects / "src/include/pg_config.h").read_text(encoding="utf-8")
     defined = dict(re.findall(r"^#define (\w+) (\S+)$", header, re.MULTILINE))
     wanted = {"BLCKSZ": str(identity.block_size_bytes), "XLOG_BLCKSZ": str(identity.wal_block_size_bytes)}
-    if "--with-liburing" in identity.configure_options:
-        wanted["USE_LIBURING"] = "1"
+    for library in libraries(major_of(identity.version)):
+        if not identity.commit_digits or re.search(rf"\b{library.macro}\b", header):
+            wanted[library.macro] = "1"
     reasons = [
         f"PostgreSQL was configured with {name} {defined.get(name, 'undefined')}, not {value}"
         for name, value in wanted.items()

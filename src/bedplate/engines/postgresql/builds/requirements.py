@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.builds.libraries import libraries
 from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.errors import CommandFailed
 from bedplate.host.command import Commands
@@ -27,8 +27,7 @@ _PARSER_TOOLS = (
     Need("flex", "flex", "generates the scanners of PostgreSQL 17 and later"),
 )
 _GIT = Need("git", "git", "reads source trees and applies patches")
-_PKG_CONFIG = Need("pkg-config", "pkg-config", "finds liburing", alternatives=("pkgconf",))
-_ZLIB_HEADER = Path("/usr/include/zlib.h")
+_PKG_CONFIG = Need("pkg-config", "pkg-config", "finds PostgreSQL's libraries", alternatives=("pkgconf",))
 # Debian's perl-base has the interpreter only; PostgreSQL's generators use these modules.
 _PERL_MODULES = ("-MFile::Compare", "-MFile::Basename", "-MGetopt::Long", "-MData::Dumper")
 
@@ -41,16 +40,8 @@ def build_requirements(spec: BuildSpec, *, commands: Commands | None = None) -> 
     found = [
         *compiler_requirements("compiles PostgreSQL once per block size"),
         *look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 or spec.is_own else ()))),
-        *look([_GIT] if spec.is_own else []),
+        *look([_PKG_CONFIG, *([_GIT] if spec.is_own else [])]),
     ]
-    found.append(
-        Requirement(
-            "zlib headers",
-            "zlib1g-dev",
-            "pg_restore reads compressed dumps with it",
-            found=_ZLIB_HEADER.is_file(),
-        )
-    )
     found.append(
         Requirement(
             "perl with its modules",
@@ -59,16 +50,15 @@ def build_requirements(spec: BuildSpec, *, commands: Commands | None = None) -> 
             found=_succeeds(runner, ["perl", *_PERL_MODULES, "-e", "1"]),
         )
     )
-    if major >= 18:
-        found += look([_PKG_CONFIG])
-        found.append(
-            Requirement(
-                "liburing",
-                "liburing-dev",
-                "io_method = io_uring of PostgreSQL 18; a build without it would refuse that level",
-                found=_succeeds(runner, ["pkg-config", "--exists", "liburing"]),
-            )
+    found += [
+        Requirement(
+            library.name,
+            library.package,
+            library.reason,
+            found=_succeeds(runner, ["pkg-config", "--exists", library.pkg_config]),
         )
+        for library in libraries(major)
+    ]
     return tuple(found)
 
 

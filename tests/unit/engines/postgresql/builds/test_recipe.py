@@ -8,6 +8,7 @@ import pytest
 
 from bedplate.engines.postgresql.builds.build_record import BuildIdentity
 from bedplate.engines.postgresql.builds.configure_cache import ConfigureCache
+from bedplate.engines.postgresql.builds.libraries import libraries
 from bedplate.engines.postgresql.builds.recipe import (
     RecipeWork,
     compile_postgresql,
@@ -20,7 +21,10 @@ from bedplate.host.command import Completed
 if TYPE_CHECKING:
     from tests.support.tools.scripted_commands import ScriptedCommands
 
-HEADER = "#define BLCKSZ 4096\n#define XLOG_BLCKSZ 8192\n#define USE_LIBURING 1\n"
+MACROS = [library.macro for library in libraries(18)]
+HEADER = "#define BLCKSZ 4096\n#define XLOG_BLCKSZ 8192\n" + "".join(
+    f"#define {macro} 1\n" for macro in MACROS
+)
 
 
 class FakeBuildTools:
@@ -49,14 +53,14 @@ class FakeBuildTools:
 
 @pytest.fixture
 def work(tmp_path: Path, scripted: ScriptedCommands) -> Callable[..., RecipeWork]:
-    def make(progress: Callable[[BuildProgress], None] = lambda _: None) -> RecipeWork:
+    def make(progress: Callable[[BuildProgress], None] = lambda _: None, *, commit: str = "") -> RecipeWork:
         catalog = tmp_path / "tree/src/include/catalog"
         catalog.mkdir(parents=True)
         (catalog / "Makefile").touch()
         (tmp_path / "work").mkdir()
         return RecipeWork(
             identity=BuildIdentity(
-                "18.6", 4096, 8192, "ab", "cc", "x86_64", configure_options(18, 4096, 8192), 1
+                "18.6", 4096, 8192, "ab", "cc", "x86_64", configure_options(18, 4096, 8192), 1, commit
             ),
             tree=tmp_path / "tree",
             work=tmp_path / "work",
@@ -114,8 +118,8 @@ def test_installed_files_are_open_to_all_and_headers_are_left_out(
     ("header", "reasons"),
     [
         (HEADER.replace("BLCKSZ 4096", "BLCKSZ 8192", 1), 1),
-        (HEADER.replace("#define USE_LIBURING 1", "/* #undef USE_LIBURING */"), 1),
-        ("", 3),
+        *((HEADER.replace(f"#define {macro} 1", f"/* #undef {macro} */"), 1) for macro in MACROS),
+        ("", 2 + len(MACROS)),
     ],
 )
 def test_option_that_configure_ignored_stops_the_build_before_it_is_compiled(
@@ -127,3 +131,20 @@ def test_option_that_configure_ignored_stops_the_build_before_it_is_compiled(
         compile_postgresql(work())
     assert reasons == len(raised.value.reasons)
     assert [] == tools.makes
+
+
+def test_a_commit_that_is_older_than_a_librarys_option_is_built_without_it(
+    work: Callable[..., RecipeWork], scripted: ScriptedCommands
+) -> None:
+    tools = FakeBuildTools(HEADER.replace("#define USE_LIBURING 1\n", ""))
+    scripted.answers["env"] = tools.env
+    compile_postgresql(work(commit="0123456789ab"))
+    assert [] != tools.makes
+
+
+def test_an_option_that_a_commits_configure_knows_and_does_not_follow_stops_its_build(
+    work: Callable[..., RecipeWork], scripted: ScriptedCommands
+) -> None:
+    scripted.answers["env"] = FakeBuildTools(HEADER.replace("#define USE_ICU 1", "/* #undef USE_ICU */")).env
+    with pytest.raises(VerifyFailed, match="USE_ICU undefined"):
+        compile_postgresql(work(commit="0123456789ab"))
