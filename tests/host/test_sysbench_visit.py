@@ -66,11 +66,13 @@ def test_a_visit_loads_runs_and_is_read_back(bench: Bench, inputs: dict[str, str
         found = {figure.metric: figure.value for figure in made.figures}
         assert (found["tps"] or 0) > 0
         assert (found["latency_ms_p99"] or 0) > 0
+        assert [True, 0.0] == [found["ignored_errors"] is not None, found["reconnects"]]
         assert (number > 0) == ((found["wal_kib_per_transaction"] or 0) > 0.1)
         # Seconds hold no checkpoint, and a test runs beside others.
         expected = {
             "read-write-without-a-checkpoint",
             "log-not-turned-over",
+            "ignored-errors",
             OTHERS_AT_WORK.code,
             CACHES_DROPPED.code,
             # Of the disks that fail in tests beside this one.

@@ -157,3 +157,10 @@ def test_pg_test_fsync_has_a_rate_for_each_method(tmp_path: Path) -> None:
         missing.status,
         str(missing.reason),
     )
+
+
+def test_a_job_that_stopped_at_an_error_is_suspect_and_says_which(tmp_path: Path) -> None:
+    found = fio_run(WAL, "fio/full-disk.json").figures(tmp_path)
+    assert Validity.SUSPECT is found.validity
+    (reason,) = [each for each in found.validity_reasons if each.code == "job-stopped"]
+    assert "No space left on device (errno 28)" in str(reason)

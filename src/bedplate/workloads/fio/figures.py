@@ -101,6 +101,7 @@ class _Measured(PhasedRun):
             writes=()
             if job is None or record.spec.levels.flag("direct")
             else tuple(self._moved(job.write, "written_sectors")),
+            error=0 if job is None else job.error,
             steady_state_missed=steady.asked if steady is not None and not steady.attained else None,
         )
 

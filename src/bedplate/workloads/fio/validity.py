@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from bedplate.figures.rule import Rule, RunRules
@@ -15,10 +16,11 @@ WRITTEN_SHARE_MIN = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class FioEvidence(ToolEvidence):
-    """Of a run of fio: `writes` are those through the page cache, `steady_state_missed` a criterion that was not met."""
+    """Of a run of fio: `writes` are those through the page cache, `steady_state_missed` a criterion that was not met, `error` the errno at which it stopped."""
 
     writes: tuple[Moved, ...]
     steady_state_missed: str | None
+    error: int
 
 
 def _not_on_the_device(evidence: FioEvidence) -> str | None:
@@ -33,6 +35,12 @@ def _not_steady(evidence: FioEvidence) -> str | None:
     if evidence.steady_state_missed is None:
         return None
     return f"no steady state: the criterion {evidence.steady_state_missed} was not met before the runtime was over"
+
+
+def _stopped(evidence: FioEvidence) -> str | None:
+    if not evidence.error:
+        return None
+    return f"the job stopped at an error: {os.strerror(evidence.error)} (errno {evidence.error}); its figures are of what it did before"
 
 
 VALIDITY: RunRules[FioEvidence] = RunRules(
@@ -51,6 +59,12 @@ VALIDITY: RunRules[FioEvidence] = RunRules(
             "the job asks for a steady state, and fio's criterion was not met",
             "SNIA, “Solid State Storage Performance Test Specification”: figures of a drive that still settles are transient",
             _not_steady,
+        ),
+        Rule(
+            "job stopped",
+            "fio's JSON has an error for the job",
+            "figures of a job that stopped are those until then",
+            _stopped,
         ),
         *OF_EVERY_TIMED_RUN,
     ),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.support.runs.raw_pgbench_run import Raw, values_of, write_raw
 
 from bedplate.engines.mariadb.counter_figures import COUNTER_FIGURES
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.figures.counters import Absent, Deltas, Divisors
+from bedplate.figures.run import make_figures
 from bedplate.figures.server_counters import FuzzyLog
 from bedplate.figures.transaction_validity import LOG_NOT_TURNED_OVER, age_growth_share
-from bedplate.model.cell import Dataset
+from bedplate.model import codec
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
+from bedplate.model.visit import RunRecord
 from bedplate.plan.load import load_plan
 from bedplate.visit.sql_server import MYSQL, PGSQL, SqlEndpoint
 from bedplate.workloads.sysbench.command import Sysbench, logging_script
@@ -79,6 +84,8 @@ SOUND = SysbenchEvidence(
     fuzzy=FuzzyLog(turned_over=1.2),
     percentile_ms_by_log=30.0,
     percentile_ms_by_client=30.6,
+    ignored_errors=0,
+    reconnects=0,
 )
 
 
@@ -188,7 +195,9 @@ def test_its_own_figures_are_read_with_the_histogram() -> None:
     assert None is replace(found, buckets=()).percentile_ms(0.95)
 
 
-@pytest.mark.parametrize("cut", ["total number of events", "transactions:"])
+@pytest.mark.parametrize(
+    "cut", ["total number of events", "transactions:", "ignored errors", "reconnects", "total time"]
+)
 def test_output_without_its_end_is_not_understood(cut: str) -> None:
     with pytest.raises(OutputNotUnderstood):
         parse_summary(PRINTED.replace(cut, "cut"))
@@ -205,6 +214,12 @@ def test_output_without_its_end_is_not_understood(cut: str) -> None:
         (replace(SOUND, fuzzy=None), "read-write-without-a-checkpoint"),
         (replace(SOUND, percentile_ms_by_log=33.0), "latencies-differ"),
         (replace(SOUND, transactions_by_client=999), "counts-differ"),
+        (replace(SOUND, ignored_errors=11), "ignored-errors"),
+        (
+            replace(SOUND, ignored_errors=900, transactions_in_log=0, transactions_by_client=0),
+            "ignored-errors",
+        ),
+        (replace(SOUND, reconnects=1), "connections-lost"),
     ],
 )
 def test_each_rule_speaks(evidence: SysbenchEvidence, code: str) -> None:
@@ -219,6 +234,9 @@ def test_each_rule_speaks(evidence: SysbenchEvidence, code: str) -> None:
         replace(SOUND, fuzzy=FuzzyLog(0.1, (50.0,) * 60, 100.0)),
         replace(SOUND, read_only=True, fuzzy=FuzzyLog(0.0)),
         replace(SOUND, percentile_ms_by_client=None),
+        # A deadlock now and then is of the load, and the figure says it.
+        replace(SOUND, ignored_errors=10),
+        replace(SOUND, ignored_errors=None, reconnects=None),
         # sysbench counts the wait for a turn, the log does not.
         replace(SOUND, rate_limited=True, percentile_ms_by_log=1.0),
     ],
@@ -292,3 +310,64 @@ def test_the_script_that_logs_takes_what_the_visit_gives_it() -> None:
     assert [True, True] == [
         f'os.getenv("{name}")' in logging_script() for name in ("BEDPLATE_SCRIPT", "BEDPLATE_LOG")
     ]
+
+
+# What of its summary is a figure, or held against one. Each other line says the same in other units.
+_READ = {"transactions", "ignored errors", "reconnects", "total time", "total number of events"}
+_OTHER_WORDS = {
+    "read",
+    "write",
+    "other",
+    "total",
+    "queries",
+    "sum",
+    "min",
+    "avg",
+    "max",
+    "99th percentile",
+} | {
+    "events (avg/stddev)",
+    "execution time (avg/stddev)",
+}
+
+
+@pytest.mark.parametrize("name", ["deadlocks.out", "read-only.out"])
+def test_no_line_of_a_real_summary_is_dropped_unseen(repository: Path, name: str) -> None:
+    text = (repository / "tests/golden/sysbench" / name).read_text()
+    summary = text[text.index("SQL statistics") :]
+    labels = {line.rpartition(":")[0].strip() for line in summary.splitlines() if re.search(r":\s+\d", line)}
+    assert _READ <= labels
+    assert labels <= _READ | _OTHER_WORDS
+
+
+def _of_sysbench(directory: Path, output: str) -> tuple[Path, Path]:
+    """A raw run as sysbench leaves it, with what it printed."""
+    visit, run = write_raw(directory, Raw())
+    record = codec.read(RunRecord, run / "record.json")
+    facts = {**record.facts, "script": "oltp_read_write", "threads": 16}
+    spec = RunSpec("rw", "sysbench", Levels(script="oltp_read_write", threads=16))
+    codec.write(run / "record.json", replace(record, spec=spec, facts=facts))
+    (run / "logs/sysbench.out").write_text(output)
+    return visit, run
+
+
+def test_attempts_that_were_rolled_back_are_a_figure_and_a_doubt(tmp_path: Path, repository: Path) -> None:
+    output = (repository / "tests/golden/sysbench/deadlocks.out").read_text()
+    made = make_figures(*_of_sysbench(tmp_path, output))
+    found = values_of(made)
+    assert (556, 0) == (found["ignored_errors"], found["reconnects"])
+    assert 556 / (556 + 849) == pytest.approx(found["ignored_error_share"])
+    # sysbench's log has no failed transaction: 0 would say that there was none.
+    assert "transactions_failed" not in found
+    doubt = next(reason for reason in made.validity_reasons if reason.code == "ignored-errors")
+    assert "556 attempts beside 849 transactions" in str(doubt)
+
+
+def test_without_a_summary_errors_are_not_known(tmp_path: Path) -> None:
+    made = make_figures(*_of_sysbench(tmp_path, "killed\n"))
+    rows = {row.metric: row for row in made.figures}
+    assert [None, "no-summary"] == [
+        rows["ignored_errors"].value,
+        getattr(rows["ignored_errors"].reason, "code", ""),
+    ]
+    assert "unreadable" in " ".join(reason.code for reason in made.validity_reasons)
