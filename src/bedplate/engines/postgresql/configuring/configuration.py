@@ -6,7 +6,11 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.configuring.server_settings import CONTROLLED, without_controlled
+from bedplate.engines.postgresql.configuring.server_settings import (
+    CONTROLLED,
+    quoted_value,
+    without_controlled,
+)
 from bedplate.model.visit import ReadBack
 from bedplate.units import parse_duration_s, parse_size
 
@@ -209,11 +213,4 @@ def _in_unit(asked: str, unit: str | None) -> float | None:
 
 
 def _assignments(settings: Mapping[str, Scalar]) -> list[str]:
-    return [f"{name} = '{_quoted(str(value))}'" for name, value in sorted(settings.items())]
-
-
-def _quoted(value: str) -> str:
-    """A value for a single-quoted string of postgresql.conf, which must stay on its line."""
-    if any(character in value for character in "\n\r\0"):
-        raise ValueError(f"a setting cannot hold a line break: {value!r}")
-    return value.replace("\\", "\\\\").replace("'", "''")
+    return [f"{name} = '{quoted_value(str(value))}'" for name, value in sorted(settings.items())]

@@ -86,14 +86,87 @@ _ANY_LIBRARY = re.compile(r"(.*_)?librar(y|ies)(_path)?")
 # Nothing needs to stand between them: include'x' and archive_command'x' are whole lines.
 _NAME = r"[A-Za-z_\x80-\U0010ffff][A-Za-z_0-9$.\x80-\U0010ffff]*"
 _LINE = re.compile(rf"[ \t\r\f\v]*({_NAME})[ \t\r\f\v]*=?[ \t\r\f\v]*(?:'((?:[^'\\]|''|\\.)*)'?|([^\s#']*))")
+# In quotes: two are one, and a backslash begins what C has (GUC_scanstr); any other character behind it is itself.
+_ESCAPE = re.compile(r"''|\\([0-7]{1,3}|.)")
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+# What of that the server takes; any other line makes it refuse the whole file. A name and a value are the longest word of the scanner's
+# that begins there, so that `1.5GB`, `256 MB` and `postgresql.log` are no values without quotes.
+_LETTER = r"[A-Za-z_\x80-\U0010ffff]"
+_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|[0-9._:/-])*")
+_ID = re.compile(rf"{_LETTER}(?:{_LETTER}|[0-9])*")
+_QUALIFIED_ID = re.compile(rf"{_ID.pattern}\.{_ID.pattern}")
+_VALUES = (
+    _WORD,
+    re.compile(r"'(?:[^'\\\n]|\\.|'')*'"),
+    re.compile(r"[-+]?(?:0x[0-9a-fA-F]+|[0-9]+)[a-zA-Z]*"),
+    re.compile(r"[-+]?[0-9]*\.[0-9]*(?:[Ee][-+]?[0-9]+)?"),
+)
+_BLANKS = re.compile(r"[ \t\r]*")
+
+_SHOWN, _QUOTE = 60, "'"
 
 
 def configuration_lines(text: str) -> Iterator[tuple[int, str, str]]:
     """The number, name in lower case and value of each line that sets something; a newline alone ends a line."""
     for number, line in enumerate(text.split("\n")):
         if found := _LINE.match(line):
-            value = found[2].replace("''", "'") if found[2] is not None else found[3]
+            value = _ESCAPE.sub(_unescaped, found[2]) if found[2] is not None else found[3]
             yield number, found[1].lower(), value
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    word = found[1]
+    if word is None:
+        return "'"
+    return chr(int(word, 8) & 0xFF) if word[0] in "01234567" else _ESCAPES.get(word, word)
+
+
+def syntax_errors(text: str) -> Iterator[str]:
+    """A sentence for each line that the server does not take, with the line that it would take where that can be told."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _is_line(line):
+            continue
+        found, name = _LINE.match(line), _WORD.match(line.lstrip())
+        way_out = "a line is a name, =, and a value, in quotes where it has blanks or other signs"
+        if found is not None and found[2] is None and name is not None and name[0] == found[1]:
+            value = line[found.start(3) :].partition("#")[0].strip().removesuffix(";")
+            proposed = f"{name[0]} = '{value.replace(_QUOTE, _QUOTE * 2)}'"
+            way_out = f"write {proposed}" if value.isprintable() and value and _is_line(proposed) else way_out
+        yield f"line {number}: the server does not take {line.strip()[:_SHOWN]!r}; {way_out}"
+
+
+def _is_line(line: str) -> bool:
+    at = _after_blanks(line, 0)
+    if at == len(line) or line[at] == "#":
+        return True
+    name = _WORD.match(line, at)
+    if name is None or not (_ID.fullmatch(name[0]) or _QUALIFIED_ID.fullmatch(name[0])):
+        return False
+    at = _after_blanks(line, name.end())
+    if line.startswith("=", at):
+        at = _after_blanks(line, at + 1)
+    value = max(
+        (found for each in _VALUES if (found := each.match(line, at))),
+        key=lambda each: each.end(),
+        default=None,
+    )
+    if value is None or value.end() == at or _QUALIFIED_ID.fullmatch(value[0]):
+        return False
+    at = _after_blanks(line, value.end())
+    return at == len(line) or line[at] == "#"
+
+
+def _after_blanks(line: str, at: int) -> int:
+    found = _BLANKS.match(line, at)
+    return at if found is None else found.end()
+
+
+def quoted_value(value: str) -> str:
+    """A value for a single-quoted string of postgresql.conf, which must stay on its line."""
+    if any(character in value for character in "\n\r\0"):
+        raise ValueError(f"a setting cannot hold a line break: {value!r}")
+    return value.replace("\\", "\\\\").replace("'", "''")
 
 
 def without_controlled(text: str) -> str:

@@ -10,6 +10,8 @@ from bedplate.engines.postgresql.configuring.server_settings import (
     INCLUDES,
     configuration_lines,
     refused_library,
+    syntax_errors,
+    without_controlled,
 )
 from bedplate.plan.words import joined
 from bedplate.units import parse_duration_s
@@ -28,6 +30,8 @@ PAGE_COSTS = ("seq_page_cost", "random_page_cost")
 CHECKPOINT_TIMEOUT_S = 300.0
 _CHECKPOINT_TIMEOUTS_S = (30.0, 86400.0)
 CHECKPOINT_COMPLETION_TARGET = 0.9
+# Of one file.
+_REASONS_MOST = 20
 
 
 def setting_name(text: str) -> str:
@@ -68,8 +72,10 @@ def configuration_text(text: str) -> str:
     if found:
         raise ValueError(f"it has {', '.join(sorted(set(found)))}: includes are not followed, write one file")
     refused = [reason for _, name, value in lines if (reason := refused_library(name, value))]
+    # What bedplate decides is no line of the server's.
+    refused += syntax_errors(without_controlled(text))
     if refused:
-        raise ValueError(joined(dict.fromkeys(refused)))
+        raise ValueError(joined(dict.fromkeys(refused), most=_REASONS_MOST))
     return text
 
 

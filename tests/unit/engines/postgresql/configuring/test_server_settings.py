@@ -10,6 +10,7 @@ from bedplate.engines.postgresql.configuring.server_settings import (
     CONTROLLED,
     configuration_lines,
     refused_library,
+    syntax_errors,
     without_controlled,
 )
 from bedplate.engines.postgresql.configuring.settings import configuration_text, controlled_in
@@ -87,3 +88,50 @@ def test_a_library_that_is_not_postgresqls_own_is_refused(name: str, value: str)
 )
 def test_contribs_and_what_loads_nothing_may_stand(name: str, value: str) -> None:
     assert refused_library(name, value) is None
+
+
+# Each held against PostgreSQL 15 and 18 (tests/host/test_settings_of_a_build.py).
+TAKEN = [
+    "", "  # c", "work_mem = 4MB", "work_mem 4MB#c", "work_mem=4MB", "WORK_MEM\t'4 MB' # c", "work_mem4 4", "include'x'", "a = on\r",
+    "a.b = 1", "a = 'it''s'", r"a = 'it\'s'", "a = 0x1F", "a = 0x1FkB", "a = -1.5e5", "a = .5", "a = 5.", "a = .", "a = C.UTF-8", "a = b:c/d-e",
+    "a = ''", "é.b = é", "a = '#'", "a = +1kB",
+]  # fmt: skip
+NOT_TAKEN = {
+    "shared_buffers = 256 MB": "write shared_buffers = '256 MB'",
+    "work_mem = 1.5GB # c": "write work_mem = '1.5GB'",
+    "log_directory /var/log": "write log_directory = '/var/log'",
+    "log_directory = /var/log": "write log_directory = '/var/log'",
+    "log_filename = postgresql.log": "write log_filename = 'postgresql.log'",
+    'search_path = "$user", public': "write search_path = '\"$user\", public'",
+    "x = 1;": "write x = '1'",
+    "x = on,off": "write x = 'on,off'",
+    **dict.fromkeys(("a = 'b", "a = 'b'c", "a", "a =", "= 1", "a-b = 1", "a.b.c = 1", "1a = 1", "a = = 1", "[mysqld]", "a = '\\'",
+                     "a\f'x'", "a = 'x'\f", "a = 1 b", "a = \\a", "a = *", "a: 1"), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", TAKEN)
+def test_a_line_that_the_server_takes_is_taken(line: str) -> None:
+    assert [] == list(syntax_errors(line))
+
+
+@pytest.mark.parametrize("line", NOT_TAKEN)
+def test_a_line_that_it_does_not_take_is_refused_with_the_way_out(line: str) -> None:
+    (reason,) = syntax_errors(f"work_mem = 4MB\n{line}\n# c\n")
+    assert "line 2: the server does not take" in reason
+    assert NOT_TAKEN[line] in reason
+
+
+def test_all_lines_of_an_own_configuration_are_named_at_once_and_none_that_bedplate_takes_out() -> None:
+    with pytest.raises(ValueError, match=r"line 1.*line 3.*line 4") as raised:
+        configuration_text("work_mem = 4 MB\nlog_filename = postgresql.log\na b c\n[x]\n")
+    assert "line 2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "value"),
+    [("it''s", "it's"), (r"it\'s", "it's"), (r"a\\b", r"a\b"), (r"\t", "\t"), (r"\101", "A"), (r"\x", "x")],
+)
+def test_a_quoted_value_is_what_the_server_makes_of_it(quoted: str, value: str) -> None:
+    ((_, _, found),) = configuration_lines(f"a = '{quoted}'")
+    assert value == found
