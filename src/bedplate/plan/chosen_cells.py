@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from bedplate.model.levels import Levels, Scalar
@@ -31,7 +32,8 @@ def departures(value: object) -> tuple[Departures, ...]:
     for table in value:
         if not isinstance(table, dict):
             raise ValueError(allowed)
-        found.append(tuple(sorted(_named(table))))
+        # By name alone: levels of two types have no order.
+        found.append(tuple(sorted(_named(table), key=itemgetter(0))))
     if len(set(found)) < len(found):
         raise ValueError("a table is there twice")
     return tuple(found)
@@ -96,7 +98,10 @@ def _unmatched(
     for number, named in enumerate(asked):
         choices = [CellChoice(named, first[engine]) for engine in {cell.build.engine for cell in cells}]
         if not any(choice.takes(cell.levels) for cell in cells for choice in choices):
-            words = ", ".join(f"{name} {'/'.join(map(str, levels))}" for name, levels in named) or "the first"
+            words = (
+                ", ".join(f"{name} {'/'.join(map(_in_words, levels))}" for name, levels in named)
+                or "the first"
+            )
             found.append(
                 f"workload[{index}].cells[{number}]: no cell of the plan has {words} and else what the first cell has; "
                 "vary those factors where they belong"
@@ -119,3 +124,9 @@ def _visited_twice(plan: Plan) -> list[str]:
             )
             return [words]
     return []
+
+
+def _in_words(level: Scalar) -> str:
+    """As it is where it can be read, in quotes and short where it cannot."""
+    text = str(level)
+    return text if text.isprintable() and len(text) <= 80 else shown(level)

@@ -37,9 +37,12 @@ def _levels_of_lists(value: Any) -> tuple[Any, ...]:
 
 
 def distinct_levels(levels: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The levels; ValueError where one is there twice."""
+    """The levels; ValueError where one is there twice, or is a table or a list where nothing has looked at it yet."""
     seen: set[Any] = set()
-    twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
+    try:
+        twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
+    except TypeError:
+        raise ValueError("each level is one text, one number, true or false") from None
     if twice:
         raise ValueError(f"the level {', '.join(twice)} is listed twice")
     return levels

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.support.studies.plan_mutations import mutated
+from tests.support.studies.plan_values import with_every_type
 
 from bedplate.errors import PlanError
+from bedplate.plan.chosen_cells import departures
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
@@ -52,6 +55,37 @@ def test_a_few_hundred_mutated_plans_end_in_a_plan_or_in_sentences(tmp_path: Pat
     small = tuple(text for text in texts if len(text) < 2500)
     taken = [taken_to_the_end(text, tmp_path) for text in mutated(small, seed=13, count=300)]
     assert 20 < sum(taken) < 280  # else they show little of one side
+
+
+def test_every_type_of_value_at_every_key_ends_in_a_plan_or_in_sentences() -> None:
+    texts = (FIO, *(path.read_text() for path in sorted(PLANS.glob("*.toml"))))
+    # A part of them, in which each key and each type is: `./torture` has all.
+    for words, text in islice(with_every_type(texts), 0, None, 17):
+        try:
+            taken_to_the_end(text, PLANS)
+        except Exception as error:
+            raise AssertionError(words) from error
+
+
+@pytest.mark.parametrize("value", ["{ a = 1 }", "[1]", "[{ a = 1 }]", "{ vary = [[1], { a = 1 }] }"])
+def test_a_setting_of_an_own_engine_that_is_no_single_value_is_refused_by_its_key(
+    reasons_of: ReasonsOf, minimal: str, value: str
+) -> None:
+    reasons = reasons_of(f'{minimal}[engine]\npath = "engine"\nsettings = {{ a = {value} }}\n')
+    assert any("engine.settings.a" in reason for reason in reasons)
+
+
+def test_levels_of_two_engines_with_one_name_have_any_types() -> None:
+    ((first, second),) = departures([{"lmdb": {"sync": 1}, "sqlite": {"sync": "a"}}])
+    assert first[0] == second[0]
+
+
+def test_a_table_of_cells_that_matches_none_is_shown_without_control_characters(
+    reasons_of: ReasonsOf, minimal: str
+) -> None:
+    text = minimal.replace("scale = 10", 'cells = [{ filesystem.type = "\\u0000" }]')
+    (reason,) = reasons_of(text)
+    assert "no cell of the plan has filesystem.type '\\x00'" in reason
 
 
 @pytest.mark.parametrize("value", ['{ vary = ["wal-append"] }', "{}", "[]", "5"])
