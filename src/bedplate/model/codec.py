@@ -32,6 +32,7 @@ from typing import (
 
 from bedplate.errors import StudyError
 from bedplate.model.levels import Levels
+from bedplate.model.limits import MOST_NAMED_LEVELS, MOST_VALUES, most_bytes_of
 from bedplate.model.reason import Reason, of_format_1
 
 if TYPE_CHECKING:
@@ -100,8 +101,12 @@ def loads(kind: type[Record], text: str, *, source: str = "") -> Record:
 def parse(text: str, *, source: str) -> Any:
     """The JSON value of a text; StudyError, which begins with `source`, where it is none that a record can hold.
 
-    Infinities and not-a-numbers are no JSON, halves of characters no text.
+    Infinities and not-a-numbers are no JSON, halves of characters no text. An empty list takes twenty times the memory of its two
+    characters, so values are counted before there are any.
     """
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values > MOST_VALUES:
+        raise StudyError(f"{source} has some {values:,} values; a document has at most {MOST_VALUES:,}")
     try:
         value = json.loads(text, parse_constant=_no_number)
         if _HALF.search(text):
@@ -126,15 +131,33 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What a plain file holds; StudyError for anything else. A pipe in its place would be waited for without end."""
+    """What a plain file holds, within the limit of its kind; StudyError for anything else.
+
+    A pipe in its place would be waited for without end, and a file of holes takes no disk and all of the memory.
+    """
+    most_bytes = most_bytes_of(path.name)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise StudyError(f"{path} cannot be read: it is no plain file")
-            return file.read()
+            size_bytes = status.st_size
+            data = file.read(size_bytes + 1) if size_bytes <= most_bytes else b""
+            if len(data) > size_bytes:
+                # It grows meanwhile, or has no size, as what the kernel makes when it is read.
+                data += file.read(most_bytes - size_bytes)
+                size_bytes = len(data)
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
+    if size_bytes > most_bytes:
+        raise StudyError(f"{path} is not read: it has {_more_than(size_bytes, most_bytes, path.name)}")
+    return data
+
+
+def _more_than(size_bytes: int, most_bytes: int, name: str) -> str:
+    """How large a file is, and what its kind may have."""
+    return f"{size_bytes:,} bytes, and a file {name} has at most {most_bytes:,}"
 
 
 def decode(data: bytes, *, source: str) -> str:
@@ -146,11 +169,18 @@ def decode(data: bytes, *, source: str) -> str:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record so that a reader finds the old file or the new one, never half of one."""
+    """Write a record so that a reader finds the old file or the new one, never half of one.
+
+    StudyError where it would be larger than readers take.
+    """
+    data = f"{dumps(value)}\n".encode()
+    if len(data) > (most_bytes := most_bytes_of(path.name)):
+        raise StudyError(
+            f"{path} is not written: it would have {_more_than(len(data), most_bytes, path.name)}"
+        )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(dumps(value))
-        file.write("\n")
+    with temporary.open("wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
@@ -214,6 +244,8 @@ def _decoder_of(kind: Any) -> _Decoder:
 def _levels(value: Any) -> Levels:
     if not isinstance(value, dict):
         raise _misfit("an object", value)
+    if len(value) > MOST_NAMED_LEVELS:
+        raise _misfit(f"at most {MOST_NAMED_LEVELS} levels", value)
     for name, level in value.items():
         kind = type(level)
         if kind not in (str, bool):

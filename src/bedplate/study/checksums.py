@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.limits import MOST_FILES, MOST_LEVELS, most_bytes_compared
 from bedplate.model.visit import FORMAT_VERSION, KNOWN_FORMATS
 from bedplate.study.records import Checksums, FileChecksum, StudyFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bedplate.study.layout import StudyLayout
 
@@ -25,6 +26,8 @@ Record = TypeVar("Record")
 CHECKSUMS_FILE = "checksums.json"
 # What figures, tables and pages are made from; a visit with another one of these is not used. The rest are logs.
 _RECORD_SUFFIXES = (".json", ".jsonl", ".parquet")
+# A folder that somebody filled has as many reasons as files: a reader learns nothing from the eleventh.
+_MOST_TOLD = 10
 _CHANGED = "was changed after its visit had ended: its checksum is another"
 
 
@@ -92,7 +95,7 @@ class VisitFiles:
             if found.format_version not in KNOWN_FORMATS:
                 raise StudyError(f"{directory / CHECKSUMS_FILE} is of format {found.format_version}")
             self._files = found.files
-            self._compare()
+            self._note(self._changed_sizes())
 
     @property
     def size_bytes(self) -> int:
@@ -127,46 +130,89 @@ class VisitFiles:
 
     def verify(self) -> None:
         """Compare the content of every file; adds to `damage` and `remarks`."""
+        self._note(self._changed_content())
+
+    def _changed_content(self) -> Iterator[tuple[str, str]]:
         for name, expected in self._files.items():
-            if self._sizes.get(name) != expected.size_bytes:
+            if self._sizes.get(name) != expected.size_bytes or expected.size_bytes < 0:
                 continue  # said already
+            if expected.size_bytes > (most_bytes := most_bytes_compared(name.rpartition("/")[2])):
+                yield (
+                    name,
+                    f"is not compared: it has {expected.size_bytes:,} bytes, and at most {most_bytes:,} are",
+                )
+                continue
             try:
                 found = _sha256_of(self.directory / name)
             except OSError as error:
-                self._note(name, f"cannot be read: {error.strerror}")
+                yield name, f"cannot be read: {error.strerror}"
                 continue
             if found != expected.sha256:
-                self._note(name, _CHANGED)
+                yield name, _CHANGED
 
-    def _compare(self) -> None:
+    def _changed_sizes(self) -> Iterator[tuple[str, str]]:
         for name, expected in self._files.items():
             size_bytes = self._sizes.get(name)
             if size_bytes is None:
-                self._note(name, "is missing; it was there when its visit had ended")
+                yield name, "is missing; it was there when its visit had ended"
+            elif size_bytes < 0:
+                yield name, "was changed after its visit had ended: it is no plain file any more"
             elif size_bytes != expected.size_bytes:
                 sizes = f"{size_bytes} bytes, and {expected.size_bytes} before"
-                self._note(name, f"was changed after its visit had ended: {sizes}")
+                yield name, f"was changed after its visit had ended: {sizes}"
         for name in self._sizes.keys() - self._files.keys() - {CHECKSUMS_FILE}:
-            self._note(name, "was not there when its visit had ended")
+            yield name, "was not there when its visit had ended"
 
-    def _note(self, name: str, what: str) -> None:
-        words = f"{self.directory / name} {what}"
-        if name.endswith(_RECORD_SUFFIXES):
-            self.damage = (*self.damage, words)
-        else:
-            self.remarks = (*self.remarks, words)
+    def _note(self, changes: Iterable[tuple[str, str]]) -> None:
+        """The first changes in words, each of a record as damage; of the rest how many there are."""
+        damage: list[str] = []
+        remarks: list[str] = []
+        for name, what in changes:
+            (damage if name.endswith(_RECORD_SUFFIXES) else remarks).append(f"{self.directory / name} {what}")
+        self.damage = (*self.damage, *_first(damage, f"records of {self.directory}"))
+        self.remarks = (*self.remarks, *_first(remarks, f"files of {self.directory}"))
+
+
+def _first(words: list[str], what: str) -> Iterator[str]:
+    yield from words[:_MOST_TOLD]
+    if len(words) > _MOST_TOLD:
+        yield f"and so are {len(words) - _MOST_TOLD:,} more {what}"
 
 
 def _sizes(directory: Path) -> dict[str, int]:
-    """The size of every file by its path below `directory`; StudyError where that cannot be looked at.
+    """The size of every file by its path below `directory`; StudyError where that cannot be looked at, or is more than a visit has.
 
     What is no plain file (a link, a pipe) has none: -1. A name that is no UTF-8 is nobody's here, and left out.
     """
+    found: dict[str, int] = {}
+    # Folders that are still to be listed, with the path of what is in them. One of a stranger's may be as deep as a disk holds.
+    pending = [(os.fspath(directory), "")]
+    count = 0
     try:
-        found = dict(_listed(os.fspath(directory), ""))
-        return {name: size for name, size in found.items() if name.isascii() or _is_text(name)}
+        while pending:
+            folder, prefix = pending.pop()
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    count += 1
+                    name = prefix + entry.name
+                    if not name.isascii() and not _is_text(name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append((entry.path, f"{name}/"))
+                    else:
+                        status = entry.stat(follow_symlinks=False)
+                        found[name] = status.st_size if stat.S_ISREG(status.st_mode) else -1
+                    if name.count("/") >= MOST_LEVELS:
+                        raise StudyError(
+                            f"{directory} is not read: {name:.200} lies deeper than {MOST_LEVELS} folders, where a visit has nothing"
+                        )
+                    if count > MOST_FILES:
+                        raise StudyError(
+                            f"{directory} is not read: it has more than {MOST_FILES:,} files and folders, and no visit has as many"
+                        )
     except OSError as error:
         raise StudyError(f"{error.filename or directory} cannot be read: {error.strerror}") from error
+    return found
 
 
 def _is_text(name: str) -> bool:
@@ -175,17 +221,6 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _listed(folder: str, prefix: str) -> Iterator[tuple[str, int]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                yield from _listed(entry.path, f"{name}/")
-            else:
-                status = entry.stat(follow_symlinks=False)
-                yield name, status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def _sha256_of(path: Path) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.durability import CLASSES
 from bedplate.model.figure import Scale, Status
+from bedplate.model.limits import MOST_NAME_CHARACTERS, too_long
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import KNOWN_FORMATS
 from bedplate.study.version import KNOWN_WORDS
@@ -31,6 +32,13 @@ def impossible(run: RunFigures, due: Sequence[RunSpec]) -> Iterator[str]:
     if run.format_version not in KNOWN_FORMATS:
         yield f"it is of format {run.format_version}, not {KNOWN_WORDS}"
     yield from _foreign(run, due)
+    for what, texts in (
+        ("the phase", {figure.phase for figure in run.figures}),
+        ("the item", {figure.item for figure in run.figures}),
+        ("the unit", {figure.unit for figure in run.figures}),
+        ("the metric", {figure.metric for figure in run.figures}),
+    ):
+        yield from too_long(f"{what} of a figure", *texts)
     for figure in run.figures:
         if not _is_usual(figure):
             yield from _impossible_figure(figure)
@@ -56,6 +64,10 @@ def impossible_visit(record: VisitRecord) -> Iterator[str]:
             yield f"it is of the {what} {said!r:.200}, and describes {identity!r:.200}"
     for durability in (record.durability, record.durability and record.durability.without_waiting):
         if durability is not None:
+            reasons = sum(len(reason.sentence) for reason in durability.reasons)
+            yield from too_long("the basis of its durability", durability.basis)
+            if reasons > MOST_NAME_CHARACTERS:
+                yield f"the reasons of its durability have {reasons:,} characters; allowed are {MOST_NAME_CHARACTERS:,}"
             told = (durability.volatile_cache, durability.protected_cache, durability.volatile_cache_512)
             for name in dict.fromkeys(told):
                 if name is not None and name not in CLASSES:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.levels import LevelMismatch
+from bedplate.model.limits import too_long
 from bedplate.model.plan import Expansion, Load, PlannedCell, Schedule
 from bedplate.model.visit import FORMAT_VERSION
 from bedplate.study.records import StudySchedule
@@ -56,6 +57,13 @@ def _lacks(record: StudySchedule) -> Iterator[str]:
     levels += [run.levels for runs in (*record.runs.values(), record.canary_runs) for run in runs]
     for each in levels:
         yield from wrong_levels(each)
+    for each in (*levels, *(cell.levels for cell in record.cells.values())):
+        for name, level in each.items():
+            # Whole files of a plan's, which no table shows.
+            if isinstance(level, str) and not name.endswith(("_text", ".configuration")):
+                yield from too_long(f"the level {name:.80}", name, level)
+    for run in (run for runs in (*record.runs.values(), record.canary_runs) for run in runs):
+        yield from too_long("the name of a run", run.name, run.workload)
     seen = set()
     for visit in record.visits:
         if visit.cell_id not in record.cells:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.limits import too_long
 from bedplate.model.reason import because
 from bedplate.model.visit import KNOWN_FORMATS
 from bedplate.study.records import StudyFacts
@@ -30,6 +31,8 @@ def require_known_format(layout: StudyLayout) -> None:
             f"{layout.directory} is of format {found!r:.40}, this bedplate knows {KNOWN_WORDS}; "
             "use the bedplate that made it"
         )
+    if wrong := tuple(too_long("the title", str(facts.get("title", "")))):
+        raise StudyError(*(f"{layout.facts} is damaged: {words}" for words in wrong))
 
 
 def refuse_imported(layout: StudyLayout) -> None:
