@@ -49,7 +49,7 @@ FILE_LIMITS: Mapping[str, FileLimit] = {
     "latency.parquet": FileLimit(256 * MIB, "300 bytes a second"),
     "request.json": FileLimit(32 * MIB, "20 KB, with the plan's own configurations and scripts"),
     ".json": FileLimit(
-        64 * MIB, "some KB; what a job of a fleet is asked holds the requests of all its visits"
+        64 * MIB, "some KB; the order of a job of a fleet holds the requests of all its visits"
     ),
     ".jsonl": FileLimit(128 * MIB, "some KB"),
     ".toml": FileLimit(4 * MIB, "1 KB"),

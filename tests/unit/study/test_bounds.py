@@ -165,7 +165,7 @@ def test_thousands_of_foreign_files_are_told_in_a_few_sentences_and_in_no_time_o
         (visit(study) / f"{number}.{'json' if number % 2 else 'log'}").touch()
     # A tuple that grows by one for each of them copies the two hundred million times.
     files = VisitFiles(visit(study))
-    assert 11 == len(files.damage) == len(files.remarks)
+    assert [11, 11] == [len(files.damage), len(files.remarks)]
     assert "and so are 9,990 more" in files.damage[-1]
     (aside,) = read_study(study).set_aside
     assert len(aside.reasons) == 11
