@@ -7,6 +7,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from bedplate.host.git import repository as tree_repository
+from bedplate.host.git.own_repository import borrow
+
 _WHO = {
     **{
         f"GIT_{role}_{field}": value
@@ -52,3 +55,15 @@ def commit(tree: Path, subject: str, files: Mapping[str, str]) -> str:
     git(tree, "add", "--all")
     git(tree, "commit", "--quiet", "--allow-empty", "-m", subject)
     return git(tree, "rev-parse", "HEAD").strip()
+
+
+def working_changes(tree: Path) -> tree_repository.WorkingChanges:
+    """What a work tree has beside its HEAD, as bedplate reads it."""
+    with borrow(tree, with_index=True) as own:
+        return tree_repository.working_changes(own)
+
+
+def text_of(tree: Path, commit: str, path: str) -> str | None:
+    """A file of a commit, as bedplate reads it."""
+    with borrow(tree) as own:
+        return tree_repository.text_of(own, commit, path)

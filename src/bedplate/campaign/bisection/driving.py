@@ -94,7 +94,7 @@ def bisect(
     if at_end.verdict != BAD:
         ending = BisectEnding.NO_BAD_COMMIT if at_end.verdict == GOOD else BisectEnding.NOT_KNOWN
         return Bisected(ends, record, ending)
-    history = BisectHistory(place, ends)
+    history = BisectHistory(ends)
     while True:
         step = history.next([(each.commit, each.verdict) for each in record.judged])
         if step.commit is None:

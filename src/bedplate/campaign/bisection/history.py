@@ -7,12 +7,12 @@ them anew: a start that was killed in the middle of one asks again.
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, PlanError
-from bedplate.host.git.repository import resolve, run_git
+from bedplate.host.git.own_repository import Repository, borrow
+from bedplate.host.git.repository import commit_in, resolve
 from bedplate.near_names import quoted
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bedplate.model.source_commit import SourceCommit
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
-_REPOSITORY = "history.git"
 _TIME_LIMIT_S = 600.0
 # git-bisect(1): only commits that were skipped are left.
 _ONLY_SKIPPED = 2
@@ -56,65 +55,57 @@ class BisectStep:
 
 def ends_of(tree: Path, good: str, bad: str) -> Ends:
     """Both ends by their names; PlanError where they are one commit, or the good one is no ancestor of the bad one."""
-    first, last = resolve(tree, good), resolve(tree, bad)
-    if first.hash == last.hash:
-        raise PlanError(
-            f"{quoted(good)} and {quoted(bad)} are the same commit, {first.hash[:12]}; a bisection needs two"
-        )
-    if run_git(tree, "merge-base", "--is-ancestor", first.hash, last.hash, check=False).status != 0:
-        base = run_git(tree, "merge-base", first.hash, last.hash, check=False).stdout.strip()
-        if base == last.hash:
+    with borrow(tree) as repository:
+        first, last = commit_in(repository, good), commit_in(repository, bad)
+        if first.hash == last.hash:
             raise PlanError(
-                f"{quoted(good)} comes after {quoted(bad)}; name the good commit first: bisect … {bad} {good}"
+                f"{quoted(good)} and {quoted(bad)} are the same commit, {first.hash[:12]}; a bisection needs two"
             )
-        way = f"begin at what they have in common: {base[:12]}" if base else "they have nothing in common"
-        raise PlanError(f"{quoted(good)} is no ancestor of {quoted(bad)}; {way}")
-    count = run_git(tree, "rev-list", "--count", f"{first.hash}..{last.hash}").stdout.strip()
-    return Ends(tree, first, last, int(count))
+        is_ancestor = ("merge-base", "--is-ancestor", first.hash, last.hash)
+        if repository.run(*is_ancestor, check=False).status != 0:
+            base = repository.run("merge-base", first.hash, last.hash, check=False).stdout.strip()
+            if base == last.hash:
+                raise PlanError(
+                    f"{quoted(good)} comes after {quoted(bad)}; name the good commit first: bisect … {bad} {good}"
+                )
+            way = f"begin at what they have in common: {base[:12]}" if base else "they have nothing in common"
+            raise PlanError(f"{quoted(good)} is no ancestor of {quoted(bad)}; {way}")
+        count = repository.text("rev-list", "--count", f"{first.hash}..{last.hash}").strip()
+        return Ends(tree, first, last, int(count))
 
 
 class BisectHistory:
-    """The repository in which git bisects; `place` is a folder of the bisection's own."""
+    """What git answers about the commits between two ends."""
 
-    def __init__(self, place: Path, ends: Ends) -> None:
+    def __init__(self, ends: Ends) -> None:
         self._ends = ends
-        self._repository = place / _REPOSITORY
 
     def next(self, verdicts: Iterable[tuple[str, str]]) -> BisectStep:
         """What follows from the verdicts, each a commit and `GOOD`, `BAD` or `SKIP`, in the order in which they were found."""
-        self._begin()
-        found = self._bisect("start", "--no-checkout", self._ends.bad.hash, self._ends.good.hash)
-        for commit, verdict in verdicts:
-            if found.first_bad is not None or found.any_of:
-                break
-            found = self._bisect(verdict, commit)
-        return found
+        with borrow(self._ends.tree) as repository:
+            # A repository has to stand somewhere before it can be bisected.
+            repository.run("update-ref", _REF, self._ends.bad.hash)
+            repository.run("symbolic-ref", "HEAD", _REF)
+            found = self._bisect(
+                repository, "start", "--no-checkout", self._ends.bad.hash, self._ends.good.hash
+            )
+            for commit, verdict in verdicts:
+                if found.first_bad is not None or found.any_of:
+                    break
+                found = self._bisect(repository, verdict, commit)
+            return found
 
     def parents(self, commit: str) -> tuple[str, ...]:
         """The hashes of a commit's parents."""
-        return tuple(run_git(self._ends.tree, "rev-list", "--parents", "-n1", commit).stdout.split()[1:])
+        with borrow(self._ends.tree) as repository:
+            return tuple(repository.text("rev-list", "--parents", "-n1", commit).split()[1:])
 
     def commit(self, name: str) -> SourceCommit:
         """A commit of the tree by its hash."""
         return resolve(self._ends.tree, name)
 
-    def _begin(self) -> None:
-        """A repository as if nothing had been asked: what a killed start left in the last one is of no use."""
-        shutil.rmtree(self._repository, ignore_errors=True)
-        self._repository.parent.mkdir(parents=True, exist_ok=True)
-        objects = run_git(
-            self._ends.tree, "rev-parse", "--path-format=absolute", "--git-path", "objects"
-        ).stdout.strip()
-        run_git(self._repository.parent, "init", "--quiet", "--bare", "--template=", self._repository.name)
-        alternates = self._repository / "objects" / "info" / "alternates"
-        alternates.parent.mkdir(parents=True, exist_ok=True)
-        alternates.write_text(f"{objects}\n", encoding="utf-8")
-        # A repository has to stand somewhere before it can be bisected.
-        run_git(self._repository, "update-ref", _REF, self._ends.bad.hash)
-        run_git(self._repository, "symbolic-ref", "HEAD", _REF)
-
-    def _bisect(self, *words: str) -> BisectStep:
-        done = run_git(self._repository, "bisect", *words, check=False, timeout_s=_TIME_LIMIT_S)
+    def _bisect(self, repository: Repository, *words: str) -> BisectStep:
+        done = repository.run("bisect", *words, check=False, timeout_s=_TIME_LIMIT_S)
         found = _FIRST_BAD.search(done.stdout)
         if found is not None:
             return BisectStep(first_bad=found[1])
@@ -124,9 +115,7 @@ class BisectHistory:
             raise BedplateError(
                 f"git bisect {words[0]} ended with status {done.status} in {self._ends.tree}: {done.output[:500]}"
             )
-        head = run_git(
-            self._repository, "rev-parse", "--verify", "--quiet", "BISECT_HEAD", check=False
-        ).stdout.strip()
+        head = repository.text("rev-parse", "--verify", "--quiet", "BISECT_HEAD", check=False).strip()
         if not _HASH.fullmatch(head):
             raise BedplateError(
                 f"git bisect {words[0]} named no commit in {self._ends.tree}: {done.output[:500]}"

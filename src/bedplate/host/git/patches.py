@@ -8,7 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.host.git.repository import git_argv
+from bedplate.errors import PlanError
+from bedplate.host.git.export import leads_out
+from bedplate.host.git.own_repository import Repository, plain_repository
 
 if TYPE_CHECKING:
     from bedplate.host.command import Account, Commands
@@ -17,6 +19,7 @@ _TIME_LIMIT_S = 300.0
 _A_PATCH = re.compile(
     r"^(?:diff --git |--- (?:a/|/dev/null|\S)[^\n]*\n\+\+\+ |GIT binary patch$)", re.MULTILINE
 )
+_A_LINK = re.compile(r"^(?:new(?: file)? mode 12|index .* 120000$)", re.MULTILINE)
 # `git format-patch`, and a mail that was saved: the patch may be encoded, and there may be several.
 _MAIL = re.compile(r"\A(?:From [^\n]*\n|(?:[A-Za-z-]+: [^\n]*\n)+\n)")
 _ENCODED = re.compile(
@@ -32,47 +35,57 @@ def is_patch(text: str) -> bool:
 def apply_patch(text: str, folder: Path, *, commands: Commands, account: Account | None = None) -> None:
     """Apply a patch to the files below `folder`, all of it or nothing; CommandFailed with git's own words.
 
-    git refuses one that names a file outside of the folder, or behind a symbolic link. `account` is who git runs as: it owns the
-    folder's files, and the folder above `folder`, where its texts are put.
+    git refuses one that names a file outside of the folder, or behind a symbolic link. PlanError where the patch made a symbolic link
+    that leads out of it, which is then applied. `account` is who git runs as: it owns the folder's files.
     """
     with tempfile.TemporaryDirectory(prefix=".patch-", dir=folder.parent) as temporary:
         place = Path(temporary)
         place.chmod(0o711)
+        repository = plain_repository(folder, place / "own.git", account)
         work = place / "texts"
         work.mkdir()
         source = work / "patch"
         source.write_text(text, encoding="utf-8")
         _give(work, account)
         _give(source, account)
-        for patch in _plain(source, work, commands, account) if _MAIL.match(text) else (source,):
-            _git(folder, commands, account, "apply", "--whitespace=nowarn", str(patch))
+        patches = _plain(repository, source, work, commands) if _MAIL.match(text) else (source,)
+        for patch in patches:
+            repository.run(
+                *("apply", "--whitespace=nowarn", str(patch)),
+                work_tree=folder,
+                timeout_s=_TIME_LIMIT_S,
+                commands=commands,
+            )
+    if _A_LINK.search(text) or _MAIL.match(text):
+        _require_links_within(folder)
 
 
-def _plain(source: Path, work: Path, commands: Commands, account: Account | None) -> list[Path]:
+def _plain(repository: Repository, source: Path, work: Path, commands: Commands) -> list[Path]:
     """The diffs of the mails in a file, decoded, in their order."""
     parts = work / "mails"
     parts.mkdir()
-    _give(parts, account)
-    _git(work, commands, account, "mailsplit", "-b", f"-o{parts}", str(source))
+    _give(parts, repository.account)
+    repository.run("mailsplit", "-b", f"-o{parts}", str(source), commands=commands)
     found = []
     for mail in sorted(parts.iterdir()):
         message, patch = work / f"{mail.name}.message", work / f"{mail.name}.patch"
-        _git(work, commands, account, "mailinfo", str(message), str(patch), stdin=mail)
+        text = mail.read_text(encoding="utf-8", errors="replace")
+        repository.run("mailinfo", str(message), str(patch), stdin=text, commands=commands)
         found.append(patch)
     return found
+
+
+def _require_links_within(folder: Path) -> None:
+    for where, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(where, name)
+            target = str(path.readlink()) if path.is_symlink() else "."
+            if leads_out(place := str(path.relative_to(folder)), target):
+                raise PlanError(
+                    f"the patch makes {place!r} a symbolic link that leads out of the tree, to {target[:200]!r}"
+                )
 
 
 def _give(path: Path, account: Account | None) -> None:
     if account is not None:
         os.chown(path, account.uid, account.gid)
-
-
-def _git(
-    folder: Path, commands: Commands, account: Account | None, *words: str, stdin: Path | None = None
-) -> None:
-    commands.run(
-        git_argv(folder, *words),
-        timeout_s=_TIME_LIMIT_S,
-        account=account,
-        stdin=None if stdin is None else stdin.read_text(encoding="utf-8", errors="replace"),
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bedplate.host.git.own_repository import borrow
 from bedplate.host.git.patches import is_patch
-from bedplate.host.git.repository import resolve, text_of, working_changes
+from bedplate.host.git.repository import commit_in, text_of, working_changes
 from bedplate.model.source_commit import UNTRACKED, WORKING_TREE
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ class GitRevisions:
 
         PlanError says what is not there.
         """
-        if revision != WORKING_TREE:
-            commit = resolve(path, revision)
-            return commit, facts(partial(text_of, path, commit.hash)), None
-        found = working_changes(path)
-        known = dict(facts(partial(text_of, path, found.commit.hash)))
+        with borrow(path, with_index=revision == WORKING_TREE) as repository:
+            if revision != WORKING_TREE:
+                commit = commit_in(repository, revision)
+                return commit, facts(partial(text_of, repository, commit.hash)), None
+            found = working_changes(repository)
+            known = dict(facts(partial(text_of, repository, found.commit.hash)))
         if found.untracked:
             known[UNTRACKED] = str(found.untracked)
         return found.commit, known, found.patch or None

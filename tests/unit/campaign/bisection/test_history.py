@@ -39,7 +39,7 @@ def test_each_commit_of_a_history_is_found_in_three_questions(
     commits = linear(tree, 9)
     ends = ends_of(tree, commits[0], "master")
     assert 8 == ends.commits
-    found, asked = search(BisectHistory(tmp_path / "own", ends), set(commits[first_bad:]))
+    found, asked = search(BisectHistory(ends), set(commits[first_bad:]))
     assert commits[first_bad] == found
     assert len(asked) <= 3
 
@@ -54,7 +54,7 @@ def test_a_commit_of_a_merged_branch_is_found(tree: Path, tmp_path: Path) -> Non
     merge = git(tree, "rev-parse", "HEAD").strip()
     after = commit(tree, "after", {"after": "x"})
     ends = ends_of(tree, commits[0], "master")
-    history = BisectHistory(tmp_path / "own", ends)
+    history = BisectHistory(ends)
     found, _ = search(history, {*side[1:], merge, after})
     assert side[1] == found
     assert (side[0],) == history.parents(side[1])
@@ -66,20 +66,17 @@ def test_a_commit_of_a_merged_branch_is_found(tree: Path, tmp_path: Path) -> Non
 def test_where_only_skipped_commits_are_left_all_are_named(tree: Path, tmp_path: Path) -> None:
     commits = linear(tree, 9)
     ends = ends_of(tree, commits[0], commits[8])
-    found, _ = search(BisectHistory(tmp_path / "own", ends), set(commits[5:]), {commits[4], commits[5]})
+    found, _ = search(BisectHistory(ends), set(commits[5:]), {commits[4], commits[5]})
     assert isinstance(found, tuple)
     assert {commits[4], commits[5], commits[6]} == set(found)
 
 
-def test_the_same_verdicts_give_the_same_question_whatever_stood_there_before(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_the_same_verdicts_give_the_same_question(tree: Path) -> None:
     commits = linear(tree, 9)
-    history = BisectHistory(tmp_path / "own", ends_of(tree, commits[0], commits[8]))
+    history = BisectHistory(ends_of(tree, commits[0], commits[8]))
     first = history.next([])
     assert first.commit is not None
     second = history.next([(first.commit, GOOD)])
-    (tmp_path / "own" / "history.git" / "BISECT_LOG").write_text("damaged")
     assert second == history.next([(first.commit, GOOD)])
     assert first == history.next([])
 
@@ -92,7 +89,7 @@ def test_the_users_tree_is_not_touched(tree: Path, tmp_path: Path) -> None:
         return {str(path): path.read_bytes() for path in sorted(tree.rglob("*")) if path.is_file()}
 
     before = state()
-    search(BisectHistory(tmp_path / "own", ends_of(tree, commits[0], "master")), set(commits[3:]))
+    search(BisectHistory(ends_of(tree, commits[0], "master")), set(commits[3:]))
     assert before == state()
 
 
@@ -100,7 +97,7 @@ def test_a_bare_repository_will_do(tree: Path, tmp_path: Path) -> None:
     commits = linear(tree, 5)
     git(tmp_path, "clone", "--quiet", "--bare", str(tree), "bare.git")
     ends = ends_of(tmp_path / "bare.git", commits[0], "master")
-    assert commits[2] == search(BisectHistory(tmp_path / "own", ends), set(commits[2:]))[0]
+    assert commits[2] == search(BisectHistory(ends), set(commits[2:]))[0]
 
 
 def test_ends_that_cannot_be_bisected_are_refused_with_the_way_out(tree: Path) -> None:

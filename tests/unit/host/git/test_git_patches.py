@@ -6,13 +6,13 @@ import base64
 from pathlib import Path
 
 import pytest
-from tests.support.sources.histories import commit, git, repository
+from tests.support.sources.histories import commit, git, repository, working_changes
 
 from bedplate.errors import CommandFailed
 from bedplate.host.command import Commands
 from bedplate.host.git.export import export
 from bedplate.host.git.patches import apply_patch, is_patch
-from bedplate.host.git.repository import resolve, working_changes
+from bedplate.host.git.repository import resolve
 from bedplate.host.requirement import find_tool
 
 pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")

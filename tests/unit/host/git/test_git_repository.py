@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.support.sources.histories import commit, git, repository
+from tests.support.sources.histories import commit, git, repository, text_of, working_changes
 
 from bedplate.errors import PlanError
-from bedplate.host.git.repository import resolve, text_of, working_changes
+from bedplate.host.git.repository import resolve
 from bedplate.host.requirement import find_tool
 
 pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.sources.histories import commit, git, repository
+from tests.support.sources.histories import commit, git, repository, working_changes
 from tests.support.sources.toy_kernel import made, toy_kernel
 
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
@@ -21,7 +21,7 @@ from bedplate.executors.qemu.own_kernel.build import build_seconds, ensure_built
 from bedplate.executors.qemu.own_kernel.recipe import KernelWork, build_kernel
 from bedplate.host.build_progress import BuildProgress, count_objects
 from bedplate.host.command import Commands
-from bedplate.host.git.repository import resolve, working_changes
+from bedplate.host.git.repository import resolve
 from bedplate.host.requirement import Requirement, find_tool
 from bedplate.model.source_commit import KernelSource, SourceTree
 
