@@ -47,6 +47,8 @@ def apply_named(name: str, text: str, folder: Path, *, account: Account | None, 
     except CommandFailed as error:
         said = "\n".join(error.output.strip().splitlines()[-_SAID_LINES:]) or error.reasons[0]
         raise BuildFailed(f"{name} does not apply; git says: {said}") from error
+    except PlanError as error:
+        raise BuildFailed(f"{name}: {error.reasons[0]}") from error
 
 
 def give(folder: Path, account: Account | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -13,6 +14,8 @@ from bedplate.host.git.export import leads_out
 from bedplate.host.git.own_repository import Repository, plain_repository
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from bedplate.host.command import Account, Commands
 
 _TIME_LIMIT_S = 300.0
@@ -38,6 +41,33 @@ def apply_patch(text: str, folder: Path, *, commands: Commands, account: Account
     git refuses one that names a file outside of the folder, or behind a symbolic link. PlanError where the patch made a symbolic link
     that leads out of it, which is then applied. `account` is who git runs as: it owns the folder's files.
     """
+    with _laid_out(text, folder, commands, account) as (repository, patches):
+        for patch in patches:
+            repository.run(
+                *("apply", "--whitespace=nowarn", str(patch)),
+                work_tree=folder,
+                timeout_s=_TIME_LIMIT_S,
+                commands=commands,
+            )
+    if _A_LINK.search(text) or _MAIL.match(text):
+        _require_links_within(folder)
+
+
+def paths_in_patch(
+    text: str, folder: Path, *, commands: Commands, account: Account | None = None
+) -> tuple[str, ...]:
+    """The files below `folder` that a patch would change, make or take away; CommandFailed where it is none."""
+    with _laid_out(text, folder, commands, account) as (repository, patches):
+        words = ("apply", "--numstat", "-z", *map(str, patches))
+        listed = repository.run(*words, work_tree=folder, commands=commands).stdout
+    return tuple(entry.split("\t", 2)[2] for entry in listed.split("\0") if entry)
+
+
+@contextlib.contextmanager
+def _laid_out(
+    text: str, folder: Path, commands: Commands, account: Account | None
+) -> Iterator[tuple[Repository, Sequence[Path]]]:
+    """The diffs of a text as files beside `folder`, and what git reads them with."""
     with tempfile.TemporaryDirectory(prefix=".patch-", dir=folder.parent) as temporary:
         place = Path(temporary)
         place.chmod(0o711)
@@ -48,16 +78,7 @@ def apply_patch(text: str, folder: Path, *, commands: Commands, account: Account
         source.write_text(text, encoding="utf-8")
         _give(work, account)
         _give(source, account)
-        patches = _plain(repository, source, work, commands) if _MAIL.match(text) else (source,)
-        for patch in patches:
-            repository.run(
-                *("apply", "--whitespace=nowarn", str(patch)),
-                work_tree=folder,
-                timeout_s=_TIME_LIMIT_S,
-                commands=commands,
-            )
-    if _A_LINK.search(text) or _MAIL.match(text):
-        _require_links_within(folder)
+        yield repository, _plain(repository, source, work, commands) if _MAIL.match(text) else [source]
 
 
 def _plain(repository: Repository, source: Path, work: Path, commands: Commands) -> list[Path]:

@@ -1,6 +1,6 @@
 """Reads a git repository: what a name stands for, the files of a commit, the changes that are not committed.
 
-Nothing is written to it, and git is not told of its configuration (`own_repository.py`): no hook, no filter, no file-system monitor, no
+Nothing is written to it, and git does not learn of its configuration (`own_repository.py`): no hook, no filter, no file-system monitor, no
 pager, no credential helper, no fetch of what is missing. Files come out of git's object store, and those of a work tree are compared
 byte for byte, so attributes decide nothing either.
 """

@@ -40,10 +40,12 @@ from bedplate.executors.qemu.own_kernel.recipe import (
 )
 from bedplate.executors.qemu.own_kernel.requirements import missing_requirements
 from bedplate.host.build_progress import BuildProgress
+from bedplate.host.command import Account
 from bedplate.host.file_lock import file_lock
 from bedplate.host.files import sha256_of
+from bedplate.host.git.checkout import builder_account, give
 from bedplate.host.git.export import forget, refresh
-from bedplate.host.git.patches import apply_patch
+from bedplate.host.git.patches import apply_patch, paths_in_patch
 from bedplate.host.requirement import demand, find_tool
 from bedplate.host.room import places_without_room
 from bedplate.host.whole_folder import put_in_place, sweep_work_folders, work_folder
@@ -62,7 +64,7 @@ _BUILT_AT = "Thu Jan  1 00:00:00 UTC 1970"
 # Linux 6.12 with the shipped configuration takes 12 min of CPU time, a few changed files half a minute: on two idle cores.
 _FIRST_BUILD_S = 6 * 60.0
 _NEXT_BUILD_S = 15.0
-_TOUCHED = re.compile(r"^(?:\+\+\+|---) [ab]/(\S[^\t\n]*)", re.MULTILINE)
+_ROOT = Account("root", 0, 0)
 
 
 @dataclass(frozen=True)
@@ -211,10 +213,17 @@ def _refresh(source: KernelSource, place: Path, commands: Commands) -> None:
     tree = source.tree
     manifest = place / "source.files"
     refresh(Path(tree.path), tree.commit.hash, place / "source", manifest)
-    if tree.changes:
-        # First: also what a patch that was interrupted has written is written again.
-        forget(manifest, dict.fromkeys(_TOUCHED.findall(tree.changes)))
-        apply_patch(tree.changes, place / "source", commands=commands)
+    if not tree.changes:
+        return
+    folder, builder = place / "source", builder_account()
+    # First: also what a patch that was interrupted has written is written again.
+    forget(manifest, paths_in_patch(tree.changes, folder, commands=commands, account=builder))
+    # What reads a stranger's patch writes nowhere else.
+    give(folder, builder)
+    try:
+        apply_patch(tree.changes, folder, commands=commands, account=builder)
+    finally:
+        give(folder, None if builder is None else _ROOT)
 
 
 def _keep(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,11 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
+def cache() -> Iterator[Path]:
+    # Not in tmp_path, which an account that builds cannot pass.
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-kernels-") as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder) / "cache"
 
 
 @pytest.fixture(autouse=True)
@@ -133,14 +137,21 @@ def test_what_is_not_committed_is_built_beside_its_commit_and_gone_with_the_next
     tree: Path, cache: Path, build: Build
 ) -> None:
     (tree / "fsync.c").write_text("int second = 4;\n")
+    (tree / "empty").touch()
+    (tree / "bytes").write_bytes(bytes(range(256)))
+    (tree / "main.c").chmod(0o755)
+    git(tree, "add", "empty", "bytes")
     found = working_changes(tree)
     changed = KernelSource(SourceTree(str(tree), str(tree), "working tree", found.commit, {}, found.patch))
     kernel = build(changed)
     assert kernel.release.startswith(f"6.12.1-g{found.commit.hash[:12]}-")
     place = objects_of(cache).parent
     assert (place / "source/fsync.c").read_text() == "int second = 4;\n"
+    assert (place / "source/bytes").stat().st_uid == os.geteuid()
     clean = build(source_of(tree))
     assert (place / "source/fsync.c").read_text() == "int second = 2;\n"
+    assert not {"empty", "bytes"} & {path.name for path in (place / "source").iterdir()}
+    assert 0o644 == (place / "source/main.c").stat().st_mode & 0o777
     assert clean.digest != kernel.digest
 
 
