@@ -6,9 +6,7 @@ Each function takes what TOML gave and returns the level; ValueError says what i
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +24,9 @@ from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, pa
 
 EXECUTORS = ("local", "qemu", "slurm", "auto")
 VERSIONS = ("15", "16", "17", "18")
-SCRIPTS = ("read-only", "read-write", "simple-update")
-PROTOCOLS = ("simple", "extended", "prepared")
 UNTIL_STEADY = "until steady"
 UNLIMITED = "unlimited"
 MOST_PASSES = 20
-# The tool itself takes 128 (MAX_SCRIPTS in its source).
-MOST_SCRIPTS = 100
-MOST_VARIABLES = 100
 
 MAX_FILE_BYTES = MIB
 SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
@@ -55,26 +48,6 @@ _TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASC
 _VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=-]{0,59}")
 _KERNEL = re.compile(r"\d{1,3}\.\d{1,3}[A-Za-z0-9.+~_-]{0,80}", re.ASCII)
-# As the tool takes names; what it sets by itself means what it says.
-_VARIABLE = re.compile(r"[A-Za-z0-9_]{1,60}")
-_OWN_VARIABLES = ("scale", "client_id", "random_seed", "default_seed")
-_VARIABLE_TEXT = re.compile(r"[A-Za-z0-9._+-]{1,60}")
-_PGBENCH_SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Script:
-    """A script of transactions: a built-in one by name, or an own one (`custom`) with its text and stem."""
-
-    name: str
-    text: str | None = None
-    stem: str | None = None
-    weight: int = 1
-
-    @property
-    def label(self) -> str:
-        """What a run's name calls it."""
-        return self.stem or self.name
 
 
 def title(value: Any) -> str:
@@ -338,86 +311,6 @@ def device(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("allowed is a path such as /dev/disk/by-id/…")
     return words.stable_device(value)
-
-
-def script(value: Any, info: ValidationInfo) -> Script:
-    """A built-in script by name, or an own one by its path beside the plan."""
-    if not isinstance(value, str):
-        raise ValueError(f"allowed: {', '.join(SCRIPTS)}, or the path of an own script")
-    if value in SCRIPTS:
-        return Script(value)
-    try:
-        return own_script(value, info)
-    except ValueError as error:
-        raise ValueError(f"not one of {', '.join(SCRIPTS)}, and as an own script: {error}") from None
-
-
-def own_script(value: Any, info: ValidationInfo) -> Script:
-    """An own script by its path beside the plan."""
-    if not isinstance(value, str):
-        raise ValueError("allowed is the path of an own script")
-    text = file_beside_the_plan(value, info)
-    if _PGBENCH_SHELL.search(text):
-        raise ValueError("the script has \\shell or \\setshell; bedplate starts no shell")
-    if "\0" in text or not text.strip():
-        raise ValueError("the script is empty or has a NUL character")
-    stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", Path(value).stem).strip("-.")[:40]
-    return Script("custom", text, stem or "custom")
-
-
-def scripts(value: Any, info: ValidationInfo) -> tuple[Script, ...]:
-    """Several scripts, each with its weight: `"mine.sql@3"`. They must differ in their labels."""
-    if not isinstance(value, list) or not 1 < len(value) <= MOST_SCRIPTS:
-        raise ValueError(
-            f'allowed is a list of 2 to {MOST_SCRIPTS} scripts with weights: ["mine.sql@3", "read-only"]'
-        )
-    reasons: list[str] = []
-    found: list[Script] = []
-    for each in value:
-        try:
-            found.append(_weighted(each, info))
-        except ValueError as error:
-            reasons.append(f"{shown(each)}: {error}")
-    labels = Counter(each.label for each in found)
-    reasons += (
-        f"{count} scripts are called {label}, and figures are named by script; rename the file"
-        for label, count in labels.items()
-        if count > 1
-    )
-    if reasons:
-        raise ValueError(joined(reasons))
-    return tuple(found)
-
-
-def _weighted(value: Any, info: ValidationInfo) -> Script:
-    name, at, weight = value.rpartition("@") if isinstance(value, str) else ("", "", "")
-    if not at:
-        return script(value, info)
-    if not re.fullmatch(r"[1-9]\d{0,3}", weight, re.ASCII):
-        raise ValueError("a weight is a whole number from 1 to 9999, behind an @ at the end")
-    return replace(script(name, info), weight=int(weight))
-
-
-def variables(value: Any) -> tuple[tuple[str, str | int | float], ...]:
-    """What scripts find set under a name; sorted."""
-    if not isinstance(value, dict) or len(value) > MOST_VARIABLES:
-        raise ValueError(f"allowed is a table of at most {MOST_VARIABLES} names: {{ warehouses = 100 }}")
-    reasons = []
-    for name, each in value.items():
-        if not _VARIABLE.fullmatch(name) or name in _OWN_VARIABLES:
-            reasons.append(
-                f"{shown(name)}: a name is 1 to 60 letters, digits and _, and none of {', '.join(_OWN_VARIABLES)}, "
-                "which are set anyway"
-            )
-        elif isinstance(each, bool) or not (
-            isinstance(each, (int, float)) or (isinstance(each, str) and _VARIABLE_TEXT.fullmatch(each))
-        ):
-            reasons.append(
-                f"{name} = {shown(each)}: allowed is a number, or a text of 1 to 60 letters, digits and . _ + -"
-            )
-    if reasons:
-        raise ValueError(joined(reasons))
-    return tuple(sorted(value.items()))
 
 
 def file_beside_the_plan(name: str, info: ValidationInfo) -> str:

@@ -61,13 +61,14 @@ class SecondSeen:
 class ClientEnded:
     """How a client ended; `problem` is None when all is well.
 
-    `sleeps` counts how often its threads had nothing to do and waited (voluntary context switches, getrusage(2)).
+    `said` is the end of what it printed on standard error, where it ended badly. `sleeps` counts how often its threads had nothing to do and waited (voluntary context switches, getrusage(2)).
     """
 
     status: int
     client_cpu_s: float
     problem: str | None
     sleeps: int = 0
+    said: str = ""
 
 
 class LoggedClient:
@@ -205,10 +206,11 @@ class LoggedClient:
         errors.write_text(
             self._kept_of_errors(errors.read_text(encoding="utf-8", errors="replace")), encoding="utf-8"
         )
-        problem = None
-        if status != 0:
-            problem = f"{self._name} ended with status {status}: {self._client_said()}"
-        return ClientEnded(status, self._client_cpu_s, problem, self._sleeps)
+        if status == 0:
+            return ClientEnded(status, self._client_cpu_s, None, self._sleeps)
+        said = self._client_said()
+        problem = f"{self._name} ended with status {status}: {said}"
+        return ClientEnded(status, self._client_cpu_s, problem, self._sleeps, said)
 
     def abandon(self) -> None:
         """Kill and reap whatever still runs; harmless after `finish`."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LoadText = Callable[..., Plan]
 ReasonsOf = Callable[..., tuple[str, ...]]
+_VARIABLES = "variables = { warehouses = 100 }"
 _READ = "\\set id random(1, :warehouses)\nSELECT :id;\n"
 _WRITE = "UPDATE t SET n = n + 1;\n"
 
@@ -61,7 +62,7 @@ def test_several_scripts_keep_their_order_weights_and_texts(
 def test_a_list_of_scripts_is_one_level_and_several_lists_vary(
     load_text: LoadText, plan_text: Callable[[str], str]
 ) -> None:
-    lines = 'scripts = { vary = [["read.sql@9", "write.sql"], ["read.sql", "write.sql"]] }'
+    lines = 'scripts = { vary = [["read.sql@9", "write.sql"], ["read.sql", "write.sql"]] }\n' + _VARIABLES
     names = [run.name for run in load_text(plan_text(lines)).workloads[0].runs]
     assert ["read=9-write=1", "read=1-write=1"] == names
 
@@ -69,13 +70,13 @@ def test_a_list_of_scripts_is_one_level_and_several_lists_vary(
 def test_another_weight_is_another_run_and_a_changed_text_is_told_without_the_text(
     load_text: LoadText, plan_text: Callable[[str], str], tmp_path: Path
 ) -> None:
-    named = 'name = "mix"\nscripts = ["read.sql@{}", "write.sql"]'
-    first = load_text(plan_text(named.format(3)))
-    second = load_text(plan_text(named.format(4)))
+    named = 'name = "mix"\nscripts = ["read.sql@{}", "write.sql"]\n{}'
+    first = load_text(plan_text(named.format(3, _VARIABLES)))
+    second = load_text(plan_text(named.format(4, _VARIABLES)))
     (weight,) = differences(first, second)
     assert "run mix: script_1_weight" in weight
     (tmp_path / "write.sql").write_text("DELETE FROM t;\n")
-    (told,) = differences(second, load_text(plan_text(named.format(4))))
+    (told,) = differences(second, load_text(plan_text(named.format(4, _VARIABLES))))
     assert "the text of the script changed" in told
     assert "DELETE" not in told
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bedplate.workloads.pgbench.script_statements import seems_to_read_only
 from bedplate.workloads.pgbench.scripts import RunScript
 
 
@@ -22,4 +23,4 @@ from bedplate.workloads.pgbench.scripts import RunScript
     ],
 )
 def test_a_script_of_selects_alone_seems_to_read_only(script: str | None, *, reads: bool) -> None:
-    assert RunScript("custom", script).seems_to_read_only is reads
+    assert seems_to_read_only(RunScript("custom", script)) is reads

@@ -16,6 +16,7 @@ from bedplate.errors import BedplateError
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.units import MIB
 from bedplate.workloads.pgbench.own_database import is_own
+from bedplate.workloads.pgbench.script_statements import statement_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +39,6 @@ _SETS_ASYNCHRONOUS = re.compile(
 _TEMPORARY = re.compile(
     r"\b(?:create|(?<!insert\s)into)\s+(?:(?:local|global)\s+)?temp(?:orary)?\b|\bpg_temp\b", re.IGNORECASE
 )
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAMED = ", ".join(f"'{name}'" for name in SESSION_SETTINGS)
 _ROLES = """
 SELECT coalesce(d.datname, 'every database') || ' for ' || coalesce(r.rolname, 'every role') || ': ' || c
@@ -89,7 +89,7 @@ def commit_facts(
             facts["role_settings"] = "; ".join(map(_without_names, roles) if hides else roles)
         if unlogged:
             facts["unlogged_tables_written"] = _named(unlogged, scripts) if hides else ", ".join(unlogged)
-        texts = [_COMMENT.sub(" ", script.text or "") for script in scripts]
+        texts = [text for script in scripts for text in statement_texts(script.text or "")]
         if any(map(_SETS_ASYNCHRONOUS.search, texts)):
             facts["script_sets_synchronous_commit_off"] = True
         if any(map(_TEMPORARY.search, texts)):

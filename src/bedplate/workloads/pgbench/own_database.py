@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DUMP, COPY = "dump", "copy"
 SHA256, SIZE = "source_sha256", "source_bytes"
 _DETAILS = re.compile(r"(DETAIL|HINT|CONTEXT|QUERY|STATEMENT|LINE \d+|LOCATION):")
-_QUOTED = re.compile(r'"[^"]*"')
+_QUOTED, _PARAMETER = re.compile(r'"[^"]*"'), re.compile(r'"\$[0-9]{1,4}"')
 _NAME_CHARACTERS_MAX = 4000
 _Noted = TypeVar("_Noted")
 
@@ -73,6 +73,11 @@ def is_own(levels: Levels) -> bool:
     return DUMP in levels or COPY in levels
 
 
+def _blank(quoted: re.Match[str]) -> str:
+    # A parameter's number is nobody's data, and says why a statement was refused.
+    return quoted[0] if _PARAMETER.fullmatch(quoted[0]) else '"…"'
+
+
 def without_data(text: str) -> str:
     """What pgbench printed, without values and names of one's own database: a study keeps it.
 
@@ -83,5 +88,5 @@ def without_data(text: str) -> str:
     for line in text.splitlines():
         in_details = bool(_DETAILS.match(line)) or (in_details and not line.startswith("pgbench"))
         if not in_details:
-            kept.append(_QUOTED.sub('"…"', line))
+            kept.append(_QUOTED.sub(_blank, line))
     return "\n".join(kept) + ("\n" if kept else "")

@@ -15,6 +15,13 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.engines.postgresql.own_data.adopted import database_name
+from bedplate.engines.postgresql.pgbench_script import (
+    DEFAULT_PROTOCOL,
+    PROTOCOLS,
+    SYNC_PIPELINE,
+    SYNC_PIPELINE_SINCE,
+    read_script,
+)
 from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
@@ -24,26 +31,28 @@ from bedplate.plan import values
 from bedplate.plan.chosen_cells import Departures
 from bedplate.plan.fields import ChosenCells, Count, Duration, Factor, ListFactor, RunName, within
 from bedplate.plan.table import InnerTables, PlanTable, at_least_one
-from bedplate.plan.values import UNTIL_STEADY, Script
+from bedplate.plan.values import UNTIL_STEADY
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
+from bedplate.workloads.pgbench import script_values
 from bedplate.workloads.pgbench.dump import SCRIPTS, Dump, dump
 from bedplate.workloads.pgbench.filler import BLANK, FILLERS
 from bedplate.workloads.pgbench.own_directory import OwnDirectory, own_directory
+from bedplate.workloads.pgbench.script_values import Script
 from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
-ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
-ScriptsLevel: TypeAlias = Annotated[tuple[values.Script, ...], PlainValidator(values.scripts)]
-Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(values.variables)]
+ScriptLevel: TypeAlias = Annotated[Script, PlainValidator(script_values.script)]
+ScriptsLevel: TypeAlias = Annotated[tuple[Script, ...], PlainValidator(script_values.scripts)]
+Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(script_values.variables)]
 DumpLevel: TypeAlias = Annotated[Dump, PlainValidator(dump)]
 CopyLevel: TypeAlias = Annotated[OwnDirectory, PlainValidator(own_directory)]
 DatabaseName: TypeAlias = Annotated[str, PlainValidator(database_name)]
-ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(values.own_script)]
+ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(script_values.script_of_dataset)]
 Filler: TypeAlias = Annotated[str, within(values.one_of, FILLERS)]
 WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
-Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
+Protocol: TypeAlias = Annotated[str, within(values.one_of, PROTOCOLS)]
 
 # Threads of pgbench where the plan is silent. A thread for each client since version 2: one that serves two sessions
 # makes two speeds of one configuration, as the scheduler places it (docs/method/measuring.md, "Threads of pgbench").
@@ -90,7 +99,7 @@ class RunTable(PlanTable):
     """measure | the time that is measured, 1 s or more | `"10 s"` of `read-only`, else what holds a checkpoint (below) | `"10 min"`"""
     rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
     """measure | transactions offered a second, or `"unlimited"` | `"unlimited"` | `500`"""
-    protocol: Factor[Protocol] = Field(default=("prepared",), description="query protocol")
+    protocol: Factor[Protocol] = Field(default=(DEFAULT_PROTOCOL,), description="query protocol")
     """measure | `simple`, `extended`, `prepared` | `"prepared"` | `"simple"`"""
 
     @model_validator(mode="after")
@@ -107,6 +116,15 @@ class RunTable(PlanTable):
                 f"jobs = {max(self.jobs)} with clients = {min(self.clients)}: pgbench starts no more threads "
                 "than clients"
             )
+        names = dict(self.variables)
+        reasons += dict.fromkeys(
+            f"{own.path} {problem}"
+            for level in self.script_levels
+            for own in level
+            if own.text is not None
+            for protocol in self.protocol
+            for problem in read_script(own.text).problems_with(names, protocol)
+        )
         if reasons:
             raise ValueError(joined(reasons))
         return self
@@ -185,9 +203,7 @@ class PgbenchTable(WorkloadTable):
             reasons.append(
                 f'run is missing: a {sources[0]} needs runs with scripts of your own, script = "mine.sql"'
             )
-        names = (
-            each.name for run in self.run for level in run.script_levels for each in level if not each.text
-        )
+        names = (each.name for each in self._scripts() if each.text is None)
         built_in = dict.fromkeys(names) if sources and has_runs else ()
         if built_in:
             reasons.append(
@@ -233,6 +249,14 @@ class PgbenchTable(WorkloadTable):
             for build in setup.builds
             if major_of(build.version) < each.major
         ]
+        oldest = min(setup.builds, key=lambda build: major_of(build.version), default=None)
+        if oldest is not None and major_of(oldest.version) < SYNC_PIPELINE_SINCE:
+            too_old += (
+                f"workload.run: {own.path} has \\{SYNC_PIPELINE}, which pgbench has since PostgreSQL {SYNC_PIPELINE_SINCE}, and "
+                f'[postgresql] version = "{oldest.version}"'
+                for own in self._scripts()
+                if own.text is not None and SYNC_PIPELINE in read_script(own.text).commands
+            )
         if too_old:
             raise PlanError(*dict.fromkeys(too_old))
         return self.model_copy(update={"run": tuple(_with_duration(run, setup) for run in self.run)})
@@ -249,6 +273,9 @@ class PgbenchTable(WorkloadTable):
             *(each.levels(self.database or "") for each in self.copy_of),
         ]
         return PlannedWorkload(self.type, (), runs, tuple(map(Levels, own)))
+
+    def _scripts(self) -> Iterator[Script]:
+        return (script for run in self.run for level in run.script_levels for script in level)
 
     @property
     def _scales(self) -> tuple[DatasetScale, ...]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout, size_of
+from bedplate.engines.postgresql.pgbench_script import SIMPLE, WAY_OUT, read_script
 from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.host.cgroups.group import drop_page_cache
 from bedplate.model.reason import reasons_of
 from bedplate.units import format_size
 from bedplate.visit.client_recording import MEASURE, WARMUP, ClientRecording
-from bedplate.visit.logged_client import LoggedClient
+from bedplate.visit.logged_client import ClientEnded, LoggedClient
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
@@ -38,6 +40,11 @@ if TYPE_CHECKING:
 _DEFAULT_DURATION_S = 60.0
 # Loading is bounded, not timed out by accident: 20 s for each unit of scale is a very slow disk.
 _LOAD_LIMIT_S_PER_SCALE = 20.0
+# What the server says of parameters where it takes none.
+_PARAMETERS_REFUSED = re.compile(
+    r"bind message supplies \d+ parameters|(?:syntax error at or near|there is no parameter|could not determine data type of parameter) "
+    r'"?\$\d+|cannot insert multiple commands into a prepared statement|has too many arguments'
+)
 
 
 class Pgbench:
@@ -210,7 +217,7 @@ class _PgbenchRun:
         if phase == WARMUP:
             early = "steady" if self._stopped else "limit"
             self._recording.facts["warmup_ended"] = early if ends_early else "fixed"
-        self._recording.demand(ended)
+        self._recording.demand(_explained(ended, self._spec.levels.text("protocol")))
 
     def _client(self, phase: str, duration_s: float, log_prefix: Path) -> LoggedClient:
         context, directory = self._context, self._recording.directory
@@ -252,6 +259,14 @@ class _PgbenchRun:
         if reads is not None and self._last_reads is not None:
             self._detector.add_reads(reads - self._last_reads)
         self._last_reads = reads
+
+
+def _explained(ended: ClientEnded, protocol: str | None) -> ClientEnded:
+    """With the way out where the server refused what a protocol makes of variables."""
+    if protocol in (None, SIMPLE) or not _PARAMETERS_REFUSED.search(ended.said):
+        return ended
+    why = f'it ran with protocol = "{protocol}", where variables are parameters of statements'
+    return replace(ended, problem=f"{ended.problem}; {why}; {WAY_OUT}")
 
 
 def pgbench_options(
@@ -296,6 +311,9 @@ def _script_options(spec: RunSpec, context: VisitContext) -> Iterator[str]:
             continue
         if script.text is None:
             raise BedplateError(f"the script {script.name!r} has no text")
+        # A request may come from a study that somebody else wrote, and no plan.
+        if problems := read_script(script.text).problems:
+            raise BedplateError(*(f"script {script.name}: {problem}" for problem in problems))
         path = context.log_directory / f"{spec.id}-{number}.sql"
         path.write_text(script.text, encoding="utf-8")
         path.chmod(0o644)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,6 @@ SEVERAL = "several"
 # The phase of the figures that a run has of each of several scripts.
 PHASE = "scripts"
 _VARIABLE = "variable_"
-# A SELECT that locks rows, makes a table, or draws from a sequence leaves something to write.
-_WRITES = re.compile(
-    r"\bfor\s+(no\s+key\s+update|update|share|key\s+share)\b|\binto\b|\b(nextval|setval)\s*\("
-)
 
 
 @dataclass(frozen=True)
@@ -54,18 +49,6 @@ class RunScript:
         """Of a built-in one; None of one's own, whose functions may hide anything."""
         built_in = BUILT_IN.get(self.name) if self.text is None else None
         return None if built_in is None else built_in.writes
-
-    @property
-    def seems_to_read_only(self) -> bool:
-        """Whether it has SELECTs and nothing else; what a function in one does is seen when it has run."""
-        if self.text is None:
-            return self.writes is False
-        lines = [line.strip() for line in self.text.splitlines()]
-        text = " ".join(line for line in lines if not line.startswith(("\\", "--")))
-        statements = [each.strip().casefold() for each in text.split(";") if each.strip()]
-        return bool(statements) and all(
-            each.startswith("select ") and not _WRITES.search(each) for each in statements
-        )
 
 
 def levels_of(scripts: Sequence[RunScript], variables: Mapping[str, Scalar]) -> Mapping[str, Scalar]:

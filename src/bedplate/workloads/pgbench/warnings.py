@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.engines.postgresql.checkpoints import too_short
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.workloads.pgbench.own_database import COPY, DUMP
+from bedplate.workloads.pgbench.script_statements import seems_to_read_only
 from bedplate.workloads.pgbench.scripts import READ_WRITE, scripts_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def of_plan(plan: Plan) -> Iterator[str]:
 
 
 def _of_run(plan: Plan, run: RunSpec) -> list[str]:
-    if all(script.seems_to_read_only for script in scripts_of(run.levels)):
+    if all(map(seems_to_read_only, scripts_of(run.levels))):
         return []
     steady = run.levels["warmup"] == UNTIL_STEADY
     return list(too_short(plan, run, None if steady else run.levels.number("warmup_s")))

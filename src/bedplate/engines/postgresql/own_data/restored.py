@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.own_data.archive import read_archive, restored_bytes
 from bedplate.engines.postgresql.own_data.restoring import DATA, LOG, PLACES, RestoringJob
+from bedplate.engines.postgresql.pgbench_script import read_script
 from bedplate.errors import BedplateError, CommandFailed, PlanError, PrintedTooMuch, RequirementMissing
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, started_apart
@@ -81,6 +82,13 @@ def ensure_restored(
     `archive` is where it was last seen. PlanError where it is another one by now, or needs an extension that the build does
     not have; RequirementMissing without room or root; else BedplateError with the words of pg_restore or of a script.
     """
+    # They may come from a study that somebody else wrote, and no plan.
+    if problems := [
+        f"{name}: {problem}"
+        for name, text in source.scripts.items()
+        for problem in read_script(text).problems
+    ]:
+        raise PlanError(*problems)
     folder = _folder(source, layout, cache_directory)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if not is_whole_database(folder):
