@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -90,6 +91,9 @@ class VisitRequests:
             and visit.node is not None
         ):
             journal = replace(journal, device=fleet.journal_devices.get(visit.node, journal.device))
+        if scratch.image_directory is not None:
+            # The plan's own link is followed here; the visit follows none.
+            scratch = replace(scratch, image_directory=os.path.realpath(scratch.image_directory))
         # On a node an image stands on a disk of the node's own, where its part of the executor puts it.
         if scratch.is_image and scratch.image_directory is None and visit.node is None:
             scratch = replace(scratch, image_directory=str(self._store.scratch_directory))

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 def absolute(study: Path) -> Path:
-    """A visit is another process and stands elsewhere; StudyError for a name that records cannot hold."""
-    path = study.absolute()
+    """A visit is another process and stands elsewhere; StudyError for a name that records cannot hold.
+
+    A link that the call names is followed here, once: from then on it is the directory.
+    """
+    path = study.resolve() if study.is_symlink() else study.absolute()
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:

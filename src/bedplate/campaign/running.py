@@ -106,7 +106,6 @@ def run(
                 # A killed start of a complete study may have left something all the same.
                 free_what_was_left(lines)
         else:
-            refuse_unless_new(study)
             refuse_without_root(found)
             found, devices = held(found, study, consent, stack, plan)
             if doubts:
@@ -204,6 +203,8 @@ def called(
     begun = begun_study(study) if is_study(study) else None
     if begun is not None:
         refuse(study, begun.search)
+    else:
+        refuse_unless_new(study)
     read = read_plan(plan, executor=executor, begun=begun)
     found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
     refuse_wrong_call(found, consent)

@@ -26,7 +26,6 @@ from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model.plan import Schedule
 from bedplate.plan.order import block_visits, canary_visit
-from bedplate.study.store import StudyStore, refuse_unless_new
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell
     from bedplate.model.plan import ScheduledVisit
     from bedplate.model.search import SearchRecord, SearchStep
+    from bedplate.study.store import StudyStore
 
 
 class SearchCourse(Protocol):
@@ -103,7 +103,6 @@ def search(
                 hold_devices(found, study, consent, stack, plan, store=store)
                 ensure_requirements(found, lines, consent)
         else:
-            refuse_unless_new(study)
             record = search_record(asked, found)
             course.refuse(record, _cells(found), found.plan.seed)
             refuse_without_root(found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line and exit with the documented code."""
     _take_ends_as_interrupts()
+    # Whatever the caller lets others write: what root makes in a study, the cache or /run, root alone changes.
+    os.umask(os.umask(0o022) | 0o022)
     # A terminal of another encoding loses a character, not a study.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

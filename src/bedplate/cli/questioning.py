@@ -18,6 +18,7 @@ from bedplate.cli.printing import print_tables, say
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
+from bedplate.model import codec
 from bedplate.model.source_commit import is_commit_level
 from bedplate.study.layout import is_study
 from bedplate.units import format_duration, format_size
@@ -137,7 +138,7 @@ def _written(about: About, types: Sequence[str], directory: Path | None) -> _Wri
     try:
         make_for_caller(place)
         plan = place / PLAN_FILE
-        plan.write_text(question.text, encoding="utf-8")
+        codec.write_text(plan, question.text)
     finally:
         give_to_caller(made)
     offer(found, plan, place, left_out)

@@ -37,6 +37,8 @@ def write_spreadsheet(found: Overview, output: Path) -> None:
                 "Export to .parquet or .csv instead"
             )
     temporary = output.with_name(f".{output.name}.part")
+    # Others may have put a link there.
+    temporary.unlink(missing_ok=True)
     # Each writer with its library only where it is asked for.
     if output.suffix == ".ods":
         from bedplate.export.workbook.ods import write_ods  # noqa: PLC0415

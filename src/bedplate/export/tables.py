@@ -26,6 +26,7 @@ from bedplate.export.columns import (
 )
 from bedplate.export.factor_columns import factors_of
 from bedplate.export.search_table import SEARCH, SEARCH_TABLE
+from bedplate.model import codec
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.metrics import METRICS, unknown_metric
@@ -99,7 +100,7 @@ def export(
         output.parent.mkdir(parents=True, exist_ok=True)
         if kind == "json":
             rows = {name: frame.to_dicts() for name, frame in made.items()}
-            _write_text(output, json.dumps(rows, ensure_ascii=False, allow_nan=False))
+            codec.write_text(output, json.dumps(rows, ensure_ascii=False, allow_nan=False))
         else:
             _write(next(iter(made.values())), output, kind)
         return (output,)
@@ -194,9 +195,9 @@ def courses_table(found: Overview) -> pl.DataFrame:
             continue
         try:
             # By a file: polars knows no path that is no UTF-8.
-            with path.open("rb") as file:
+            with codec.opened(path) as file:
                 course = pl.read_parquet(file)
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except pl.exceptions.PolarsError as error:
             raise StudyError(f"{path} cannot be read: {error}") from error
         key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in run_key(found, m).items()]
         frames.append(course.select(*key, pl.all()))
@@ -330,6 +331,8 @@ def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str =
 
 def _write(frame: pl.DataFrame, path: Path, kind: str) -> Path:
     temporary = path.with_name(f".{path.name}.part")
+    # Others may have put a link there.
+    temporary.unlink(missing_ok=True)
     if kind == "csv":
         _without_formulas(frame).write_csv(temporary)
     elif kind == "parquet":
@@ -347,9 +350,3 @@ def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     shown = frame.with_columns(pl.when(is_formula).then(pl.lit("'") + texts).otherwise(texts).name.keep())
     # The columns of a course are named by its file.
     return shown.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
-
-
-def _write_text(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -51,7 +51,7 @@ MARK = "BEDPLATE_LEDGER"
 class Holding:
     """One thing that was taken of the machine; its `kind` says what `name` and `detail` are.
 
-    mount (target; source), loop (image; device once known), loops (folder of images), server (data directory; prefix),
+    mount (target; source), loop (image; device and the numbers of its file, once known), loops (folder of images), server (data directory; prefix),
     shared_memory (a server's data directory; its account and when it was started), process (pid; start time), cgroup (its directory), tunable (file; text that restores it),
     throttle (file and device number; line that restores it), write_cache (device name; original),
     image (file to delete), directory (to remove when empty), journal_device (its stable name; what

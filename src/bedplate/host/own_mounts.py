@@ -32,6 +32,16 @@ _SYSTEM = (*_WHOLE, "/var", "/opt", "/root")
 # linux/sched.h, linux/mount.h; os.unshare is there from Python 3.12 on.
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000
 _MS_REC, _MS_SLAVE = 0x4000, 0x80000
+_MS_NODEV, _MS_REMOUNT, _MS_NOSYMFOLLOW, _MS_BIND = 0x4, 0x20, 0x100, 0x1000
+# What a mount has already it keeps; statvfs(3) and mount(2) have other numbers for one of them.
+_KEPT_FLAGS = {
+    os.ST_RDONLY: 0x1,
+    os.ST_NOSUID: 0x2,
+    os.ST_NOEXEC: 0x8,
+    os.ST_NOATIME: 0x400,
+    os.ST_NODIRATIME: 0x800,
+    os.ST_RELATIME: 0x200000,
+}
 _MNT_DETACH = 2
 
 
@@ -54,6 +64,27 @@ def enter_own_namespaces() -> None:
             f"a mount namespace of its own cannot be made: {os.strerror(ctypes.get_errno())}; mounting needs the same "
             "right (CAP_SYS_ADMIN): run bedplate as root, outside of a container that lacks it"
         )
+
+
+def follow_no_links_below(directory: Path) -> None:
+    """From here on no link below a directory is followed, and no device opened, by whoever sees the mounts of this process: a bind mount of it says so.
+
+    Its files are written by their paths as root, while it may belong to a user, or lie where others write. Best effort: a kernel before 5.10
+    knows no such mount, and a container may not make one. Only in namespaces of its own.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise MachineUnfit(f"{directory} is a link, or no folder, by now: {error.strerror}") from error
+    try:
+        target, source = os.fsencode(directory), f"/proc/self/fd/{folder}".encode()
+        if libc.mount(source, target, None, ctypes.c_ulong(_MS_BIND | _MS_REC), None) == 0:
+            kept = sum(mount for shown, mount in _KEPT_FLAGS.items() if os.statvfs(directory).f_flag & shown)
+            flags = _MS_BIND | _MS_REMOUNT | _MS_NOSYMFOLLOW | _MS_NODEV | kept
+            libc.mount(None, target, None, ctypes.c_ulong(flags), None)
+    finally:
+        os.close(folder)
 
 
 def let_go_of_foreign_mounts(needed: Iterable[Path]) -> None:

@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.model.caller import sudo_caller
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ def make_for_caller(directory: Path) -> None:
     StudyError where that is not possible.
     """
     directory = directory.absolute()
-    caller = _caller()
+    caller = sudo_caller()
     for place in reversed((directory, *directory.parents)):
         if not os.path.lexists(place):
             try:
@@ -46,7 +47,7 @@ def _made_by_killed_start(path: Path) -> Path:
     killed before it could give them away.
     """
     path = path.absolute()
-    caller = _caller()
+    caller = sudo_caller()
     topmost = path
     for above in path.parents:
         status = os.lstat(above)
@@ -66,7 +67,7 @@ def give_to_caller(path: Path) -> None:
     Links are given themselves and never followed, and a file with several names stays as it is: another
     name may stand where this user has no business.
     """
-    caller = _caller()
+    caller = sudo_caller()
     if caller is None or not os.path.lexists(path):
         return
     os.chown(path, *caller, follow_symlinks=False)
@@ -77,13 +78,3 @@ def give_to_caller(path: Path) -> None:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if status.st_nlink == 1 or name in folders:
                 os.chown(name, *caller, dir_fd=folder, follow_symlinks=False)
-
-
-def _caller() -> tuple[int, int] | None:
-    if os.geteuid() != 0:
-        return None
-    try:
-        uid, gid = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-    except (KeyError, ValueError):
-        return None
-    return (uid, gid) if uid > 0 and gid >= 0 else None

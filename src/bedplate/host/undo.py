@@ -21,7 +21,7 @@ from bedplate.host import process
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.device_holders import device_holders
 from bedplate.host.devices.device_node import DeviceNode
-from bedplate.host.devices.loop_table import attached_to, files_below
+from bedplate.host.devices.loop_table import attached_to, backing_file, files_below, moved_since
 from bedplate.host.devices.signature import erase_signatures, fingerprint
 from bedplate.host.devices.zpool import pool_name, release_pool
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
@@ -29,7 +29,7 @@ from bedplate.host.patience import wait_until
 from bedplate.host.shared_memory import remove_orphaned_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Holding
@@ -66,7 +66,7 @@ def give_back(holding: Holding, commands: Commands, *, directory: Path, sweep: C
             case "mount":
                 return _mount(holding, commands, directory, sweep)
             case "loop":
-                return _loop(Path(holding.name), commands)
+                return _loop(Path(holding.name), commands, holding.detail)
             case "loops":
                 return _loops_below(Path(holding.name), commands)
             case "server":
@@ -188,12 +188,12 @@ def _rmdir(folder: str) -> bool:
 
 def strangers(path: Path, status: os.stat_result) -> str:
     """Why a plain file with an image's name may be somebody else's; empty if it is as one of bedplate's own."""
-    if not path.parent.stat().st_mode & stat.S_IWOTH:
-        return ""
-    if status.st_uid not in {0, os.geteuid()}:
-        return f"{path} is in a folder of everybody's and belongs to uid {status.st_uid}; move it away"
     if status.st_nlink > 1:
-        return f"{path} is in a folder of everybody's and has {status.st_nlink} names; move it away"
+        return (
+            f"{path} has {status.st_nlink} names, and what is written to one is in all of them; move it away"
+        )
+    if path.parent.stat().st_mode & stat.S_IWOTH and status.st_uid not in {0, os.geteuid()}:
+        return f"{path} is in a folder of everybody's and belongs to uid {status.st_uid}; move it away"
     return ""
 
 
@@ -264,19 +264,27 @@ def _unmount_lazily(target: Path, commands: Commands) -> Undone:
     )
 
 
-def _loop(image: Path, commands: Commands) -> Undone:
-    devices = attached_to(image)
+def _loop(image: Path, commands: Commands, detail: str = "") -> Undone:
+    """`detail` is the device with the numbers of its file: those are known where the image has another place by now."""
+
+    def attached() -> tuple[str, ...]:
+        return attached_to(image) or moved_since(image, detail)
+
+    devices = attached()
+    moved = {name: backing_file(name) for name in devices if not attached_to(image)}
     for name in devices:
         release_pool(pool_name(f"/dev/{name}"), commands)
         commands.run(["losetup", "--detach", f"/dev/{name}"], check=False)
-    if not _is_detached(image):
-        left = (attached_to(image) or devices)[0]
+    if not _is_detached(attached):
+        left = (attached() or devices)[0]
         who = "; ".join(device_holders(f"/dev/{left}")) or "nobody that can be seen"
         return Undone(
             f"/dev/{left} over {image} cannot be detached: {who} holds it; it goes when that ends",
             settled=False,
         )
-    return Undone(None, f"/dev/{', /dev/'.join(devices)} detached from {image}") if devices else _NOTHING_LEFT
+    now = f", which is {', '.join(map(str, moved.values()))} by now: remove that" if moved else ""
+    told = f"/dev/{', /dev/'.join(devices)} detached from {image}{now}"
+    return Undone(None, told) if devices else _NOTHING_LEFT
 
 
 def _loops_below(folder: Path, commands: Commands) -> Undone:
@@ -287,17 +295,17 @@ def _loops_below(folder: Path, commands: Commands) -> Undone:
     return Undone("; ".join(problems) or None, "; ".join(done) or None, settled=not problems)
 
 
-def _is_detached(image: Path) -> bool:
+def _is_detached(attached: Callable[[], Sequence[str]]) -> bool:
     """Once it is: the kernel detaches at the last close, and that of an unmount may have to wait for a slow disk."""
-    if wait_until(lambda: not attached_to(image), deadline_s=_PATIENCE_S):
+    if wait_until(lambda: not attached(), deadline_s=_PATIENCE_S):
         return True
 
     def has_gone_or_is_held() -> bool:
-        left = attached_to(image)
+        left = attached()
         return not left or bool(device_holders(f"/dev/{left[0]}"))
 
     wait_until(has_gone_or_is_held, deadline_s=_UNMOUNT_PATIENCE_S)
-    return not attached_to(image)
+    return not attached()
 
 
 def _server(holding: Holding) -> Undone:
@@ -344,6 +352,8 @@ def _members(path: Path) -> tuple[int, ...]:
 
 
 def _image(path: Path) -> Undone:
+    if path.parent.is_symlink():
+        return Undone(f"{path.parent} is a link by now, and nothing is deleted through it")
     try:
         status = path.lstat()
     except FileNotFoundError:

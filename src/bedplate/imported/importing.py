@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import defaultdict
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ def import_source(path: Path, study: Path, *, form: str | None = None) -> Import
     # Beside its place, then moved there: a study that a kill left half made would never be completed.
     begun = study.absolute().with_name(f".{study.absolute().name}.importing")
     shutil.rmtree(begun, ignore_errors=True)
+    if os.path.lexists(begun):
+        raise StudyError(f"{begun} is in the way, and is no folder; remove it")
     try:
         whole = Publication(runs, problems)
         write_study(begun, whole, title=title, source=source.name, adapter=adapter.name)

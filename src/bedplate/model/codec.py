@@ -7,13 +7,15 @@ is refused with its path: a record is never filled up by guessing.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import re
 import stat
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
+    BinaryIO,
     NoReturn,
     TypeAlias,
     TypeVar,
@@ -131,27 +134,45 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What a plain file holds, within the limit of its kind; StudyError for anything else.
-
-    A pipe in its place would be waited for without end, and a file of holes takes no disk and all of the memory.
-    """
+    """What a plain file holds, within the limit of its kind; StudyError for anything else."""
     most_bytes = most_bytes_of(path.name)
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise StudyError(f"{path} cannot be read: it is no plain file")
-            size_bytes = status.st_size
-            data = file.read(size_bytes + 1) if size_bytes <= most_bytes else b""
-            if len(data) > size_bytes:
-                # It grows meanwhile, or has no size, as what the kernel makes when it is read.
-                data += file.read(most_bytes - size_bytes)
-                size_bytes = len(data)
-    except OSError as error:
-        raise StudyError(f"{path} cannot be read: {error.strerror}") from error
+    with opened(path) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        # A file of holes takes no disk and all of the memory.
+        data = file.read(size_bytes + 1) if size_bytes <= most_bytes else b""
+        if len(data) > size_bytes:
+            # It grows meanwhile, or has no size, as what the kernel makes when it is read.
+            data += file.read(most_bytes - size_bytes)
+            size_bytes = len(data)
     if size_bytes > most_bytes:
         raise StudyError(f"{path} is not read: it has {_more_than(size_bytes, most_bytes, path.name)}")
+    return data
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A plain file of a study, to be read; StudyError for anything else, and where it cannot be read.
+
+    A pipe in its place would be waited for without end, a link would lead out of the study.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise StudyError(f"{path} cannot be read: it is no plain file")
+            yield file
+    except OSError as error:
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise StudyError(f"{path} cannot be read: {why}") from error
+
+
+def encoded(path: Path, text: str) -> bytes:
+    """What a file of that name would hold; StudyError where it would be larger than readers take."""
+    data = text.encode()
+    if len(data) > (most_bytes := most_bytes_of(path.name)):
+        raise StudyError(
+            f"{path} is not written: it would have {_more_than(len(data), most_bytes, path.name)}"
+        )
     return data
 
 
@@ -169,17 +190,16 @@ def decode(data: bytes, *, source: str) -> str:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record so that a reader finds the old file or the new one, never half of one.
+    """Write a record so that a reader finds the old file or the new one, never half of one."""
+    write_text(path, f"{dumps(value)}\n")
 
-    StudyError where it would be larger than readers take.
-    """
-    data = f"{dumps(value)}\n".encode()
-    if len(data) > (most_bytes := most_bytes_of(path.name)):
-        raise StudyError(
-            f"{path} is not written: it would have {_more_than(len(data), most_bytes, path.name)}"
-        )
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text likewise. Where a link stands it is replaced, and what it leads to stays as it is."""
+    data = encoded(path, text)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with temporary.open("wb") as file:
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

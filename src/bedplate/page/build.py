@@ -135,8 +135,10 @@ def write_page(output: Path, text: str) -> None:
     """Whole or not at all; its folder is made if need be."""
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.part")
-    # A directory may have a name that is no text.
-    temporary.write_text(text, encoding="utf-8", errors="replace")
+    temporary.unlink(missing_ok=True)
+    # A new file, since others may have put a link there. A directory may have a name that is no text.
+    with temporary.open("x", encoding="utf-8", errors="replace") as file:
+        file.write(text)
     temporary.replace(output)
 
 

@@ -24,6 +24,7 @@ import polars as pl
 
 from bedplate.analysis.rounding import rounded
 from bedplate.errors import StudyError
+from bedplate.model import codec
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _deflated(value: Any) -> bytes:
 def _read(path: Path) -> pl.DataFrame:
     try:
         # By a file: polars knows no path that is no UTF-8.
-        with path.open("rb") as file:
+        with codec.opened(path) as file:
             return pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except pl.exceptions.PolarsError as error:
         raise StudyError(f"{path} cannot be read: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -79,6 +80,11 @@ class StudyLayout:
         return self.directory / ".extension"
 
     @property
+    def staged(self) -> Path:
+        """The same while they are written."""
+        return self.directory / ".extension.part"
+
+    @property
     def lock(self) -> Path:
         """Held by the one process that may write."""
         return self.directory / ".lock"
@@ -103,5 +109,5 @@ class StudyLayout:
 
 
 def is_study(directory: Path) -> bool:
-    """Whether a directory holds a study."""
-    return (directory / "study.json").exists()
+    """Whether a directory holds a study, be it one that is refused since its `study.json` is a link."""
+    return os.path.lexists(StudyLayout(directory).facts)

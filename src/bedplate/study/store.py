@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -19,9 +18,10 @@ from bedplate.model import codec
 from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
 from bedplate.study.checksums import top_checksums, write_checksums
-from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.folder import Folder
+from bedplate.study.layout import UNFINISHED, StudyLayout, is_study
 from bedplate.study.paired import read_paired
-from bedplate.study.records import MEASURED, HistoryEntry, StudyFacts, StudySchedule
+from bedplate.study.records import MEASURED, FileChecksum, HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.schedule import read_schedule, schedule_record
 from bedplate.study.search import read_order
 from bedplate.study.stored import read_visit, visits_by_place
@@ -47,20 +47,23 @@ class Attempt:
     number: int
     directory: Path
     _final: Path
+    _folder: Folder
 
     def finish(self) -> None:
         """Take its checksums, make it durable and visible, in that order: from now on it is never written again.
 
         The caller has made sure that no process of the visit can write any more.
         """
+        if removed := self._folder.leave_plain(self.directory):
+            lines = (
+                f"{name} was removed: it was no plain file, or another name of somebody else's\n"
+                for name in removed
+            )
+            self._folder.write(self.directory / "logs" / "removed.txt", "".join(lines))
         write_checksums(self.directory)
-        for path in sorted(self.directory.rglob("*")):
-            if path.is_file():
-                _sync(path)
-        for path in (*sorted(p for p in self.directory.rglob("*") if p.is_dir()), self.directory):
-            _sync(path)
-        self.directory.rename(self._final)
-        _sync(self._final.parent)
+        self._folder.sync(self.directory)
+        self._folder.move(self.directory, self._final)
+        self._folder.sync_names(self._final.parent)
 
 
 class StudyStore:
@@ -68,8 +71,13 @@ class StudyStore:
 
     def __init__(self, directory: Path) -> None:
         self.layout = StudyLayout(directory)
-        self._lock = take_lock(self.layout)
-        self._sweep()
+        self._folder = Folder.of_study(directory, to_write=True)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._folder.close)
+            self._lock = take_lock(self._folder)
+            stack.callback(os.close, self._lock)
+            self._sweep()
+            stack.pop_all()
 
     @classmethod
     def create(
@@ -97,48 +105,29 @@ class StudyStore:
         store = cls._held_new(directory)
         layout = store.layout
         now = _now()
-        codec.write(layout.machine, machine)
-        codec.write(layout.schedule, schedule_record(expansion, schedule))
-        for name, text in plan_files.items():
-            target = layout.plan_files / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        layout.plan.write_text(plan_text, encoding="utf-8")
-        if search is not None:
-            codec.write(layout.search, search)
-        if paired is not None:
-            codec.write(layout.paired, paired)
-        written = (
-            layout.machine,
-            layout.schedule,
-            layout.plan,
-            *((layout.search,) if search is not None else ()),
-            *((layout.paired,) if paired is not None else ()),
-            *(layout.plan_files / name for name in plan_files),
+        files = {
+            layout.machine: _as_file(machine),
+            layout.schedule: _as_file(schedule_record(expansion, schedule)),
+            layout.plan: plan_text,
+            **({} if search is None else {layout.search: _as_file(search)}),
+            **({} if paired is None else {layout.paired: _as_file(paired)}),
+            **{layout.plan_files / name: text for name, text in plan_files.items()},
+        }
+        facts = StudyFacts(
+            format_version=FORMAT_VERSION,
+            title=plan.title,
+            created=now,
+            bedplate=__version__,
+            plan_digest=plan.digest,
+            machine_identity=machine_identity or machine.identity,
+            kernel_release=machine.kernel_release,
+            history=(HistoryEntry(now, "created" if search is None else "created as a search"),),
+            executor=executor,
+            defaults=DEFAULTS_VERSION,
+            origin=origin,
+            devices=devices or {},
         )
-        layout.visits.mkdir(exist_ok=True)
-        # Last, as a directory with a study.json is a study.
-        codec.write(
-            layout.facts,
-            StudyFacts(
-                format_version=FORMAT_VERSION,
-                title=plan.title,
-                created=now,
-                bedplate=__version__,
-                plan_digest=plan.digest,
-                machine_identity=machine_identity or machine.identity,
-                kernel_release=machine.kernel_release,
-                history=(HistoryEntry(now, "created" if search is None else "created as a search"),),
-                executor=executor,
-                defaults=DEFAULTS_VERSION,
-                checksums=top_checksums(
-                    {str(path.relative_to(directory)): path.read_bytes() for path in written}
-                ),
-                origin=origin,
-                devices=devices or {},
-            ),
-        )
-        _sync(directory)
+        store._begin(files, facts)  # noqa: SLF001 -- this class's own
         return store
 
     @classmethod
@@ -188,7 +177,7 @@ class StudyStore:
     @property
     def scratch_directory(self) -> Path:
         """Where an image file may stand while a visit uses it."""
-        self.layout.scratch.mkdir(exist_ok=True)
+        self._folder.make(self.layout.scratch)
         return self.layout.scratch
 
     def unsuccessful(self, schedule: Schedule) -> int:
@@ -215,13 +204,13 @@ class StudyStore:
             number += 1
         directory = final.with_name(f"{final.name}{UNFINISHED}")
         # The visit of a start that was killed may have gone on for a moment after the sweep.
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
+        self._folder.remove(directory)
+        self._folder.make(directory)
         self._raise_format()
         try:
-            yield Attempt(number, directory, final)
+            yield Attempt(number, directory, final, self._folder)
         finally:
-            shutil.rmtree(directory, ignore_errors=True)
+            self._folder.remove(directory)
 
     def note(self, what: str) -> None:
         """Write down in the study's history that something was done to it."""
@@ -287,6 +276,7 @@ class StudyStore:
     def close(self) -> None:
         """Let the next writer in."""
         os.close(self._lock)
+        self._folder.close()
 
     def __enter__(self) -> Self:
         return self
@@ -310,52 +300,54 @@ class StudyStore:
         if facts.format_version != FORMAT_VERSION:
             self._write_facts(replace(facts, format_version=FORMAT_VERSION))
 
+    def _begin(self, files: Mapping[Path, str], facts: StudyFacts) -> None:
+        for path, text in files.items():
+            self._folder.write(path, text)
+        self._folder.make(self.layout.visits)
+        # Last, as a directory with a study.json is a study.
+        self._write_facts(replace(facts, checksums=self._checksums_of(files)))
+        self._folder.sync_names(self.layout.directory)
+
     def _write_facts(self, facts: StudyFacts) -> None:
-        codec.write(self.layout.facts, facts)
+        self._folder.write(self.layout.facts, _as_file(facts))
+
+    def _checksums_of(self, files: Mapping[Path, str]) -> dict[str, FileChecksum]:
+        return top_checksums(
+            {str(path.relative_to(self.layout.directory)): text.encode() for path, text in files.items()}
+        )
 
     def _put_in_place(self, facts: StudyFacts, files: Mapping[Path, str]) -> None:
         """New top files, and `study.json` with their checksums: all of them or none, whatever interrupts it."""
-        own = top_checksums(
-            {str(path.relative_to(self.layout.directory)): text.encode() for path, text in files.items()}
-        )
-        renewed = replace(facts, format_version=FORMAT_VERSION, checksums={**facts.checksums, **own})
+        checksums = {**facts.checksums, **self._checksums_of(files)}
+        renewed = replace(facts, format_version=FORMAT_VERSION, checksums=checksums)
         self._stage_extension({**files, self.layout.facts: _as_file(renewed)})
         self._roll_extension_forward()
 
     def _stage_extension(self, files: Mapping[Path, str]) -> None:
         """Write new top files apart, whole and durable; the last rename decides that they hold."""
-        extension = self.layout.extension
-        staged = extension.with_name(f"{extension.name}.part")
+        layout, folder = self.layout, self._folder
         for path, text in files.items():
-            target = staged / path.relative_to(self.layout.directory)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-            _sync(target)
-        for path in (*(p for p in staged.rglob("*") if p.is_dir()), staged):
-            _sync(path)
-        staged.rename(extension)
-        _sync(extension.parent)
+            folder.write(layout.staged / path.relative_to(layout.directory), text)
+        folder.sync(layout.staged)
+        folder.move(layout.staged, layout.extension)
+        folder.sync_names(layout.directory)
 
     def _roll_extension_forward(self) -> None:
         """Move staged files into place; what a kill interrupts here the next start ends."""
-        layout = self.layout
-        for path in sorted(layout.extension.rglob("*")):
-            if path.is_file():
-                target = layout.directory / path.relative_to(layout.extension)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(target)
-        _sync(layout.directory)
-        shutil.rmtree(layout.extension)
+        layout, folder = self.layout, self._folder
+        for path in sorted(folder.files(layout.extension)):
+            folder.move(path, layout.directory / path.relative_to(layout.extension))
+        folder.sync_names(layout.directory)
+        folder.remove(layout.extension)
 
     def _sweep(self) -> None:
         """Remove what a killed writer left unfinished; the lock says that nobody writes it now."""
-        shutil.rmtree(self.layout.directory / ".extension.part", ignore_errors=True)
-        if self.layout.extension.is_dir():
+        layout, folder = self.layout, self._folder
+        folder.remove(layout.staged)
+        if folder.has(layout.extension):
             self._roll_extension_forward()
-        for path in self.layout.visits.glob(f"*/*/*{UNFINISHED}"):
-            shutil.rmtree(path, ignore_errors=True)
-        for path in self.layout.directory.glob(".*.part"):
-            path.unlink(missing_ok=True)
+        for path in (*layout.visits.glob(f"*/*/*{UNFINISHED}"), *layout.directory.glob(".*.part")):
+            folder.remove(path)
 
 
 def refuse_unless_new(directory: Path) -> None:
@@ -370,27 +362,20 @@ def refuse_unless_new(directory: Path) -> None:
         raise StudyError(f"{directory} cannot be read: {error.strerror}") from error
     if not fit:
         raise StudyError(f"{directory} is not empty and no study; name another directory with --study")
+    Folder.of_study(directory, to_write=True).close()
 
 
 def _is_empty_or_begun(layout: StudyLayout) -> bool:
     """Whether a study may be made here: nothing is there, or only what a killed `create` left."""
-    if layout.facts.exists() or any(layout.visits.glob("*")):
+    if is_study(layout.directory) or any(layout.visits.glob("*")):
         return False
     own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
     own |= {layout.scratch, layout.fleet, layout.search, layout.paired}
     return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())
 
 
-def _as_file(record: StudySchedule | SearchRecord | PairedRecord | StudyFacts) -> str:
+def _as_file(record: StoredMachine | StudySchedule | SearchRecord | PairedRecord | StudyFacts) -> str:
     return codec.dumps(record) + "\n"
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _now() -> str:

@@ -10,6 +10,7 @@ from bedplate.model import codec
 from bedplate.model.limits import too_long
 from bedplate.model.reason import because
 from bedplate.model.visit import KNOWN_FORMATS
+from bedplate.study.folder import Folder
 from bedplate.study.records import StudyFacts
 
 if TYPE_CHECKING:
@@ -21,9 +22,13 @@ KNOWN_WORDS = " or ".join(map(str, KNOWN_FORMATS))
 
 
 def require_known_format(layout: StudyLayout) -> None:
-    """StudyError if there is no study, it cannot be read, or it is of a format that is not known."""
+    """StudyError if there is no study, it is of a format that is not known, or something in it is none of a study's (`folder.py`).
+
+    Whatever reads a study asks this first.
+    """
     if not os.path.lexists(layout.facts):
         raise StudyError(f"{layout.directory} is not a study: it has no study.json")
+    Folder.of_study(layout.directory).close()
     facts = codec.parse(codec.read_text(layout.facts), source=str(layout.facts))
     found = facts.get("format_version") if isinstance(facts, dict) else None
     if found not in KNOWN_FORMATS:

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.study.layout import StudyLayout
 
 if TYPE_CHECKING:
-    from bedplate.study.layout import StudyLayout
+    from bedplate.study.folder import Folder
 
 _LOCKS = Path("/proc/locks")
 
 
-def take_lock(layout: StudyLayout) -> int:
+def take_lock(folder: Folder) -> int:
     """The study's lock as a file descriptor to be closed; StudyError names the process that has it."""
+    path = StudyLayout(folder.directory).lock
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        lock = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(path.name, flags, 0o644, dir_fd=folder.descriptor)
     except OSError as error:
-        raise StudyError(f"{layout.directory} cannot be written to: {error.strerror}") from error
+        raise StudyError(f"{folder.directory} cannot be written to: {error.strerror}") from error
+    status = os.fstat(lock)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        os.close(lock)
+        # It is the one file of a study that is written to in its place.
+        raise StudyError(f"{path} is no plain file, or has another name beside this one; remove it")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         holder = _recorded(lock) or "unknown"
         os.close(lock)
         raise StudyError(
-            f"{layout.directory} is being written by process {holder}; wait for it, or end it"
+            f"{folder.directory} is being written by process {holder}; wait for it, or end it"
         ) from None
     os.truncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
@@ -40,7 +49,7 @@ def writer_of(layout: StudyLayout) -> str | None:
     Only looks: a reader that tried the lock itself could make a writer's start fail.
     """
     try:
-        lock = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:

@@ -27,7 +27,12 @@ from bedplate.errors import (
     StudyError,
 )
 from bedplate.host.interruption import arrive
-from bedplate.host.own_mounts import enter_own_namespaces, let_go_of_foreign_mounts, paths_in
+from bedplate.host.own_mounts import (
+    enter_own_namespaces,
+    follow_no_links_below,
+    let_go_of_foreign_mounts,
+    paths_in,
+)
 from bedplate.host.process import end_with
 from bedplate.host.room import NO_ROOM, full_places
 from bedplate.model import codec
@@ -93,6 +98,10 @@ def _live_apart(request: VisitRequest, given: argparse.Namespace) -> None:
     """In namespaces of its own: no stranger can hold what is mounted here, and a SIGKILL unmounts it by itself."""
     enter_own_namespaces()
     let_go_of_foreign_mounts((given.request, given.directory, *paths_in(codec.to_json(request))))
+    scratch = request.scratch_device
+    images = scratch.image_directory if scratch.is_image else None
+    for place in (given.directory, *(() if images is None else (Path(images),))):
+        follow_no_links_below(place)
 
 
 def _say(*reasons: str) -> None:

@@ -107,13 +107,6 @@ def test_a_record_that_came_later_is_not_used(study: Path) -> None:
     assert f"{second / 'run.json'} was not there when its visit had ended" in reasons(study)
 
 
-def test_a_record_that_is_a_link_is_not_used(study: Path) -> None:
-    elsewhere = study / "elsewhere.json"
-    (visit(study) / RUN).rename(elsewhere)
-    (visit(study) / RUN).symlink_to(elsewhere)
-    assert f"{visit(study) / RUN} was changed" in reasons(study)
-
-
 def test_a_log_that_was_changed_is_named_and_the_figures_are_used(study: Path) -> None:
     with (visit(study) / "logs" / "server.log").open("a") as file:
         file.write("shutting down\n")

@@ -11,6 +11,7 @@ from tests.support.studies.synthetic_search import SearchRecipe, write_search
 
 from bedplate.model.plan import ScheduledVisit
 from bedplate.model.search import SearchedBlock
+from bedplate.study.folder import Folder
 from bedplate.study.search import read_order
 from bedplate.study.store import StudyStore
 from bedplate.study.stored import read_study
@@ -53,19 +54,20 @@ def test_killed_while_it_writes_a_block_the_next_start_has_all_of_it(
 ) -> None:
     directory = write_search(tmp_path / "study", SearchRecipe(blocks=2))
     moves = 0
-    real = Path.replace
-
-    def killed_after(path: Path, target: Path) -> Path:
-        nonlocal moves
-        if moves == moved:
-            raise Killed
-        moves += 1
-        return real(path, target)
-
+    real = Folder.move
     store = StudyStore.open(directory)
     record, visits = one_more(store)
+
+    def killed_after(folder: Folder, path: Path, target: Path) -> None:
+        nonlocal moves
+        if target != store.layout.extension:
+            if moves == moved:
+                raise Killed
+            moves += 1
+        real(folder, path, target)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", killed_after)
+        patch.setattr(Folder, "move", killed_after)
         if moved < 3:
             with pytest.raises(Killed):
                 store.search_on(record, visits)
@@ -91,11 +93,11 @@ def test_killed_before_it_was_whole_the_next_start_has_none_of_it(
     store = StudyStore.open(directory)
     record, visits = one_more(store)
 
-    def killed(_path: Path, _target: Path) -> Path:
+    def killed(_folder: Folder, _path: Path, _target: Path) -> None:
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", killed)
+        patch.setattr(Folder, "move", killed)
         with pytest.raises(Killed):
             store.search_on(record, visits)
     store.close()

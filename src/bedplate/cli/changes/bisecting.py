@@ -21,6 +21,7 @@ from bedplate.cli.printing import say
 from bedplate.cli.questioning import PLAN_FILE, offer, refuse_unless_root, show_plan
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.model import codec
 from bedplate.model.template import first_of
 from bedplate.statistics.comparison import MARGIN
 from bedplate.units import format_duration
@@ -85,7 +86,7 @@ def bisected(asked: BisectAsked, directory: Path | None, *, yes: bool) -> int:
         make_for_caller(place)
         found = bisect(place, ends, record, PairedJudge(asked, condition, ends.good, place), tell=say)
         text = mail_text(found, how=_how(asked, plan, condition))
-        (place / _MAIL).write_text(text, encoding="utf-8")
+        codec.write_text(place / _MAIL, text)
     finally:
         give_to_caller(made)
     return _said(found, text, place)

@@ -18,6 +18,7 @@ from bedplate.cli.questioning import PAGE, PLAN_FILE, STUDY, offer, place_of, re
 from bedplate.cli.running import consent, tell_start
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.study.folder import Folder
 from bedplate.study.layout import is_study
 from bedplate.units import format_duration
 
@@ -69,11 +70,9 @@ def write_plan(plan: PairedPlan, place: Path) -> None:
     made = first_made(place)
     try:
         make_for_caller(place)
-        for name, text in plan.found.plan.files.items():
-            target = place / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        (place / PLAN_FILE).write_text(plan.text, encoding="utf-8")
+        with Folder.at(place) as folder:
+            for name, text in {**plan.found.plan.files, PLAN_FILE: plan.text}.items():
+                folder.write(place / name, text)
     finally:
         give_to_caller(made)
 

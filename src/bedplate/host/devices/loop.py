@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import DeviceInUse, RequirementMissing, VerifyFailed
 from bedplate.host import undo
 from bedplate.host.devices.device import AttachedDevice
-from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.devices.loop_table import attached_to, loop_detail
 from bedplate.host.files import text_of
 from bedplate.host.ledger import Holding
 from bedplate.host.patience import wait_until
@@ -119,7 +119,7 @@ def attach_loop(
         # A disk with 4 KiB sectors takes direct I/O only from a loop device that has them too.
         detach(image, commands)
         name = _losetup(image, commands, "--sector-size", "4096")
-    ledger.note(Holding("loop", str(image), f"/dev/{name}"))
+    ledger.note(Holding("loop", str(image), loop_detail(name)))
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
     device = AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
     reasons = []

@@ -97,6 +97,21 @@ def attached_to(image: Path) -> tuple[str, ...]:
     return tuple(name for name, file in all_loops() if _is_over(name, file, wanted, status))
 
 
+def loop_detail(name: str) -> str:
+    """The device `name` and the numbers of its file, as a ledger keeps them; the device alone where it may not be read."""
+    found = loop_file(name)
+    return f"/dev/{name}" if found is None else f"/dev/{name} {found.device}:{found.inode}"
+
+
+def moved_since(image: Path, detail: str) -> tuple[str, ...]:
+    """The loop device that was attached to `image` and stands in `detail`, if it is over the same file still; the folder may have been moved."""
+    name = detail.partition(" ")[0].removeprefix("/dev/")
+    found = loop_file(name) if name else None
+    if found is None or found.given != os.fsencode(image)[:_NAME_BYTES] or loop_detail(name) != detail:
+        return ()
+    return (name,)
+
+
 def files_below(folder: Path) -> tuple[str, ...]:
     """The files of a folder that a loop device is over, by the names that `attached_to` knows them by."""
     wanted = Path(os.path.realpath(folder))

@@ -1,0 +1,138 @@
+"""Whatever stands in a study that is no plain file of its owner: no command follows, reads, changes or waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from tests.support.studies.planted_places import (
+    KINDS,
+    LINK_TO_FOLDER,
+    LINKS,
+    OF_OTHERS,
+    OWN_WORDS,
+    WORDS,
+    make_outside,
+    places,
+    planted,
+    seen_from,
+)
+from tests.support.studies.study_readers import sealed_study
+from tests.support.tools.command_line import call_here
+from tests.support.tools.watched_folder import watched
+
+from bedplate.errors import EXIT_PLAN_OR_CALL_WRONG
+from bedplate.study.layout import UNFINISHED
+
+# A pipe that is waited for without end fails its test, and not the session.
+_HANGS_S = 60
+_EACH_KIND = (
+    ("status", "{study}"),
+    ("run", "{study}/plan.toml", "--study", "{study}"),
+    ("extend", "{study}", "--repetitions", "9"),
+)
+_LINKS_ALONE = (
+    ("show", "{study}"),
+    ("summary", "{study}"),
+    ("effects", "{study}"),
+    ("report", "{study}", "-o", "{out}/page.html"),
+    ("export", "{study}", "-o", "{out}/tables"),
+    ("search", "{study}/plan.toml", "--study", "{study}", "--budget", "1h"),
+    ("cancel", "{study}"),
+    ("power-cut", "points", "{study}"),
+    ("power-cut", "replay", "{study}", "01", "1", "--keep", "{out}/keep"),
+    ("power-cut", "blame", "{study}", "01", "1"),
+    ("power-cut", "bundle", "{study}", "01", "1", "--output", "{out}/bundle"),
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    study: Path
+    outside: Path
+    out: Path
+
+    def refuses(self, words: tuple[str, ...], place: Path, kind: str) -> None:
+        """The command says what stands where, in words, and touches nothing outside."""
+        with planted(place, kind, self.outside), watched(self.outside) as events:
+            done = call_here(*(word.format(study=self.study, out=self.out) for word in words))
+            said = done.stdout + done.stderr
+            about = f"{words[0]}, {kind} at {place.relative_to(self.study)}: {said}"
+            assert [] == events.events(), about
+            assert OWN_WORDS not in said, about
+            assert EXIT_PLAN_OR_CALL_WRONG == done.returncode, about
+            assert f"{place} {WORDS[kind]}" in said, about
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    base = tmp_path_factory.mktemp("strangers")
+    return Site(sealed_study(base / "studies" / "study"), make_outside(base / "outside"), base / "out")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_waited_for() -> Iterator[None]:
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise AssertionError("something was waited for without end")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(_HANGS_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def kinds() -> tuple[str, ...]:
+    return KINDS if os.geteuid() == 0 else LINKS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", _EACH_KIND, ids=lambda words: words[0])
+def test_nothing_strange_is_touched_wherever_it_stands(site: Site, words: tuple[str, ...], kind: str) -> None:
+    if kind not in kinds():
+        pytest.skip("needs root to make it")
+    before = seen_from(site.outside)
+    for place in places(site.study):
+        # Of a visit under way the owners do not matter: nobody reads it, and it is removed.
+        if not (kind in OF_OTHERS and any(above.name.endswith(UNFINISHED) for above in place.parents)):
+            site.refuses(words, place, kind)
+    assert before == seen_from(site.outside)
+
+
+@pytest.mark.parametrize(
+    "words", _LINKS_ALONE, ids=lambda words: "-".join(words[:2]) if words[0] == "power-cut" else words[0]
+)
+def test_no_command_follows_a_link_wherever_it_stands(site: Site, words: tuple[str, ...]) -> None:
+    before = seen_from(site.outside)
+    for number, place in enumerate(places(site.study)):
+        site.refuses(words, place, LINKS[number % len(LINKS)])
+    assert before == seen_from(site.outside)
+    assert not site.out.exists()
+
+
+def test_places_are_all_that_the_format_knows(site: Site) -> None:
+    names = {str(path.relative_to(site.study)) for path in places(site.study)}
+    assert {
+        "study.json",
+        ".lock",
+        ".extension",
+        "fleet/key",
+        "fleet/nodes/node1.json",
+        "scratch",
+        "blame",
+    } <= names
+    for name in ("log.xz", "points.jsonl", "tests/test.json", "blame.jsonl", "logs"):
+        assert any(place.endswith(f"/{name}") for place in names), name
+
+
+def test_an_index_names_the_study_and_reads_the_rest(site: Site) -> None:
+    with planted(site.study / "visits", LINK_TO_FOLDER, site.outside), watched(site.outside) as events:
+        done = call_here("index", site.study.parent)
+        assert [] == events.events()
+    assert 0 == done.returncode, done.stderr
+    assert f"{site.study / 'visits'} is a link" in done.stderr
