@@ -139,7 +139,8 @@ def test_a_full_disk_stops_the_study_with_the_reason_and_it_goes_on_later(lab: L
         lab.study.mkdir()
         # The image stands elsewhere, as it does for a real device.
         (lab.base / "images").mkdir()
-        (lab.study / "scratch").symlink_to(lab.base / "images")
+        (lab.study / "scratch").mkdir()
+        subprocess.run(["mount", "--bind", lab.base / "images", lab.study / "scratch"], check=True)
         ballast = disk / "ballast"
         ballast.write_bytes(b"x" * 800_000)
         process = lab.start("run", plan, "--study", lab.study)

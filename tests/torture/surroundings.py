@@ -28,7 +28,8 @@ def full_disk(drawn: random.Random, _: Path, tally: Tally) -> None:
         if what == "study":
             # The image stands elsewhere, as it does for a real device.
             (lab.base / "images").mkdir()
-            (lab.study / "scratch").symlink_to(lab.base / "images")
+            (lab.study / "scratch").mkdir()
+            subprocess.run(["mount", "--bind", lab.base / "images", lab.study / "scratch"], check=True)
         plan = small_plan(lab, drawn)
         start = lab.start("run", plan, "--study", lab.study)
         # What fills the disk stands in the study's directory, which would be somebody else's before that.

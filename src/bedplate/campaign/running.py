@@ -268,7 +268,9 @@ def hold_devices(
     if found.executor.runs_here and is_root():
         enter_own_namespaces()
         own = (state_directory(), cache_directory(), Path.home())
-        let_go_of_foreign_mounts((study, *files, *own, *paths_in(codec.to_json(found.plan))))
+        # The image may stand on a disk of its own, mounted there.
+        places = (study, StudyLayout(study).scratch)
+        let_go_of_foreign_mounts((*places, *files, *own, *paths_in(codec.to_json(found.plan))))
     return devices
 
 

@@ -217,7 +217,7 @@ def _not_to_be_written(directory: Path, owner: int) -> Iterator[str]:
     """Whoever owns it decides what stands in it, so that only its owner, and root for who called sudo, may write to it."""
     caller = sudo_caller()
     if owner not in {os.geteuid(), *(caller or ())[:1]}:
-        yield f"{directory} belongs to uid {owner}, and uid {os.geteuid()} would write to it; let its owner do that, by sudo where root is needed"
+        yield f"{directory} belongs to uid {owner}, and uid {os.geteuid()} would write to it: whoever owns it decides what stands in it. Call bedplate as that user, by sudo where root is needed"
 
 
 def _strange(folder: Folder, owner: int) -> Iterator[str]:

@@ -39,7 +39,7 @@ def planted(folder: Path, way: str) -> Path:
 @pytest.mark.parametrize("way", ["a second name", pytest.param("another owner", marks=as_root)])
 def test_a_strangers_file_is_neither_written_nor_removed(everybodys: Path, tmp_path: Path, way: str) -> None:
     image = planted(everybodys, way)
-    assert any("folder of everybody's" in reason for reason in image_reasons(image, MIB, margin_bytes=0))
+    assert any("move it away" in reason for reason in image_reasons(image, MIB, margin_bytes=0))
     with pytest.raises(RequirementMissing, match="move it away"):
         write_image(image, MIB, margin_bytes=0)
     with Ledger.open(tmp_path / "state", "a") as ledger:
@@ -57,6 +57,26 @@ def test_one_that_comes_between_the_look_and_the_writing_is_not_written(
     with pytest.raises(RequirementMissing, match="has 2 names"):
         write_image(image, MIB, margin_bytes=0)
     assert b"theirs" == image.read_bytes()
+
+
+def test_what_has_another_name_is_not_written_in_an_own_folder_either(tmp_path: Path) -> None:
+    """Unpacked with a study, the other name may be any file of the machine."""
+    image = planted(tmp_path, "a second name")
+    with pytest.raises(RequirementMissing, match="has 2 names"):
+        write_image(image, MIB, margin_bytes=0)
+    assert b"theirs" == image.read_bytes()
+
+
+def test_no_image_is_removed_through_a_link_that_came_since(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "bedplate-scratch.img").write_bytes(b"theirs")
+    (tmp_path / "scratch").symlink_to(other)
+    with Ledger.open(tmp_path / "state", "a") as ledger:
+        ledger.note(Holding("image", str(tmp_path / "scratch" / "bedplate-scratch.img")))
+        (problem,) = ledger.release(Commands())
+    assert "is a link by now" in problem
+    assert b"theirs" == (other / "bedplate-scratch.img").read_bytes()
 
 
 @as_root
