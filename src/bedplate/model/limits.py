@@ -63,6 +63,9 @@ LOG_LIMIT = FileLimit(4 * GIB, "1 MB")
 MOST_FILES = 100_000
 # runs/NAME/logs/FILE is four.
 MOST_LEVELS = 12
+# Of a study. A visit begins at the fourth level; scripts of a plan may lie in folders of their own.
+MOST_STUDY_LEVELS = 40
+MOST_STUDY_FILES = 2_000_000
 # A JSON document of so many values takes some 300 MiB of memory, whatever they are. A schedule of 100,000 visits has a million.
 MOST_VALUES = 3_000_000
 # Of a file that has a record on each line: points of 100,000 cuts, and of as many in recovery.

@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import StudyError
+from bedplate.model import codec
 from bedplate.model.caller import sudo_caller
+from bedplate.model.limits import MOST_STUDY_FILES, MOST_STUDY_LEVELS
 from bedplate.study.layout import UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# A study has about ten levels; names of scripts and of jobs may add some.
-DEEPEST = 40
-# Far more than any study has, and still looked at in seconds.
-MOST_ENTRIES = 2_000_000
 _MOST_NAMED = 10
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BELOW = _FOLDER | os.O_NOFOLLOW
@@ -103,14 +101,15 @@ class Folder:
 
     def write(self, path: Path, text: str) -> None:
         """A file whole and durable, or as it was before; its folder is made where it is missing."""
+        data = codec.encoded(path, text)
         with self._above(path, make=True) as (folder, name):
             part = f".{name}.{os.getpid()}.part"
             # A new file: whatever stood there under that name is not written to.
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(part, flags, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(os.open(part, flags, 0o644, dir_fd=folder), "wb") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -217,7 +216,7 @@ def _not_to_be_written(directory: Path, owner: int) -> Iterator[str]:
     """Whoever owns it decides what stands in it, so that only its owner, and root for who called sudo, may write to it."""
     caller = sudo_caller()
     if owner not in {os.geteuid(), *(caller or ())[:1]}:
-        yield f"{directory} belongs to uid {owner}, and uid {os.geteuid()} would write to it: whoever owns it decides what stands in it. Call bedplate as that user, by sudo where root is needed"
+        yield f"{directory} belongs to uid {owner}, and uid {os.geteuid()} would write to it: its owner decides what is in it. Call bedplate as that user, by sudo where root is needed"
 
 
 def _strange(folder: Folder, owner: int) -> Iterator[str]:
@@ -233,8 +232,8 @@ def _strange(folder: Folder, owner: int) -> Iterator[str]:
                 levels.pop()
                 continue
             count += 1
-            if count > MOST_ENTRIES:
-                yield f"{folder.directory} has more than {MOST_ENTRIES:,} files"
+            if count > MOST_STUDY_FILES:
+                yield f"{folder.directory} has more than {MOST_STUDY_FILES:,} files"
                 return
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -243,8 +242,8 @@ def _strange(folder: Folder, owner: int) -> Iterator[str]:
             if (words := level.strange(status, owner)) is not None:
                 yield f"{level.place / entry.name} {words}"
             elif stat.S_ISDIR(status.st_mode):
-                if len(levels) > DEEPEST:
-                    yield f"{level.place / entry.name} is more than {DEEPEST} folders deep"
+                if len(levels) > MOST_STUDY_LEVELS:
+                    yield f"{level.place / entry.name} is more than {MOST_STUDY_LEVELS} folders deep"
                     continue
                 # What may not be read is not followed either; who needs it says so.
                 with suppress(FileNotFoundError, PermissionError):

@@ -14,7 +14,8 @@ from tests.unit.study.test_store import create, schedule
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.study.folder import DEEPEST, Folder
+from bedplate.model.limits import MOST_STUDY_LEVELS
+from bedplate.study.folder import Folder
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.store import StudyStore
 
@@ -65,10 +66,10 @@ def test_all_that_is_strange_is_named_and_what_is_too_much_is_counted(study: Pat
 
 def test_no_study_is_so_deep(study: Path) -> None:
     place = study
-    for _ in range(DEEPEST + 60):
+    for _ in range(MOST_STUDY_LEVELS + 60):
         place /= "d"
     place.mkdir(parents=True)
-    assert any(f"is more than {DEEPEST} folders deep" in reason for reason in reasons(study))
+    assert any(f"is more than {MOST_STUDY_LEVELS} folders deep" in reason for reason in reasons(study))
 
 
 @as_root
