@@ -133,16 +133,26 @@ def test_a_cell_has_no_thousands_of_levels(study: Path) -> None:
         read_study(study)
 
 
-def test_folders_without_end_in_a_visit_are_named_and_the_visit_is_set_aside(study: Path) -> None:
-    below = os.open(visit(study), os.O_RDONLY)
+def test_a_visit_whose_folders_are_too_deep_is_named_and_set_aside(study: Path) -> None:
+    _dig(visit(study), 20)
+    (aside,) = read_study(study).set_aside
+    assert "lies deeper than 12 folders" in aside.reasons[0]
+
+
+def test_folders_without_end_are_named_and_the_study_is_not_read(study: Path) -> None:
     # Deeper than a path may be long, and than Python calls itself.
-    for _ in range(5_000):
+    _dig(visit(study), 5_000)
+    with pytest.raises(StudyError, match="is more than 40 folders deep"):
+        read_study(study)
+
+
+def _dig(folder: Path, levels: int) -> None:
+    below = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
         os.mkdir("d", dir_fd=below)
         above, below = below, os.open("d", os.O_RDONLY, dir_fd=below)
         os.close(above)
     os.close(below)
-    (aside,) = read_study(study).set_aside
-    assert "lies deeper than 12 folders" in aside.reasons[0]
 
 
 def test_files_without_end_in_a_visit_are_counted_and_the_visit_is_set_aside(
