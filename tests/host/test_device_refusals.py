@@ -18,7 +18,7 @@ from tests.support.tools.kernel_partition import kernel_partition
 from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.scratch_disk import Disk, looped
 
-from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused
+from bedplate.errors import BedplateError, CommandFailed, DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
 from bedplate.host.devices.journal_device import prepare_journal
 from bedplate.host.devices.scratch_device import prepare, refusal_reasons, release_device
@@ -205,6 +205,59 @@ def test_a_loop_over_a_device_in_use_is_refused(disk: Disk, target: Path, below:
         name = disk.link.with_name(f"over-{below.replace(' ', '-')}")
         name.symlink_to(over)
         assert f"is a loop device over {disk.node}, which is in use" in refused(disk, name, mounted=True)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize(
+    "use", ["a loop over the file", "a loop over the first", "a partition", "another namespace", "swap"]
+)
+def test_a_use_of_the_same_bytes_is_seen_however_many_loops_deep(
+    disk: Disk, target: Path, use: str, depth: int
+) -> None:
+    """`top` is a loop over a loop over ... a loop over a file that something else has."""
+    name = disk.link.with_name(f"top-{use.replace(' ', '-')}-{depth}")
+    with contextlib.ExitStack() as stack:
+        below = [disk.node]
+        for _ in range(depth - 1):
+            below.append(stack.enter_context(second_loop(below[-1])))
+        if use == "a loop over the file":
+            stack.enter_context(second_loop(str(disk.base / "disk.img"), target=target))
+        elif use == "a loop over the first":
+            stack.enter_context(second_loop(disk.node, target=target))
+        elif use == "a partition":
+            part = stack.enter_context(kernel_partition(disk.node, length_bytes=PARTITION))
+            stack.enter_context(second_loop(part, target=target))
+        elif use == "another namespace":
+            disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", disk.node])
+            words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec"]
+            script = 'mount "$1" "$2"; echo mounted; read -r _'
+            other = subprocess.Popen(
+                [*words, script, "sh", disk.node, str(target)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.callback(other.communicate, "\n")
+            assert other.stdout is not None
+            assert other.stdout.readline() == "mounted\n"
+        else:
+            disk.commands.run(["mkswap", "--quiet", str(disk.base / "disk.img")], check=False)
+            try:
+                disk.commands.run(["swapon", str(disk.base / "disk.img")])
+            except CommandFailed:
+                pytest.skip("the file cannot be swap here")
+            stack.callback(disk.commands.run, ["swapoff", str(disk.base / "disk.img")])
+        name.symlink_to(below[-1])
+        text = refused(disk, name, mounted=True)
+        assert any(said in text for said in ("in common with", "which is in use", "a file that is swap"))
+
+
+def test_loops_over_loops_of_nobody_else_may_be_erased(disk: Disk) -> None:
+    with second_loop(disk.node) as first, second_loop(first) as top:
+        name = disk.link.with_name("top-of-two")
+        name.symlink_to(top)
+        scratch = ScratchDevice(device=str(name), erase=(str(name),), erase_foreign=True)
+        assert () == refusal_reasons(scratch, disk.commands, tree=disk.tree)
 
 
 @pytest.mark.skipif(shutil.which("mkfs.btrfs") is None, reason="needs mkfs.btrfs")
@@ -398,7 +451,9 @@ def _open_files(node: str) -> int:
 
 
 @pytest.mark.parametrize("take", [device_lock, study_lock])
-@pytest.mark.parametrize("way", ["one name", "two links", "the kernel's name", "a second loop"])
+@pytest.mark.parametrize(
+    "way", ["one name", "two links", "the kernel's name", "a second loop", "three loops"]
+)
 def test_two_state_directories_lock_each_other_out(
     disk: Disk, tmp_path: Path, take: Callable[..., contextlib.AbstractContextManager[object]], way: str
 ) -> None:
@@ -410,6 +465,9 @@ def test_two_state_directories_lock_each_other_out(
             other = str(name)
         elif way == "the kernel's name":
             other = disk.node
+        elif way == "three loops":
+            second = stack.enter_context(second_loop(str(disk.base / "disk.img")))
+            other = stack.enter_context(second_loop(stack.enter_context(second_loop(second))))
         elif way == "a second loop":
             other = stack.enter_context(second_loop(str(disk.base / "disk.img")))
         with (

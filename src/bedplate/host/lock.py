@@ -112,14 +112,15 @@ def _places(
 
 def _places_of(name: str, number: int, tree: BlockTree, prefix: str) -> tuple[_Place, ...]:
     """The lock of the disk first: who cannot have a partition has touched nothing of it."""
-    below = tree.below_loop(name)
-    if below is not None:
+    below = tree.below_all_loops(name)
+    if below != name == tree.whole(name):
         name, number = below, tree.st_rdev(below)
     folder, whole = _machine_wide(), tree.whole(name)
     own = _Place(folder / f"bedplate-{prefix}{_key(name, number)}")
     if whole == name:
         return (own,)
-    key = _key(whole, tree.st_rdev(whole))
+    below = tree.below_all_loops(whole)
+    key = _key(below, tree.st_rdev(below))
     return (_Place(folder / f"bedplate-{prefix}{key}", f"/dev/{whole}"), own)
 
 

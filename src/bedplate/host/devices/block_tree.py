@@ -15,7 +15,7 @@ from bedplate.host.mount import MountEntry, mount_namespaces, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 # Places in a line of `stat` (Documentation/block/stat.rst).
 _READS, _WRITES = 0, 4
@@ -135,6 +135,9 @@ class BlockTree:
                 continue
             found.add(name)
             waiting += self.slaves(name)
+            file = backing_file(name, self.sys / "block")
+            under = None if file is None else self.below_loop(name) or self.device_of_file(Path(file))
+            waiting += () if under is None else (under,)
             if self.whole(name) != name:
                 waiting.append(self.whole(name))
         return frozenset(found)
@@ -189,13 +192,11 @@ class BlockTree:
         own, own_name = self._loop_file(name), backing_file(name, self.sys / "block")
 
         def shares(other: str, file: str) -> bool:
-            if self.name_at(file) == name or (own_name is not None and _is_same_file(file, own_name)):
-                return True
-            # Attached in another mount namespace, it goes by a name that means nothing here.
+            # Attached in another mount namespace, it goes by a name that means nothing here, or something else.
             found = self._loop_file(other)
-            if found is None:
-                return False
-            return (own is not None and own.is_same(found)) or self._at_number(found.block_device) == name
+            if found is not None and (own is not None or own_name is None):
+                return (own is not None and own.is_same(found)) or self._at_number(found.block_device) == name
+            return self.name_at(file) == name or (own_name is not None and _is_same_file(file, own_name))
 
         return tuple(
             other for other, file in all_loops(self.sys / "block") if other != name and shares(other, file)
@@ -208,6 +209,43 @@ class BlockTree:
             return self._at_number(found.block_device)
         return None if file is None else self.name_at(file)
 
+    def below_all_loops(self, name: str) -> str:
+        """The device that a loop device, or a partition of one, is over in the end; of a file, the last loop device over it."""
+        seen = {name}
+        while (below := self.below_loop(self.whole(name))) is not None and below not in seen:
+            seen.add(below)
+            name = below
+        return name
+
+    def stands_on(self, name: str) -> Mapping[str, bool]:
+        """Every device that keeps bytes of this one, down to the disks, and whether a loop leads there: it has the very same bytes then.
+
+        Other devices keep theirs on what a mapped device or an array is made of, too.
+        """
+        found: dict[str, bool] = {}
+        waiting = [name]
+        while waiting:
+            at = waiting.pop()
+            below = self.below_loop(self.whole(at))
+            steps = dict.fromkeys(self.slaves(at), False) | ({} if below is None else {below: True})
+            for step, by_loop in steps.items():
+                if step not in found and step != name:
+                    waiting.append(step)
+                found[step] = by_loop or found.get(step, False)
+        found.pop(name, None)
+        return found
+
+    def is_swap_file(self, name: str) -> bool:
+        """Whether this is a loop device over a file that is swap."""
+        own, file = self._loop_file(name), backing_file(name, self.sys / "block")
+        for path in self._swap_paths() if file is not None else ():
+            with contextlib.suppress(OSError):
+                status = Path(path).stat()
+                numbers = (status.st_dev, status.st_ino)
+                if numbers == (own.device, own.inode) if own is not None else _is_same_file(path, str(file)):
+                    return True
+        return False
+
     def users_of_queue(self, name: str) -> tuple[str, ...]:
         """One sentence per user of anything else on the same whole device, whatever mount namespace he is in.
 
@@ -216,7 +254,7 @@ class BlockTree:
         whole = self.whole(name)
         others = [other for other in (whole, *self.partitions(whole)) if other != name]
         return tuple(
-            sentence for other in others for sentence in self.users(other) or self._mounted_elsewhere(other)
+            sentence for other in others for sentence in self.users(other) or self.mounted_elsewhere(other)
         )
 
     def device_of_file(self, path: Path) -> str | None:
@@ -233,8 +271,8 @@ class BlockTree:
         nearest = max(above, key=lambda entry: len(entry.target), default=None)
         return None if nearest is None else self._mounted_device(nearest)
 
-    def _mounted_elsewhere(self, name: str) -> tuple[str, ...]:
-        """By the namespace of the lowest pid that has it: copies of one mount may be in many."""
+    def mounted_elsewhere(self, name: str) -> tuple[str, ...]:
+        """One sentence where another mount namespace has it, by that of the lowest pid: copies of one mount may be in many."""
         for namespace in mount_namespaces(self.proc):
             for entry in namespace.mounts:
                 if not namespace.is_own and self._mounted_device(entry) == name:
@@ -274,13 +312,15 @@ class BlockTree:
         return self.name_at(entry.source) if entry.source.startswith("/") else None
 
     def _swaps(self) -> tuple[str | None, ...]:
+        return tuple(map(self.name_at, self._swap_paths()))
+
+    def _swap_paths(self) -> tuple[str, ...]:
         try:
             lines = (self.proc / "swaps").read_text().splitlines()[1:]
         except OSError:
             return ()
         # swapon(8) escapes a blank as \040, as the mount table does.
-        paths = [line.split()[0].replace("\\040", " ") for line in lines if line.strip()]
-        return tuple(self.name_at(path) for path in paths)
+        return tuple(line.split()[0].replace("\\040", " ") for line in lines if line.strip())
 
 
 def _is_same_file(one: str, other: str) -> bool:

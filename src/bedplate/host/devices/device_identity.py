@@ -35,8 +35,7 @@ def identity_of(name: str, tree: BlockTree) -> DeviceIdentity:
     whole = tree.whole(name)
     file = _file_behind(whole, tree)
     # A loop device over a disk is that disk.
-    below = tree.below_loop(whole)
-    disk = whole if below is None else tree.whole(below)
+    disk = tree.whole(tree.below_all_loops(whole))
     return DeviceIdentity(
         size_bytes=tree.size_bytes(name),
         model=tree.model(disk) or None,

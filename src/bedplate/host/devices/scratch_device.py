@@ -216,9 +216,19 @@ def overlap_reasons(device: str, name: str, other: str, other_name: str, tree: B
         return (f"{device} is the scratch device itself; name another device for the journal",)
     if name in tree.partitions(other_name) or other_name in tree.partitions(name):
         return (f"{device} and {other} overlap: one is a partition of the other; name another one",)
-    if other_name in tree.loops_beside(name) or name in tree.loops_beside(other_name):
+    if _is_on_same_bytes(name, other_name, tree):
         return (f"{device} and {other} are on the same bytes; name another one",)
     return ()
+
+
+def _is_on_same_bytes(name: str, other: str, tree: BlockTree) -> bool:
+    """Whether loops lead from both to one device or file. Two volumes that are made of one device have their own parts of it."""
+    above, below = ({of: True, **tree.stands_on(of)} for of in (name, other))
+    return any(
+        (one == two and (above[one] or below[two])) or two in tree.loops_beside(one)
+        for one in above
+        for two in below
+    )
 
 
 def _is_stable(device: str, name: str, tree: BlockTree) -> bool:
@@ -255,25 +265,38 @@ def _use_reasons(name: str, tree: BlockTree) -> list[str]:
         if part in under_root and (part == name or name not in under_root)
     ]
     # A loop device over the same bytes may be mounted, and the kernel sees nothing wrong with that.
-    for part in dict.fromkeys((*parts, tree.whole(name))):
+    below = tree.stands_on(name)
+    for device in (name, *below):
+        shared = (device, tree.whole(device), *(tree.partitions(device) if below.get(device, True) else ()))
         reasons += [
             f"{tree.node(part)} has its bytes in common with /dev/{loop}; `losetup --detach /dev/{loop}` if that may go"
+            for part in dict.fromkeys(shared)
             for loop in tree.loops_beside(part)
+            if loop not in below and loop != tree.whole(name)
         ]
-    below = tree.below_loop(tree.whole(name))
-    if below is not None and (used := _use_reasons_below(below, tree)):
-        reasons.append(
-            f"{tree.node(name)} is a loop device over {tree.node(below)}, which is in use: {'; '.join(used)}"
-        )
-    return reasons
+    for device in (device for device, by_loop in below.items() if by_loop):
+        if used := _use_reasons_below(device, tree):
+            reasons.append(
+                f"{tree.node(name)} is a loop device over {tree.node(device)}, which is in use: {'; '.join(used)}"
+            )
+    reasons += [
+        f"/dev/{loop} is a loop device over a file that is swap; `swapoff` frees it"
+        for loop in dict.fromkeys(map(tree.whole, (name, *below)))
+        if tree.is_swap_file(loop)
+    ]
+    return list(dict.fromkeys(reasons))
 
 
 def _use_reasons_below(name: str, tree: BlockTree) -> list[str]:
     parts = dict.fromkeys((name, tree.whole(name), *tree.partitions(name)))
-    used = [sentence for part in parts for sentence in tree.users(part)]
-    return used + [
-        f"{tree.node(part)} carries the running system" for part in parts if part in tree.under_root()
-    ]
+    used = [sentence for part in parts for sentence in tree.users(part) or tree.mounted_elsewhere(part)]
+    used += [f"{tree.node(part)} carries the running system" for part in parts if part in tree.under_root()]
+    node = None if used else DeviceNode.at(f"/dev/{name}", tree)
+    if node is not None:
+        with node:
+            if node.name == name and node.claim() == "busy":
+                used.append("something has claimed it that no table shows (a journal, another namespace?)")
+    return used
 
 
 def _signature_reasons(
