@@ -23,7 +23,7 @@ from bedplate.plan.platforms import LOCAL, QEMU
 from bedplate.plan.workload_estimate import estimate_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from bedplate.campaign.engine_preparation import OwnPrograms
     from bedplate.campaign.inspection import Inspected
@@ -63,6 +63,8 @@ _KEPT_OPTIONS = frozenset(
         "allocsize",
     }
 )
+# Of every mount, or with a key of its own in a plan.
+_NO_OPTIONS = frozenset({"rw", "relatime", "nobarrier", "barrier", "data", "nodatacow", "norecovery"})
 _USUAL_BLOCK = 4096
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
@@ -243,7 +245,7 @@ def own_question(
     usual = tuple(kind for kind in USUAL if beside and not _lacking((kind,), machine))
     types = tuple(dict.fromkeys((standing.type, *usual)))
     engine = next(iter(registry.ENGINES)) if directory is None else directory.engine
-    server = "" if directory is None else _server(directory)
+    server = "" if directory is None else _server(found, directory)
     if beside:
         # Its type is asked about as it comes, too, where it is mounted in another way than that.
         others = types[1:] if own == _filesystems(types[:1]) else types
@@ -292,20 +294,44 @@ def _place_words(standing: MountedPlace) -> str:
     return f"{standing.type} of {device} with {','.join(standing.options)}"
 
 
-def _server(directory: DataDirectory) -> str:
-    """Its version, if that can be built here, and the settings that it does not leave as they come."""
+def _server(found: Inspected, directory: DataDirectory) -> str:
+    """Its version, if that can be built here, what it was made with, and its settings; what no plan takes over as comments."""
     from bedplate.plan.values import VERSIONS  # noqa: PLC0415 -- pydantic
 
-    changed = {name: (directory.settings[name],) for name in directory.said_by}
+    changed = {name: directory.settings[name] for name in directory.said_by} | dict(directory.more)
     settings = _settings(
-        {name: values for name, values in changed.items() if values[0].isprintable()}, directory.engine
+        {name: (value,) for name, value in changed.items() if value.isprintable()}, directory.engine
     )
-    found = directory.version if directory.version.isprintable() else "of the server"
+    version = directory.version if directory.version.isprintable() else "of the server"
+    # It has words of the server's owner.
+    head = [
+        f"# Not in this plan: {''.join(sign if sign.isprintable() else '?' for sign in sentence)}"
+        for sentence in _left_out(found, directory)
+    ]
+    made = [f"{name} = {json.dumps(value)}" for name, value in directory.made_with.items()]
     if not engine_model(directory.engine).is_built:
-        return f"\n# Version {found or 'of the server'}: that of this machine's distribution takes its place.\n{settings}"
-    if directory.version in VERSIONS:
-        return f'\n[postgresql]\nversion = "{directory.version}"\n{settings}'
-    return f"\n# Version {found} cannot be built here: the newest that can takes its place.\n{settings}"
+        head.append(
+            f"# Version {version or 'of the server'}: that of this machine's distribution takes its place."
+        )
+    elif directory.version in VERSIONS:
+        made = [f'version = "{directory.version}"', *made]
+    else:
+        head.append(f"# Version {version} cannot be built here: the newest that can takes its place.")
+    table = [f"[{directory.engine}]", *made] if made else []
+    return "\n".join(("", *head, *table, settings))
+
+
+def _left_out(found: Inspected, directory: DataDirectory) -> Iterator[str]:
+    """Sentences about what was read of a server, and what was not, that the plan does not say."""
+    own = found.standing
+    options = [word for word in own.shown if word.partition("=")[0] not in _KEPT_OPTIONS | _NO_OPTIONS]
+    if options:
+        yield f"mount options {','.join(options)}: write those that matter into mount_options"
+    for what, place in found.places.items():
+        if _identity(place) != _identity(own):
+            yield f"{what} on a file system of its own, {_place_words(place)}; a plan has one for all"
+    yield from (f"{sentence} (not known, and so as it comes)" for sentence in found.unknown)
+    yield from directory.left_out
 
 
 def _workload_of(directory: DataDirectory) -> str:

@@ -67,6 +67,7 @@ def say_inspected(found: Inspected) -> None:
     """A line for each thing that decides, and what is not known."""
     from bedplate.cli.printing import say  # noqa: PLC0415
     from bedplate.model.engine import engine_model  # noqa: PLC0415
+    from bedplate.model.levels import as_in_a_plan  # noqa: PLC0415
     from bedplate.model.reason import sentences  # noqa: PLC0415
 
     directory = found.directory
@@ -80,12 +81,21 @@ def say_inspected(found: Inspected) -> None:
         _say_standing("file system" if place == "data" else place, standing)
     say(f"  cache        {found.cache.kind}: {found.cache.why}")
     if directory is not None and directory.settings:
-        default = " (default)"
         words = [
-            f"{name} = {value}{'' if name in directory.said_by else default}"
+            f"{name} = {value}" if name in directory.said_by else f"{name} = {value} (default)"
             for name, value in directory.settings.items()
+            if directory.knows_settings or name in directory.said_by
         ]
+        if not directory.knows_settings:
+            silent = [name for name in directory.settings if name not in directory.said_by]
+            words += [f"{', '.join(silent)} not known"] if silent else []
         say(f"  settings     {', '.join(words)}")
+    if directory is not None and directory.made_with:
+        say(
+            f"  made with    {', '.join(f'{name} = {as_in_a_plan(value)}' for name, value in directory.made_with.items())}"
+        )
+    if directory is not None and directory.more:
+        say(f"  also set     {', '.join(f'{name} = {value}' for name, value in directory.more.items())}")
     said = found.durability
     if found.fitting is not None:
         say(f"  power cut    {found.fitting} (declared)")
@@ -97,6 +107,8 @@ def say_inspected(found: Inspected) -> None:
         say(f"               {sentence}")
     for sentence in (*found.unknown, *(directory.untold if directory else ())):
         say(f"  not known    {sentence}")
+    for sentence in directory.left_out if directory else ():
+        say(f"  not in plan  {sentence}")
 
 
 def _say_standing(what: str, standing: MountedPlace) -> None:

@@ -14,7 +14,8 @@ class DataDirectory:
     `settings` are those that decide what a commit survives, as its files say or its defaults are; `said_by` has the file of each
     that is not a default. `places` are the directories whose file systems a commit depends on, by what stands there.
     `unread` are sentences: what could not be read, and why. `knows_settings`: whether all of them could. `untold` is what no
-    file says of any such engine. `measured_by` is the type of workload that measures it; empty: the one that runs where a plan names none.
+    file says of any such engine. `made_with` has keys of the engine's table in a plan, as its files were made; `more` are settings beside those that
+    decide, as far as a plan can have them, and `left_out` sentences about what no plan takes over. `measured_by` is the type of workload that measures it; empty: the one that runs where a plan names none.
     """
 
     engine: str
@@ -25,6 +26,9 @@ class DataDirectory:
     unread: tuple[str, ...] = ()
     knows_settings: bool = True
     untold: tuple[str, ...] = ()
+    made_with: Mapping[str, str | bool] = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
     measured_by: str = ""
 
 

@@ -17,6 +17,7 @@ from tests.unit.plan.conftest import MACHINE
 from bedplate.campaign import inspection
 from bedplate.campaign.inspection import Inspected, inspect, servers
 from bedplate.campaign.questions import own_question
+from bedplate.cli.inspecting import say_inspected
 from bedplate.errors import PlanError
 from bedplate.filesystem import standing
 from bedplate.filesystem.standing import MountedPlace, standing_of
@@ -421,3 +422,147 @@ def test_a_database_file_of_sqlite_is_known_by_its_header(
         assert (table in text) == (settings == chosen)
     (tmp_path / "short.db").write_bytes(b"SQLite format 3\0")
     assert inspect(tmp_path / "short.db").directory is None
+
+
+def control(
+    *, block: int = 8192, wal_block: int = 8192, segment: int = 16 * 2**20, checksums: int = 1
+) -> bytes:
+    """A control file as far as its sizes are read (src/include/catalog/pg_control.h)."""
+    start = struct.pack("<QIII", 7_000_000_000_000_000_001, 1300, 202406281, 6)
+    behind = struct.pack(
+        "<8I?3xI", block, 2**30 // block, wal_block, segment, 64, 32, 1996, 2048, True, checksums
+    )
+    return (start.ljust(224, b"\3") + struct.pack("<d", 1234567.0) + behind).ljust(8192, b"\0")
+
+
+def made_with(place: Path, **sizes: int) -> Path:
+    (place / "global").mkdir(exist_ok=True)
+    (place / "global/pg_control").write_bytes(control(**sizes))
+    return place
+
+
+def test_the_plan_carries_what_the_cluster_was_made_with_and_every_setting(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch)
+    place = cluster(
+        **{
+            "postgresql.conf": "shared_buffers = 512MB\nCHECKPOINT_TIMEOUT 15min\nwork_mem = '8 MB'\nfsync = off\n",
+            "postgresql.auto.conf": "work_mem = '16MB'\nauto_explain.log_min_duration = 3\n",
+            "postmaster.opts": "/usr/bin/postgres -c random_page_cost=1.1\n",
+        }
+    )
+    found = inspect(made_with(place, segment=32 * 2**20, block=16384, checksums=0))
+    for beside in (True, False):
+        text = plan_text(found, beside=beside)
+        for line in (
+            "data_checksums = false",
+            'block_size = "16 kB"',
+            'wal_segment_size = "32 MB"',
+            'shared_buffers = "512MB"',
+            'checkpoint_timeout = "15min"',
+            'work_mem = "16MB"',
+            'random_page_cost = "1.1"',
+            '"auto_explain.log_min_duration" = "3"',
+            'fsync = "off"',
+        ):
+            assert f"\n{line}\n" in text
+        (server,) = load_plan(text, source="own", directory=Path("/nowhere")).clusters
+        assert (False, 32 * 2**20, "512MB") == (
+            server.data_checksums,
+            server.wal_segment_bytes,
+            server.settings["shared_buffers"],
+        )
+
+
+LEFT_OUT = {
+    "listen_addresses = '*'": "private Unix socket",
+    "archive_command = 'scp %p secret:'": "no archive and no standby",
+    "archive_mode = on": "no archive and no standby",
+    "primary_conninfo = 'password=secret'": "no archive and no standby",
+    "synchronous_standby_names = 'secret'": "no archive and no standby",
+    "ssl_key_file = '/secret'": "by a network",
+    "temp_tablespaces = secret": "no tablespaces",
+    "lc_messages = 'secret'": "for each cluster",
+    "timezone = 'secret'": "for each cluster",
+    "shared_preload_libraries = 'secret'": "loads code into the server",
+    "a$b.c = secret": "a setting's name has letters",
+    "application_name = 'secret\x1b'": "printable characters",
+}
+
+
+@pytest.mark.parametrize("line", LEFT_OUT)
+def test_what_no_plan_takes_over_is_named_in_it_with_the_reason_and_without_its_value(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    stands(monkeypatch)
+    text = plan_text(
+        inspect(made_with(cluster(**{"postgresql.conf": f"work_mem = 8MB\n{line}\n"}))), beside=True
+    )
+    name = line.split(" ", maxsplit=1)[0]
+    assert any(
+        name in each and LEFT_OUT[line] in each for each in text.splitlines() if each.startswith("# Not in")
+    )
+    assert "secret" not in text
+    assert 'work_mem = "8MB"' in text
+
+
+def test_other_file_systems_options_and_what_is_not_known_are_comments_of_the_plan(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch, shown=("rw", "noatime", "discard", "x\x1by"))
+    plain = inspect(cluster(**{"postgresql.conf": "include '/nowhere.conf'\n"}))
+    wal = replace(plain.standing, type="xfs", options=("rw", "nobarrier"))
+    text = plan_text(replace(plain, places={**plain.places, "WAL": wal}), beside=True)
+    for words in ("mount options discard,x?y", "WAL on a file system of its own, xfs of sda with rw,nobarrier",
+                  "/nowhere.conf: it is not there (not known", "global/pg_control cannot be read"):  # fmt: skip
+        assert any(words in line for line in text.splitlines() if line.startswith("# Not in this plan: "))
+
+
+@pytest.mark.parametrize("by", ["a link", "its path", "the last start"])
+def test_a_stopped_cluster_of_debian_is_set_as_its_configuration_elsewhere_says(
+    cluster: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    stands(monkeypatch)
+    place = cluster("17/main")
+    (place / "postgresql.conf").unlink()
+    etc = tmp_path / "etc"
+    for name, directory in (("other", tmp_path), ("main", place)):
+        (etc / "17" / name).mkdir(parents=True)
+        (etc / "17" / name / "conf.d").mkdir()
+        (etc / "17" / name / "conf.d/mine.conf").write_text("shared_buffers = 1GB\n")
+        named = directory
+        if by == "a link" and name == "main":
+            named = tmp_path / "linked"
+            named.symlink_to(directory)
+        (etc / "17" / name / "postgresql.conf").write_text(
+            f"data_directory = '{named}'  # c\nfsync = {'off' if name == 'main' else 'on'}\ninclude_dir 'conf.d'\n"
+        )
+    if by == "the last start":
+        (place / "postmaster.opts").write_text(f'postgres "-c" "config_file={etc}/17/main/postgresql.conf"\n')
+    else:
+        monkeypatch.setattr("bedplate.engines.postgresql.data_directory._ELSEWHERE", etc)
+    found = inspect(place).directory
+    assert found is not None
+    assert (True, "off", "1GB") == (
+        found.knows_settings,
+        found.settings["fsync"],
+        found.more["shared_buffers"],
+    )
+    assert "fsync" in found.said_by
+
+
+def test_settings_that_are_not_known_are_never_called_defaults(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stands(monkeypatch)
+    monkeypatch.setattr("bedplate.engines.postgresql.data_directory._ELSEWHERE", Path("/nowhere"))
+    place = cluster(**{"postgresql.auto.conf": "fsync = off\n"})
+    say_inspected(inspect(place))
+    assert "full_page_writes = on (default)" in capsys.readouterr().out
+    (place / "postgresql.conf").unlink()
+    say_inspected(inspect(place))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "settings fsync = off, full_page_writes, synchronous_commit, wal_sync_method not known" in said
+    assert "(default)" not in said
+    assert "postgresql.conf: it is not there (not known" in plan_text(inspect(place), beside=True)

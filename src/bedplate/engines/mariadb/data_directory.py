@@ -91,6 +91,7 @@ def recognise(directory: Path, *, proc: Path = PROC) -> DataDirectory | None:
         unread=tuple(unread),
         knows_settings=not unread,
         untold=(_UNTOLD,),
+        left_out=("other settings of its option files: write those that matter into [mariadb.settings]",),
         measured_by="sysbench",
     )
 

@@ -7,19 +7,29 @@ What a session, a role or a database sets otherwise stands in tables, and only a
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.configuring.configuration import truth
-from bedplate.engines.postgresql.configuring.server_settings import INCLUDES, configuration_lines
+from bedplate.engines.postgresql.configuring.server_settings import (
+    CONTROLLED,
+    INCLUDES,
+    configuration_lines,
+    refused_library,
+)
+from bedplate.engines.postgresql.configuring.settings import setting_name, setting_value
+from bedplate.engines.postgresql.own_data.control_file import read_sizes
 from bedplate.host.plain_file import plain_text
 from bedplate.model.data_directory import DataDirectory, KnownFiles
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.model.engines import POSTGRESQL
+from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # Of PostgreSQL on Linux (guc_tables.c).
 _DEFAULTS = {
@@ -37,11 +47,38 @@ _UNTOLD = (
 )
 
 
+# Where Debian and Ubuntu have the configuration of a cluster: in a folder of its version and name, outside of its data.
+_ELSEWHERE = Path("/etc/postgresql")
+_CONFIGURATION = "postgresql.conf"
+_USUAL_BLOCK, _USUAL_SEGMENT = 8 * KIB, 16 * MIB
+# Settings that a plan could have and a visit should not, by their names, and why.
+_NOT_OF_A_VISIT = (
+    (
+        re.compile(
+            r"archive_\w+|primary_\w+|recovery_\w+|promote_\w+|hot_standby\w*|synchron\w+_standby_\w+"
+        ),
+        "a visit has no archive and no standby",
+    ),
+    (
+        re.compile(r"ssl\w*|krb_\w+|gss_\w+|tcp_\w+|pam_\w+|ldap\w*"),
+        "nobody reaches a visit's server by a network",
+    ),
+    (re.compile(r"default_tablespace|temp_tablespaces"), "a visit has no tablespaces"),
+    (
+        re.compile(
+            r"lc_\w+|datestyle|timezone|default_text_search_config|dynamic_shared_memory_type|cluster_name|stats_temp_directory"
+        ),
+        "initdb and the server set them for each cluster",
+    ),
+)
+
+
 class _Reading:
-    """The settings found so far; a later one wins."""
+    """The settings found so far, those that decide apart from the others; a later one wins."""
 
     def __init__(self) -> None:
         self.settings: dict[str, str] = {}
+        self.others: dict[str, str] = {}
         self.said_by: dict[str, str] = {}
         self.unread: list[str] = []
         self.files = 0
@@ -52,6 +89,8 @@ class _Reading:
             # In synchronous_commit and full_page_writes any spelling of a truth; a method of syncing is a word.
             self.settings[name] = value if meant is None else "on" if meant else "off"
             self.said_by[name] = source
+        else:
+            self.others[name] = value
 
     def file(self, path: Path, depth: int = 0, *, may_lack: bool = False) -> None:
         self.files += 1
@@ -121,11 +160,13 @@ def recognise(directory: Path) -> DataDirectory | None:
         return None
     reading = _Reading()
     options = _started_with(directory, reading)
-    configuration = Path(dict(options).get("config_file", directory / "postgresql.conf"))
+    configuration = dict(options).get("config_file") or _configuration_of(directory)
     reading.file(directory / configuration)
     reading.file(directory / "postgresql.auto.conf", may_lack=True)
     for name, value in options:
         reading.take(name, value, "its command line")
+    more, left_out = _as_in_a_plan(reading.others)
+    made_with, unmade = _made_with(directory)
     return DataDirectory(
         engine=POSTGRESQL,
         version=version,
@@ -135,7 +176,73 @@ def recognise(directory: Path) -> DataDirectory | None:
         unread=tuple(reading.unread),
         knows_settings=not reading.unread,
         untold=(_UNTOLD,),
+        made_with=made_with,
+        more=more,
+        left_out=(*left_out, *unmade),
     )
+
+
+def _configuration_of(directory: Path) -> Path:
+    """Its postgresql.conf, where the last start names none: in it, or where Debian has the one that names this directory."""
+    inside = directory / _CONFIGURATION
+    if inside.exists():
+        return inside
+    for file in sorted(_ELSEWHERE.glob(f"*/*/{_CONFIGURATION}")):
+        try:
+            places = [
+                value for _, name, value in configuration_lines(plain_text(file)) if name == "data_directory"
+            ]
+            if places and Path(places[-1]).samefile(directory):
+                return file
+        except OSError:
+            continue
+    return inside
+
+
+def _made_with(directory: Path) -> tuple[dict[str, str | bool], tuple[str, ...]]:
+    """By its control file, as `[postgresql]` of a plan has it, or why that is not known; sizes that a cluster has unless it is asked are left out."""
+    try:
+        sizes = read_sizes(directory)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        return {}, (
+            f"block sizes, data_checksums, wal_segment_size: global/pg_control cannot be read ({why})",
+        )
+    found: dict[str, str | bool] = {"data_checksums": sizes.data_checksums}
+    for key, size_bytes, usual in (
+        ("block_size", sizes.block_size_bytes, _USUAL_BLOCK),
+        ("wal_block_size", sizes.wal_block_size_bytes, _USUAL_BLOCK),
+        ("wal_segment_size", sizes.wal_segment_bytes, _USUAL_SEGMENT),
+    ):
+        if size_bytes != usual:
+            found[key] = f"{size_bytes // MIB} MB" if size_bytes % MIB == 0 else f"{size_bytes // KIB} kB"
+    return found, ()
+
+
+def _as_in_a_plan(settings: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Those that `[postgresql.settings]` can have, and sentences about the others."""
+    kept: dict[str, str] = {}
+    others: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in settings.items():
+        why = _why_not_in_a_plan(name, value)
+        if why is None:
+            kept[name] = value
+        elif name.isprintable():
+            others[why].append(name)
+    return kept, tuple(f"{', '.join(names)}: {why}" for why, names in others.items())
+
+
+def _why_not_in_a_plan(name: str, value: str) -> str | None:
+    why = next((why for names, why in _NOT_OF_A_VISIT if names.fullmatch(name)), None)
+    if name in CONTROLLED or why is not None:
+        return why or CONTROLLED[name]
+    try:
+        setting_name(name)
+        setting_value(value)
+    except ValueError as error:
+        return str(error)
+    refused = refused_library(name, value)
+    return None if refused is None else refused.removeprefix(f"{name} ")
 
 
 def _places(directory: Path, reading: _Reading) -> dict[str, str]:

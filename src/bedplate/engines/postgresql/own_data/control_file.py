@@ -52,6 +52,26 @@ class ControlFile:
     digest: str
 
 
+@dataclass(frozen=True)
+class ControlSizes:
+    """What initdb and the compiler decided of a cluster, whatever state it is in."""
+
+    block_size_bytes: int
+    wal_block_size_bytes: int
+    wal_segment_bytes: int
+    data_checksums: bool
+
+
+def read_sizes(directory: Path) -> ControlSizes:
+    """Of a data directory, its server running or not; OSError, or ValueError for a control file that is none."""
+    content = plain_bytes(directory / "global" / "pg_control", _FILE_BYTES_MAX)
+    at = content.find(_FLOAT_FORMAT) + len(_FLOAT_FORMAT)
+    if at < _START.size or len(content) < at + _SIZES.size:
+        raise ValueError("it is damaged, or of another architecture")
+    block, _, wal_block, wal_segment, *_, checksums = _SIZES.unpack_from(content, at)
+    return ControlSizes(block, wal_block, wal_segment, checksums > 0)
+
+
 def read_control_file(directory: Path, *, proc: Path = PROC) -> ControlFile:
     """That of a data directory that can be copied; ValueError says in a sentence why it cannot.
 
