@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate import registry
+from bedplate.model.plan import pruned_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from bedplate.campaign.display import Display
     from bedplate.campaign.planning import PlannedStudy
+    from bedplate.model.cell import Cell
 
 
 def setting_doubts(found: PlannedStudy) -> tuple[str, ...]:
@@ -22,7 +26,14 @@ def plan_doubts(found: PlannedStudy) -> tuple[str, ...]:
     return (*found.expansion.warnings, *setting_doubts(found))
 
 
+def tell_pruned(found: PlannedStudy, display: Display, *, besides: Collection[Cell] = ()) -> None:
+    """The cells that cannot be, `besides` those that were told before, with the reasons: a trial may know more than the plan did."""
+    for line in pruned_lines(each for each in found.expansion.pruned if each.cell not in besides):
+        display.note(line)
+
+
 def tell_doubts(found: PlannedStudy, display: Display) -> None:
-    """A line for each, as `bedplate plan` has them."""
+    """The pruned cells, and a line for each doubt, as `bedplate plan` has them."""
+    tell_pruned(found, display)
     for words in plan_doubts(found):
         display.note(f"warning: {words}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.claim import claimed, free_what_was_left
 from bedplate.campaign.consent import Consent
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.doubts import tell_doubts
+from bedplate.campaign.doubts import tell_doubts, tell_pruned
 from bedplate.campaign.planning import begun_study, kept_plan, read_plan, repeated, work_out
 from bedplate.campaign.refusals import (
     absolute,
@@ -107,9 +107,12 @@ def run(
                 free_what_was_left(lines)
         else:
             refuse_without_root(found)
+            before = {each.cell for each in found.expansion.pruned}
             found, devices = held(found, study, consent, stack, plan)
             if doubts:
                 tell_doubts(found, lines)
+            else:
+                tell_pruned(found, lines, besides=before)
             make_for_caller(study)
             store = stack.enter_context(begin(found, study, devices=devices, paired=paired))
         return _measure(found, store, consent, watch, retry_failed=retry_failed)

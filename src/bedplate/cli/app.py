@@ -148,11 +148,15 @@ def doctor(*, as_json: bool) -> int:
 @PLAN_FILE
 @EXECUTOR
 @AS_JSON
-def plan(plan: Path, *, executor: str | None, as_json: bool) -> None:
-    """Show what a plan would do: executor, cells, the pruned ones with reasons, order, disk space, time."""
+def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
+    """Show what a plan would do: executor, cells, the pruned ones with reasons, order, disk space, time.
+
+    Exit code 0 only where `run` would begin as things are. It is 2 where the plan is wrong or no cell of it can run here, and 3 where a
+    program, a right or a device is missing, which is listed.
+    """
     from bedplate.cli.plans import show_plan  # noqa: PLC0415
 
-    show_plan(plan, executor=executor, as_json=as_json)
+    return show_plan(plan, executor=executor, as_json=as_json)
 
 
 @program.command()

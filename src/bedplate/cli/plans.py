@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.cli.what_a_plan_needs import PlanNeeds, plan_needs
 from bedplate.model.engine import engine_model
 from bedplate.model.kept_dataset import deciding
+from bedplate.model.plan import pruned_lines
 from bedplate.model.visit import RESTORED
 from bedplate.units import KIB, format_count, format_duration, format_size
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 _SHOWN_VISITS = 12
 
 
-def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None:
-    """Print who would run it, the cells, the pruned ones with reasons, the order, disk space and time."""
+def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> int:
+    """Print who would run it, the cells, the pruned ones with reasons, the order, disk space and time; 0 where it can run as things are."""
     found = planned_study(path, executor=executor)
     needs = plan_needs(found)
     if as_json:
@@ -44,13 +46,16 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
                 **needs.document(),
             }
         )
-        return
+        return needs.exit_code
     _print_summary(found, needs)
     _print_cells(found)
     _print_pruned(found)
     _print_schedule(found)
     for warning in (*found.expansion.warnings, *needs.doubts):
         say(f"warning: {warning}")
+    for reason in needs.refused:
+        print(f"error: {reason}", file=sys.stderr)
+    return needs.exit_code
 
 
 def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
@@ -189,12 +194,8 @@ def _sizes(sizes: Iterable[int | None]) -> str:
 
 
 def _print_pruned(found: PlannedStudy) -> None:
-    from bedplate.plan.present import pruned_by_reasons  # noqa: PLC0415
-
-    for reasons, count in pruned_by_reasons(found.expansion):
-        say(f"pruned: {format_count(count, 'cell')}")
-        for reason in reasons:
-            say(f"    {reason}")
+    for line in pruned_lines(found.expansion.pruned):
+        say(line)
     if found.expansion.pruned:
         say()
 

@@ -116,6 +116,8 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress], search: 
         say(
             f"  in doubt     {format_count(found.suspect, 'run')}, no part of a verdict; `bedplate show {study}` says why"
         )
+    for line in found.pruned:
+        say(f"  {line}")
     for failure in found.failures:
         say(f"  failed       {failure.visit} at {failure.step}:")
         for reason in failure.reasons:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bedplate.campaign.doubts import setting_doubts
-from bedplate.errors import BedplateError
+from bedplate.campaign.refusals import refuse_datasets, refuse_nothing_to_run
+from bedplate.errors import (
+    EXIT_DONE,
+    EXIT_PLAN_OR_CALL_WRONG,
+    EXIT_REQUIREMENT_MISSING,
+    BedplateError,
+)
 from bedplate.model.codec import to_json
 
 if TYPE_CHECKING:
@@ -29,12 +35,24 @@ class ErasedDevice:
 
 @dataclass(frozen=True)
 class PlanNeeds:
-    """The devices, what is built first, what is missing, each with the way to it, and doubts about settings."""
+    """The devices, what is built first, what is missing, each with the way to it, and doubts about settings.
+
+    `refused` are the reasons for which a start would refuse the plan itself, whatever is installed.
+    """
 
     devices: tuple[ErasedDevice, ...]
     builds: tuple[BuildWork, ...]
     missing: tuple[str, ...]
     doubts: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 only where a start would begin: 2 where the plan comes to nothing here, 3 where something is missing, or a device is refused."""
+        if self.refused:
+            return EXIT_PLAN_OR_CALL_WRONG
+        lacks = self.missing or any(device.refused for device in self.devices)
+        return EXIT_REQUIREMENT_MISSING if lacks else EXIT_DONE
 
     def document(self) -> dict[str, Any]:
         """The same as JSON."""
@@ -46,6 +64,7 @@ class PlanNeeds:
             "builds": to_json(self.builds),
             "missing": list(self.missing),
             "setting_doubts": list(self.doubts),
+            "refused": list(self.refused),
         }
 
 
@@ -59,7 +78,16 @@ def plan_needs(found: PlannedStudy) -> PlanNeeds:
         build_work(found),
         tuple(_missing(found)),
         setting_doubts(found),
+        tuple(_refused(found)),
     )
+
+
+def _refused(found: PlannedStudy) -> Iterator[str]:
+    for refuse in (refuse_nothing_to_run, refuse_datasets):
+        try:
+            refuse(found)
+        except BedplateError as error:
+            yield from error.reasons
 
 
 def _devices(found: PlannedStudy) -> Iterator[ErasedDevice]:

@@ -7,7 +7,8 @@ they stand here because the study keeps the schedule and the executors follow it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -27,11 +28,11 @@ from bedplate.model.cell import (
 from bedplate.model.codec import dumps, to_json
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.reason import Reason
+from bedplate.model.reason import Reason, sentences
 from bedplate.model.source_commit import PlanSources
 from bedplate.model.visit import LOADED, ScratchDevice
 from bedplate.model.workload import model_of
-from bedplate.units import GIB
+from bedplate.units import GIB, format_count
 
 # A canary looks for drift of the machine; it needs no more room than this, and writing a large
 # image full of zeros would cost more than the canary itself.
@@ -315,6 +316,18 @@ class Pruned:
     """the cell"""
     reasons: tuple[Reason, ...]
     """every reason why it cannot exist here"""
+
+
+def pruned_by_reasons(pruned: Iterable[Pruned]) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """The sets of reasons that cells were pruned for, the most frequent first, with their counts."""
+    return tuple(Counter(sentences(each.reasons) for each in pruned).most_common())
+
+
+def pruned_lines(pruned: Iterable[Pruned]) -> Iterator[str]:
+    """The same to be read: what a plan, its run and its study say of the cells that cannot be."""
+    for reasons, count in pruned_by_reasons(pruned):
+        yield f"pruned: {format_count(count, 'cell')}"
+        yield from (f"    {reason}" for reason in reasons)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from bedplate.model.cell import Cell
@@ -46,11 +45,6 @@ def plan_document(
         "estimate": to_json(estimated),
         "warnings": list(expansion.warnings),
     }
-
-
-def pruned_by_reasons(expansion: Expansion) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """The sets of reasons that cells were pruned for, the most frequent first, with their counts."""
-    return tuple(Counter(sentences(pruned.reasons) for pruned in expansion.pruned).most_common())
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

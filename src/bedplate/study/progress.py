@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.plan import pruned_lines
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
 from bedplate.study.checksums import VisitFiles, changed_top_files
@@ -59,7 +60,7 @@ class Progress:
     `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last
     attempts that are suspect or of unknown validity. `damaged` counts
     visits whose last attempt is among the `set_aside`; `remarks` name changed files that no figure is made from, `changed`
-    those of the study itself.
+    those of the study itself. `pruned` are lines about the cells that could not be, with the reasons.
     """
 
     title: str
@@ -82,6 +83,7 @@ class Progress:
     set_aside: tuple[SetAside, ...] = ()
     remarks: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    pruned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ def read_progress(directory: Path) -> Progress:
         set_aside=tuple(aside),
         remarks=tuple(remark for done in finished for remark in done.remarks),
         changed=changed_top_files(layout, facts),
+        pruned=tuple(pruned_lines(schedule.pruned)),
     )
 
 

@@ -17,6 +17,7 @@ from bedplate.analysis.workload_view import view_of
 from bedplate.errors import PlanError
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS, unknown_metric
+from bedplate.model.plan import pruned_lines
 from bedplate.near_names import unknown_run
 from bedplate.terminal.durability_table import durability_table
 from bedplate.terminal.part_tables import part_table
@@ -82,6 +83,8 @@ def show_tables(
         durability = durability_table(found)
         if durability is not None:
             shown.append(durability)
+        if found.pruned:
+            shown.append(Text("\n".join(("", *pruned_lines(found.study.schedule.pruned)))))
         health = found.health.sentences(runs)
         if health:
             shown.append(Text("\n".join(("", *health))))
@@ -165,6 +168,7 @@ def _study_document(
         ),
         "health": list(found.health.sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
+        "pruned": [{"cell": label.full, "reasons": list(reasons)} for label, reasons in found.pruned],
         **({} if search is None else {"search": searched_document(search)}),
         **{key: said for of in registry.WORKLOADS for key, said in view_of(of).document(found, runs).items()},
     }

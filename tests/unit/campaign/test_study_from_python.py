@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bedplate import registry
 from bedplate.campaign import planning
+from bedplate.campaign.consent import Consent
 from bedplate.campaign.doubts import plan_doubts
+from bedplate.cli.status import status
 from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
 from bedplate.host.requirement import Need
 from bedplate.model import codec
 from bedplate.model.cell import Cell
 from bedplate.model.levels import Scalar
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Plan
+from bedplate.model.plan import Plan, Pruned
+from bedplate.model.reason import because
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
 from bedplate.study.progress import read_progress
 from bedplate.study.records import StudyFacts
@@ -177,6 +181,49 @@ def test_a_new_study_begins_with_the_doubts_that_its_plan_has_and_goes_on_withou
         line for line in said.splitlines() if line.startswith("warning: ")
     ]
     assert 8 == nowhere.visits
+
+
+@pytest.mark.parametrize("doubts", [True, False])
+def test_what_the_trial_of_a_start_prunes_is_said_with_its_reasons_and_kept(
+    tmp_path: Path,
+    nowhere: Nowhere,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    doubts: bool,
+) -> None:
+    from bedplate.campaign import running  # noqa: PLC0415
+    from bedplate.terminal.tables import show_document, show_tables  # noqa: PLC0415
+
+    plan, study = tmp_path / "plan.toml", tmp_path / "study"
+    plan.write_text(PLAN)
+    known_better = running.known_better
+
+    def tried(found: planning.PlannedStudy, *_: object) -> planning.PlannedStudy:
+        found = known_better(found, study, Consent())
+        gone = next(each for each in found.expansion.cells if each.cell.filesystem.type == "xfs")
+        left = tuple(each for each in found.expansion.cells if each != gone)
+        why = (because("mkfs-refused", "the kernel says: no such option"),)
+        visits = tuple(visit for visit in found.schedule.visits if visit.cell_id != gone.cell.id)
+        numbered = tuple(replace(visit, index=index) for index, visit in enumerate(visits))
+        return replace(
+            found,
+            expansion=replace(found.expansion, cells=left, pruned=(Pruned(gone.cell, why),)),
+            schedule=replace(found.schedule, visits=numbered),
+        )
+
+    monkeypatch.setattr(running, "known_better", tried)
+    running.run(plan, study, doubts=doubts)
+    assert 2 == nowhere.visits
+    words = "pruned: 1 cell\n    the kernel says: no such option"
+    assert words in capsys.readouterr().out
+    assert words.split("\n") == list(read_progress(study).pruned)
+    status(study, as_json=False)
+    assert "  the kernel says: no such option" in capsys.readouterr().out
+    assert any(words in str(getattr(each, "plain", "")) for each in show_tables([study]))
+    assert [["the kernel says: no such option"]] == [
+        each["reasons"] for each in show_document([study])["studies"][0]["pruned"]
+    ]
 
 
 def test_a_setting_that_no_server_here_knows_is_among_the_doubts(

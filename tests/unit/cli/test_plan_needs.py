@@ -10,6 +10,7 @@ from tests.support.tools.command_line import call_here
 
 from bedplate.campaign.planning import planned_study
 from bedplate.cli.what_a_plan_needs import plan_needs
+from bedplate.errors import RequirementMissing
 from bedplate.host import requirement
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def plan(tmp_path: Path) -> Path:
 
 def test_a_device_that_is_not_there_is_told_before_a_start(plan: Path) -> None:
     done = call_here("plan", plan, COLUMNS="200")
-    assert 0 == done.returncode
+    assert 3 == done.returncode
     assert "  refused          /dev/disk/by-id/nothing-there does not exist" in done.stdout
     # That it has to be named again is the start's to ask.
     assert "--erase" not in done.stdout
@@ -78,3 +79,52 @@ def test_restored_datasets_are_told_with_how_many_images_they_need(plan: Path) -
     assert "restored" == json.loads(call_here("plan", plan, "--json").stdout)["dataset"]
     plan.write_text(image)
     assert "dataset  " not in call_here("plan", plan, COLUMNS="200").stdout
+
+
+GOOD = PLAN.replace('device = "/dev/disk/by-id/nothing-there"', 'image_size = "2 GB"')
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (GOOD, 0, ""),
+        (GOOD.replace('type = "ext4"', 'type = "ext4"\nblock_size = "512 B"'), 2, ""),
+        # No kernel has one.
+        (
+            GOOD.replace('type = "ext4"', 'type = "xfs"\njournal = "none"'),
+            2,
+            "error: no cell of this plan can run here\nerror: xfs has no journal = 'none'",
+        ),
+        (PLAN, 3, ""),
+    ],
+)  # fmt: skip
+def test_the_exit_code_is_0_only_where_a_start_would_begin(
+    plan: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int, words: str
+) -> None:
+    plan.write_text(text)
+    monkeypatch.setattr("bedplate.cli.what_a_plan_needs._missing", lambda _: iter(()))
+    done = call_here("plan", plan, COLUMNS="200")
+    assert code == done.returncode
+    assert words in done.stderr
+    if code != 2 or words:
+        found = call_here("plan", plan, "--json")
+        assert code == found.returncode
+        assert bool(words) == bool(json.loads(found.stdout)["refused"])
+
+
+def test_what_is_missing_makes_the_exit_code_3_and_a_dataset_that_cannot_be_2(
+    plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write_text(GOOD)
+    found = planned_study(plan)
+    monkeypatch.setattr("bedplate.cli.what_a_plan_needs._missing", lambda _: iter(["fio is missing"]))
+    assert 3 == plan_needs(found).exit_code
+
+    def refuse(_: object) -> None:
+        raise RequirementMissing("the dump stays on this machine")
+
+    monkeypatch.setattr("bedplate.cli.what_a_plan_needs.refuse_datasets", refuse)
+    assert (2, ("the dump stays on this machine",)) == (
+        plan_needs(found).exit_code,
+        plan_needs(found).refused,
+    )

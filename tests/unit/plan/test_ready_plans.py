@@ -17,7 +17,7 @@ from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.model.codec import dumps, loads
 from bedplate.model.kept_dataset import deciding
 from bedplate.model.machine import Machine
-from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan
+from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan, pruned_by_reasons
 from bedplate.model.visit import RESTORED
 from bedplate.model.workload import model_of
 from bedplate.plan.document import TABLES
@@ -26,7 +26,7 @@ from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.present import plan_document, pruned_by_reasons
+from bedplate.plan.present import plan_document
 from bedplate.plan.table import keys_of
 from bedplate.registry import type_today
 from bedplate.units import KIB
@@ -255,7 +255,7 @@ def test_what_this_kernel_lacks_is_pruned_with_the_reason(machine: MakeMachine) 
     assert {**{kind: VONDRA[kind] for kind in ("ext2", "ext3", "ext4", "btrfs")}, "xfs": 36} == _types(
         expansion
     )
-    reasons = {reason: count for (reason,), count in pruned_by_reasons(expansion)}
+    reasons = {reason: count for (reason,), count in pruned_by_reasons(expansion.pruned)}
     missing = {
         kind: next(n for reason, n in reasons.items() if f"has no {kind}," in reason)
         for kind in ("jfs", "reiserfs", "nilfs2")
