@@ -86,6 +86,30 @@ def test_an_interrupted_study_goes_on_with_the_same_command(lab: Lab, whom: str,
     assert before == {path: after.get(path) for path in before}
 
 
+def test_a_visit_whose_mounts_another_program_copied_is_no_result(lab: Lab) -> None:
+    process = lab.start_until("[1/1]", "run", lab.plan(), "--study", lab.study)
+    visit = lab.visit_process()
+    lab.wait_for_step(visit, "load")
+    copy = subprocess.Popen(
+        ["nsenter", f"--target={visit}", "--mount", "unshare", "--mount", "sh", "-c", "echo held; read -r _"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    )
+    assert copy.stdout is not None
+    assert copy.stdout.readline() == "held\n"
+    try:
+        said, _ = process.communicate(timeout=AT_MOST_S)
+    finally:
+        copy.communicate("\n")
+    assert 3 == process.returncode, said
+    assert f"process {copy.pid} (sh)" in said
+    assert {} == lab.visits()
+    assert "1 visit completed, 0 failed" in lab.run(lab.base / "plan.toml")
+    assert [] == lab.left_behind()
+
+
 def test_a_killed_study_goes_on_without_losing_a_visit_or_having_one_twice(lab: Lab) -> None:
     plan = lab.plan(("repetitions = 1", "repetitions = 2"))
     finished: dict[str, tuple[int, int]] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import (
     BedplateError,
     CommandFailed,
+    DeviceInUse,
     DeviceRefused,
     MachineUnfit,
     RequirementMissing,
@@ -61,7 +62,8 @@ class Steps:
     def step(self, name: str, *, of_machine: bool = False) -> Iterator[None]:
         """One step of the life; a BedplateError inside becomes VisitFailed with its name.
 
-        `of_machine`: what the step lacks, or what a tool or the kernel refuses it, every visit would lack: MachineUnfit.
+        `of_machine`: what the step lacks, or what a tool or the kernel refuses it, every visit would lack: MachineUnfit. A device that
+        somebody else holds is the machine's at every step.
         """
         self.current = name
         self._emit({"event": "step", "step": name})
@@ -71,7 +73,8 @@ class Steps:
         except (VisitFailed, MachineUnfit):
             raise
         except BedplateError as error:
-            if of_machine and isinstance(error, RequirementMissing | DeviceRefused | CommandFailed):
+            is_refused = isinstance(error, RequirementMissing | DeviceRefused | CommandFailed)
+            if isinstance(error, DeviceInUse) or (of_machine and is_refused):
                 raise MachineUnfit(*reasons_of(error)) from error
             raise VisitFailed(name, *reasons_of(error)) from error
         except OSError as error:

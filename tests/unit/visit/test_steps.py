@@ -11,6 +11,7 @@ from bedplate.errors import (
     CommandFailed,
     CommandNotStarted,
     DeviceInUse,
+    DeviceRefused,
     MachineUnfit,
     RequirementMissing,
     VerifyFailed,
@@ -33,7 +34,7 @@ def failed(error: Exception, *, of_machine: bool) -> BedplateError:
     ("error", "words"),
     [
         (RequirementMissing("no room"), "no room"),
-        (DeviceInUse("held by process 7"), "held by process 7"),
+        (DeviceRefused("held by process 7"), "held by process 7"),
         (CommandFailed(LOSETUP, argv=["losetup"], status=1, output=""), LOSETUP),
         (
             CommandNotStarted("losetup cannot be started", argv=[], status=None, output=""),
@@ -49,6 +50,13 @@ def test_what_no_cell_would_get_is_the_machines(error: Exception, words: str) ->
     of_cell = failed(error, of_machine=False)
     assert isinstance(of_cell, VisitFailed)
     assert ("scratch device", found.reasons) == (of_cell.step, of_cell.reasons)
+
+
+def test_a_device_that_somebody_holds_is_the_machines_at_every_step() -> None:
+    for of_machine in (False, True):
+        found = failed(DeviceInUse("/dev/x is still in use", "process 7 has it"), of_machine=of_machine)
+        assert isinstance(found, MachineUnfit)
+        assert "process 7 has it" in found.reasons
 
 
 def test_a_setting_that_a_device_does_not_take_is_the_cells() -> None:
