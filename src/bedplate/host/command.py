@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from typing import IO
 
     from bedplate.host.shut_in.confinement import Confinement
+    from bedplate.host.shut_in.restriction import Restriction
 
+# Children inherit it, so that the tools of a killed owner of a ledger are found, whatever they were.
+MARK = "BEDPLATE_LEDGER"
 # A fixed locale: messages are parsed, and a figure must not depend on the user's language.
 _FIXED_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "C", "TZ": "UTC"}
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -86,6 +89,15 @@ def bare_environment() -> dict[str, str]:
     return {name: inherited[name] for name in ("PATH", "LC_ALL", "TZ")}
 
 
+def restricted_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What servers and their clients see of it: the same, the mark of what is left behind, and what their engine gives them."""
+    return {
+        **bare_environment(),
+        **{name: os.environ[name] for name in (MARK,) if name in os.environ},
+        **(more or {}),
+    }
+
+
 @dataclass
 class Commands:
     """Runs commands and remembers them in order; `record` is what the report prints."""
@@ -103,14 +115,14 @@ class Commands:
         stdin: str | None = None,
         directory: Path | None = None,
         most_bytes: int | None = None,
-        confinement: Confinement | None = None,
+        confinement: Confinement | Restriction | None = None,
     ) -> Completed:
         """Run `argv` to its end.
 
         `check=True` raises `CommandFailed` on a status other than 0, with the last lines of the
         output. A time limit kills the whole process group. `account` drops all privileges. `most_bytes` is for a program of
         others, which might print until memory is full: one that prints more is killed, and PrintedTooMuch raised. With a
-        `confinement`, whose `argv` this is, it sees two folders and drops its rights by itself.
+        `confinement` it drops its rights by itself: one that has an `argv`, which is this, lets it see two folders.
         """
         if not argv or any("\0" in word for word in argv):
             raise ValueError(f"not an argument list: {argv!r}")
@@ -172,10 +184,10 @@ def _start(
     directory: Path | None,
     *,
     has_stdin: bool,
-    confinement: Confinement | None,
+    confinement: Confinement | Restriction | None,
 ) -> subprocess.Popen[str]:
     try:
-        with contextlib.nullcontext() if confinement is None else confinement.apart():
+        with contextlib.nullcontext() if confinement is None else confinement.child() as become:
             return subprocess.Popen(
                 list(argv),
                 stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
@@ -184,12 +196,12 @@ def _start(
                 text=True,
                 errors="replace",
                 cwd=directory or "/",
-                env=environment(extra_environment),
+                env=(environment if confinement is None else restricted_environment)(extra_environment),
                 start_new_session=True,
                 user=account.uid if account else None,
                 group=account.gid if account else None,
                 extra_groups=[] if account else None,
-                preexec_fn=None if confinement is None else confinement.become,  # noqa: PLW1509 -- it takes no lock
+                preexec_fn=become,  # noqa: PLW1509 -- it takes no lock
             )
     except (FileNotFoundError, PermissionError) as error:
         raise CommandNotStarted(

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import process, undo
+from bedplate.host.command import MARK
 from bedplate.host.file_lock import take_lock
 from bedplate.host.patience import wait_until
 
@@ -43,8 +44,6 @@ _FILE = "ledger.jsonl"
 # Another start may be giving it back: it ends servers and waits for an unmount.
 _LOCK_PATIENCE_S = 120.0
 _SWEEPS_MAX = 20
-# Children inherit it, so that the tools of a killed owner are found, whatever they were.
-MARK = "BEDPLATE_LEDGER"
 
 
 @dataclass(frozen=True)

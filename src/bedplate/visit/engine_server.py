@@ -29,7 +29,8 @@ class ServerFailed(BedplateError):
 class ServerSite:
     """What a server runs on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
 
-    `environment` is of every process of the server, beside what its engine gives it.
+    `environment` is of every process of the server, beside what its engine gives it. It writes to its own folders, and to what is `writable`;
+    of folders that are hidden from it `readable` are left (`host/shut_in/restriction.py`).
     """
 
     build: EngineBuild | None
@@ -41,6 +42,8 @@ class ServerSite:
     ledger: Holdings
     enter_group: Callable[[], None] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

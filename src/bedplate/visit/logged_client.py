@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.host.command import environment
+from bedplate.host.command import environment, restricted_environment
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from bedplate.host.command import Account
+    from bedplate.host.shut_in.restriction import Restriction
     from bedplate.model.levels import Scalar
 
 # The reader has at most the log's tail left when the client ends.
@@ -78,7 +78,7 @@ class LoggedClient:
         self,
         *,
         argv: Sequence[str],
-        account: Account,
+        restriction: Restriction,
         log_reader: Sequence[str],
         log_prefix: Path,
         condensed: Path,
@@ -86,11 +86,11 @@ class LoggedClient:
         more_environment: Mapping[str, str] | None = None,
         kept_of_errors: Callable[[str], str] = str,
     ) -> None:
-        """`kept_of_errors` makes of what the client prints on standard error what may be kept of it."""
+        """The client is left what its `restriction` says, and `kept_of_errors` makes of what the client prints on standard error what may be kept of it."""
         self.argv = list(argv)
         self._name = Path(argv[0]).name
         self._more_environment = more_environment
-        self._account = account
+        self._restriction = restriction
         self._log_reader = tuple(log_reader)
         self._log_prefix = log_prefix
         self._condensed = condensed
@@ -137,18 +137,17 @@ class LoggedClient:
             with (
                 self._output.with_suffix(".out").open("wb") as out,
                 self._output.with_suffix(".err").open("wb") as err,
+                self._restriction.child() as become,
             ):
                 self._client = subprocess.Popen(
                     self.argv,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
-                    env=environment(self._more_environment),
+                    env=restricted_environment(self._more_environment),
                     cwd=self._log_prefix.parent,
                     start_new_session=True,
-                    user=self._account.uid,
-                    group=self._account.gid,
-                    extra_groups=[],
+                    preexec_fn=become,  # noqa: PLW1509 -- it takes no lock
                 )
         except OSError as error:
             raise BedplateError(f"{self.argv[0]} cannot be started: {error.strerror}") from error

@@ -11,9 +11,11 @@ import shlex
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, OutputNotUnderstood
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.model.levels import as_in_a_plan
 from bedplate.visit.cut_engine import Driven, OracleAnswer
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
@@ -21,7 +23,6 @@ from bedplate.visit.tool_process import ToolFailed, ToolProcess
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from bedplate.host.command import Account, Commands
     from bedplate.model.levels import Levels, Scalar
@@ -56,7 +57,10 @@ def examine(
     started = time.monotonic()
     try:
         done = commands.run(
-            [driver, "check", f"--directory={place}"], timeout_s=_CHECK_LIMIT_S, check=False, account=account
+            [driver, "check", f"--directory={place}"],
+            timeout_s=_CHECK_LIMIT_S,
+            check=False,
+            confinement=Restriction(account, (place,), (Path(driver),)),
         )
     except CommandNotStarted:
         raise
@@ -196,8 +200,9 @@ class _Writer:
         """From an empty directory; BedplateError in the library's own words."""
         engine, context, setup = self._engine, self._context, self._setup
         settings = context.engine_settings
+        driver = context.native_drivers[engine.driver.name_for(settings)]
         argv = (
-            *(context.native_drivers[engine.driver.name_for(settings)], "write"),
+            *(driver, "write"),
             *(f"--directory={setup.data_directory}", f"--mark={setup.mark_file}"),
             *(f"--clients={self._clients}", f"--accounts={ACCOUNTS}"),
             *(f"--duration-s={max(1, round(duration_s))}", f"--seed={seed}"),
@@ -206,7 +211,15 @@ class _Writer:
             *(f"--log={setup.log}", f"--log-bytes={setup.room_bytes}"),
             f"--log-most={setup.log_for_clients_bytes()}",
         )
-        with ToolProcess(argv, context, output=output, directory=context.log_directory) as tool, beside:
+        restriction = Restriction(
+            context.account, (setup.data_directory, setup.mark_file), (Path(driver), setup.log)
+        )
+        with (
+            ToolProcess(
+                argv, context, output=output, directory=context.log_directory, confinement=restriction
+            ) as tool,
+            beside,
+        ):
             ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S, enough=setup.is_log_nearly_full)
         document = _last_document(output.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
         if document is not None and document["failure"] is not None:

@@ -15,14 +15,14 @@ import time
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from bedplate.errors import BedplateError
-from bedplate.host.command import environment
+from bedplate.host.command import restricted_environment
 from bedplate.host.interruption import held
 from bedplate.model.reason import because
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bedplate.host.command import Account
+    from bedplate.host.shut_in.restriction import Restriction
     from bedplate.model.reason import Reason
 
 _STATEMENT_SHOWN = 120
@@ -56,7 +56,10 @@ class PipedSession:
     failed: ClassVar[str | None] = None
 
     def __init__(
-        self, argv: Sequence[str], account: Account, more_environment: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        restriction: Restriction,
+        more_environment: Mapping[str, str] | None = None,
     ) -> None:
         self._rest = b""
         self._has_killed = False
@@ -66,7 +69,7 @@ class PipedSession:
         process: subprocess.Popen[bytes] | None = None
         try:
             with held():
-                process = self._process = _started(argv, account, more_environment)
+                process = self._process = _started(argv, restriction, more_environment)
         except BaseException:
             # Whoever asked gets no session that could be closed.
             if process is not None:
@@ -181,20 +184,19 @@ class PipedSession:
 
 
 def _started(
-    argv: Sequence[str], account: Account, more_environment: Mapping[str, str] | None
+    argv: Sequence[str], restriction: Restriction, more_environment: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=environment(more_environment),
-        cwd="/",
-        start_new_session=True,
-        user=account.uid,
-        group=account.gid,
-        extra_groups=[],
-    )
+    with restriction.child() as become:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=restricted_environment(more_environment),
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=become,  # noqa: PLW1509 -- it takes no lock
+        )
 
 
 def _shown(statement: str) -> str:

@@ -1,6 +1,8 @@
 """The process of an engine's server: a direct child of the visit, so that its death is noticed at once.
 
-It runs as the account without rights, in the control group of the visit, and stands in the ledger while it is there.
+It runs as the account without rights, in the control group of the visit, and stands in the ledger while it is there. It is the first process
+of a namespace, has no network, and writes to its own folders alone (`host/shut_in/restriction.py`): what others wrote may be in its settings, its
+data and whatever it is asked.
 """
 
 from __future__ import annotations
@@ -12,12 +14,11 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
 from bedplate.host import undo
-from bedplate.host.command import bare_environment, environment
+from bedplate.host.command import restricted_environment
 from bedplate.host.interruption import held
-from bedplate.host.ledger import MARK, Holding
-from bedplate.host.shut_in.restriction import own_processes, restrict
+from bedplate.host.ledger import Holding
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.visit.engine_server import ServerFailed
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ class ServerProcess:
         self._programs = Path(prefix)
         self._holding = Holding("server", str(site.data_directory), prefix)
         self._process: subprocess.Popen[bytes] | None = None
-        self._restricted_to: Sequence[Path] | None = None
-        self._has_io_uring = False
 
     @property
     def pid(self) -> int:
@@ -54,7 +53,11 @@ class ServerProcess:
     @property
     def own_pid(self) -> int:
         """The process id as the server itself knows it; ServerFailed where there is none."""
-        return self.pid if self._restricted_to is None else 1
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+                if line.startswith("NSpid:"):
+                    return int(line.split()[-1])
+        return self.pid
 
     @property
     def status(self) -> int | None:
@@ -66,32 +69,44 @@ class ServerProcess:
         argv: Sequence[str],
         more_environment: Mapping[str, str] | None = None,
         *,
-        restricted_to: Sequence[Path] | None = None,
+        writable: Sequence[Path] = (),
+        readable: Sequence[Path] = (),
         io_uring: bool = False,
         commands: str = "",
     ) -> None:
         """Start it; whether it then takes connections is the engine's to find out.
 
-        One that runs what others wrote is `restricted_to` folders: without network, sockets and processes of others, all else is
-        read-only to it, and it has no `io_uring` but where its settings ask for that. `commands` are for one that reads them, and ends behind the last.
+        All but `writable` and what the site says is read-only to it, and it has no `io_uring` but where its settings ask for that. `commands`
+        are for one that reads them, and ends behind the last.
         """
-        self._restricted_to, self._has_io_uring = restricted_to, io_uring
-        self._site.ledger.note(self._holding)
-        apart = contextlib.nullcontext() if restricted_to is None else own_processes()
-        with self._site.log.open("ab") as log, held(), apart:
+        site = self._site
+        restriction = Restriction(
+            site.account,
+            (*writable, *site.writable),
+            (self._programs, *readable, *site.readable),
+            io_uring=io_uring,
+        )
+        site.ledger.note(self._holding)
+        with site.log.open("ab") as log, held(), restriction.child() as become:
+
+            def become_server() -> None:
+                if site.enter_group is not None:
+                    site.enter_group()
+                become()
+
             self._process = subprocess.Popen(
                 argv,
                 stdin=subprocess.PIPE if commands else subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                env={**self._inherited(), **self._site.environment, **(more_environment or {})},
+                env=restricted_environment({**site.environment, **(more_environment or {})}),
                 start_new_session=True,
                 # subprocess runs preexec_fn after it has dropped privileges; the group can only be
                 # entered before, so both are done here, in that order.
-                preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
+                preexec_fn=become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
             )
-        self._site.commands.record.append(tuple(argv))
+        site.commands.record.append(tuple(argv))
         if self._process.stdin is not None:
             # They fit a pipe; one that died at once says why in its log.
             with contextlib.suppress(BrokenPipeError):
@@ -99,12 +114,6 @@ class ServerProcess:
                 self._process.stdin.flush()
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-
-    def _inherited(self) -> dict[str, str]:
-        """Of its environment; one that runs what others wrote has the mark of what is left behind, and nothing else of the caller's."""
-        if self._restricted_to is None:
-            return environment()
-        return {**bare_environment(), **{name: os.environ[name] for name in (MARK,) if name in os.environ}}
 
     def demand_end(self, timeout_s: float) -> None:
         """Wait for the end of one that ends by itself; ServerFailed if it does not in time, or ends otherwise than in order."""
@@ -200,18 +209,3 @@ class ServerProcess:
             undo.end_server(self._holding)
         self._site.ledger.settled(self._holding)
         self._ended(in_order)
-
-    def _become_server(self) -> None:
-        if self._site.enter_group is not None:
-            self._site.enter_group()
-        if self._restricted_to is not None:
-            try:
-                restrict(self._restricted_to, (self._programs,), io_uring=self._has_io_uring)
-            except BedplateError as error:
-                # What is raised here the starter hears nothing of; the log it reads.
-                os.write(2, f"{error}\n".encode())
-                os._exit(1)
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setgid(self._site.account.gid)
-            os.setuid(self._site.account.uid)

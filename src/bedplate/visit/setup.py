@@ -18,6 +18,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
 from bedplate.host.cgroups.group import Group, drop_page_cache
+from bedplate.host.command import MARK
 from bedplate.host.devices.device import device_facts
 from bedplate.host.devices.device_holders import demand_free
 from bedplate.host.devices.journal_device import (
@@ -27,7 +28,7 @@ from bedplate.host.devices.journal_device import (
     release_journal,
 )
 from bedplate.host.devices.scratch_device import prepare, release_device
-from bedplate.host.ledger import MARK, Holding, Ledger
+from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.pages.page_cache import cached_files
 from bedplate.host.process import marked_with
@@ -370,9 +371,9 @@ class VisitSetup:
         request = self._request
         counts = self._log_directory / "untorn-writes"
         untorn = self._untorn = untorn_writes(request.cell, request.native_drivers, counts, self._account)
-        where = replace(
-            self._server_site(), enter_group=group.enter, environment=untorn.environment if untorn else {}
-        )
+        where = replace(self._server_site(), enter_group=group.enter)
+        if untorn is not None:
+            where = untorn.below(where)
         started = start_server(
             request, where, undo=self._undo, steps=self._steps, findings=self._findings, kept=self._kept
         )

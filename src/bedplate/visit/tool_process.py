@@ -10,12 +10,12 @@ import select
 import signal
 import subprocess
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
-from bedplate.host.command import environment
+from bedplate.host.command import restricted_environment
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.shut_in.confinement import Confinement
+    from bedplate.host.shut_in.restriction import Restriction
     from bedplate.visit.workload import VisitContext
 
 _LINES_QUOTED, _CHARACTERS_QUOTED = 6, 2000
 # How often a tool that may end early is held against what would end it.
 _ENOUGH_EVERY_S = 0.05
-# What a program of others says on its standard error is kept so far, and its last words behind that: it might fill a disk.
+# What a tool says on its standard error is kept so far, and its last words behind that: it might fill a disk.
 _KEPT_BYTES, _LAST_BYTES = 1 << 20, 1 << 14
 
 
@@ -62,8 +63,8 @@ class ToolProcess:
     """Runs from `with` to its end: follow its words with `pieces`, then ask `ended`; leaving the block kills it.
 
     What it prints is kept in `<output>.out` and `<output>.err`. Begin it where no other thread runs: the child
-    executes Python before it becomes the tool. A tool with a `confinement`, whose `argv` this is, drops its rights by itself, and `name` is
-    what a person calls it; `marks` is a file that its standard output goes to instead.
+    executes Python before it becomes the tool. By its `confinement` it drops its rights; one that has an `argv`, which is this, lets it see two
+    folders. `name` is what a person calls it; `marks` is a file that its standard output goes to instead.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class ToolProcess:
         *,
         output: Path,
         directory: Path,
+        confinement: Confinement | Restriction,
         name: str | None = None,
-        confinement: Confinement | None = None,
         marks: Path | None = None,
     ) -> None:
         self.argv = tuple(argv)
@@ -177,11 +178,7 @@ class ToolProcess:
 
     @contextmanager
     def _kept_errors(self) -> Iterator[Callable[[bytes], object]]:
-        """Keeps what it says; of a program of others not without end."""
-        if self._confinement is None:
-            with self.errors.open("ab", buffering=0) as kept:
-                yield kept.write
-            return
+        """Keeps what it says, and not without end."""
         room, last = _KEPT_BYTES, b""
         with self.errors.open("wb", buffering=0) as kept:
 
@@ -212,34 +209,32 @@ class ToolProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
-            apart = nullcontext() if self._confinement is None else self._confinement.apart()
-            with (self._marks or self.output).open("ab" if self._marks else "wb") as out, apart:
+            with (
+                (self._marks or self.output).open("ab" if self._marks else "wb") as out,
+                self._confinement.child() as become,
+            ):
+
+                def become_tool() -> None:
+                    self._context.enter_group()
+                    become()
+
                 return subprocess.Popen(
                     self.argv,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.PIPE,
-                    env=environment(),
+                    env=restricted_environment(),
                     cwd=self._directory,
                     start_new_session=True,
                     # subprocess runs preexec_fn after it has dropped privileges; the group can only be
                     # entered before, so both are done here, in that order.
-                    preexec_fn=self._become_tool,  # noqa: PLW1509 -- begun where no other thread runs
+                    preexec_fn=become_tool,  # noqa: PLW1509 -- begun where no other thread runs
                 )
         except OSError as error:
             raise BedplateError(
                 f"{self.argv[0]} cannot be started: {error.strerror}; is its package installed? "
                 "`bedplate doctor` lists what is missing"
             ) from error
-
-    def _become_tool(self) -> None:
-        self._context.enter_group()
-        if self._confinement is not None:
-            self._confinement.become()
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setgid(self._context.account.gid)
-            os.setuid(self._context.account.uid)
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
         # wait4 gives the CPU time that Popen.wait throws away.

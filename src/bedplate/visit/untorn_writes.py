@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Account
     from bedplate.model.cell import Cell
     from bedplate.model.reason import Reason
+    from bedplate.visit.engine_server import ServerSite
 
 UNTORN_SHIM = Driver("untorn_writes", is_preloaded=True)
 # In the order of `enum count` in drivers/untorn_writes.c.
@@ -49,6 +50,10 @@ class UntornWrites:
             "BEDPLATE_UNTORN_PAGE_BYTES": str(self.page_bytes),
             "BEDPLATE_UNTORN_WRITES": self.mode,
         }
+
+    def below(self, site: ServerSite) -> ServerSite:
+        """The same site of a server that has the library."""
+        return replace(site, environment=self.environment, writable=(self.counts,), readable=(self.library,))
 
     def counted(self) -> PageCounts:
         """Until now."""

@@ -18,9 +18,9 @@ from tests.support.tools.patience import AT_MOST_S
 from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import ledger as ledger_module
 from bedplate.host import undo
-from bedplate.host.command import Commands, Completed
+from bedplate.host.command import MARK, Commands, Completed
 from bedplate.host.file_lock import take_lock
-from bedplate.host.ledger import MARK, Holding, Ledger, release_orphans
+from bedplate.host.ledger import Holding, Ledger, release_orphans
 from bedplate.host.patience import wait_until
 from bedplate.host.process import boot_id, start_time
 

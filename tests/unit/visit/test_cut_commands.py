@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import cast
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
@@ -16,7 +16,7 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.visit import native_cuts
 from bedplate.workloads.power_cut.run.cut_commands import CutCommands
 
-ANYBODY = cast("Account", None)
+ANYBODY = Account("me", os.getuid(), os.getgid())
 
 
 def program(directory: Path, name: str, body: str) -> Path:

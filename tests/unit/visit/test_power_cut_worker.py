@@ -417,7 +417,7 @@ def test_a_reader_of_lmdb_that_does_not_start_raises(tmp_path: Path, mode: int |
     if mode is not None:
         driver.write_text("#!/bin/sh\n")
         driver.chmod(mode)
-    account = cast("Account", None)
+    account = Account("me", os.getuid(), os.getgid())
     with pytest.raises(CommandNotStarted, match="cannot be started"):
         native_cuts.examine(tmp_path, str(driver), {}, account=account, commands=Commands())
 
@@ -430,7 +430,7 @@ def test_a_reader_of_lmdb_that_does_not_end_has_met_damage(
     driver.chmod(0o755)
     monkeypatch.setattr(native_cuts, "_CHECK_LIMIT_S", 0.2)
     answer = native_cuts.examine(
-        tmp_path, str(driver), {}, account=cast("Account", None), commands=Commands()
+        tmp_path, str(driver), {}, account=Account("me", os.getuid(), os.getgid()), commands=Commands()
     )
     assert "did not end within" in answer.detected[0]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.tools.interrupted import in_functions, interrupted_at_each_line
+from tests.support.tools.unrestricted import UNRESTRICTED
 
 from bedplate.engines.postgresql.own_data import restored
 from bedplate.errors import BedplateError
@@ -62,7 +63,14 @@ def test_of_a_tool(tmp_path: Path) -> None:
     context: Any = SimpleNamespace(enter_group=lambda: None, account=_ROOT, commands=Commands())
 
     def deed() -> None:
-        tool = ToolProcess(_SLEEPS, context=context, output=tmp_path / "said", directory=tmp_path, name="it")
+        tool = ToolProcess(
+            _SLEEPS,
+            context=context,
+            output=tmp_path / "said",
+            directory=tmp_path,
+            confinement=UNRESTRICTED,
+            name="it",
+        )
         with tool:
             pass
 
@@ -86,7 +94,7 @@ def test_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piped_session, "_started", started)
 
     def deed() -> None:
-        session = piped_session.PipedSession(("cat",), _ROOT)
+        session = piped_session.PipedSession(("cat",), UNRESTRICTED)
         session.close()
 
     require_none_left(deed, ("visit/piped_session.py", "__init__"), lines_min=6)

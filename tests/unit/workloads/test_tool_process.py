@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from tests.support.tools.unrestricted import UNRESTRICTED
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import Account, Commands
@@ -34,7 +35,13 @@ class Play:
 
     def tool(self, script: str, program: str = sys.executable) -> ToolProcess:
         argv = [program, "-c", script]
-        return ToolProcess(argv, self.context, output=self.directory / "tool", directory=self.directory)
+        return ToolProcess(
+            argv,
+            self.context,
+            output=self.directory / "tool",
+            directory=self.directory,
+            confinement=UNRESTRICTED,
+        )
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from bedplate.engines.mariadb.session import MariadbSession
 from bedplate.engines.mariadb.unpacked import CHECK_PAGES, CLIENT, INSTALL, Programs
 from bedplate.engines.mariadb.unpacked import SERVER as MARIADBD
 from bedplate.errors import CommandFailed
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess
 
@@ -37,6 +38,7 @@ TEMPORARY = "bedplate_tmp"
 _READY_EVERY_S = 0.02
 # What a cold start would load again by itself, and what a plan may set otherwise.
 _USUAL = {"innodb_buffer_pool_load_at_startup": "OFF", "innodb_buffer_pool_dump_at_shutdown": "OFF"}
+NATIVE_AIO, _OFF = "innodb_use_native_aio", ("OFF", "0", "FALSE")
 # A thousand syncs of tables that the next step syncs at once say nothing of the database.
 _UNSYNCED = ("--innodb-flush-method=nosync", "--innodb-flush-log-at-trx-commit=0")
 
@@ -73,7 +75,10 @@ class MariadbInstance:
         ]
         try:
             self._commands.run(
-                argv, account=self.account, timeout_s=900, extra_environment=self.programs.environment
+                argv,
+                confinement=self._restriction(),
+                timeout_s=900,
+                extra_environment=self.programs.environment,
             )
         except CommandFailed as error:
             # Its own words stand among pages of advice.
@@ -110,6 +115,10 @@ class MariadbInstance:
                 *options,
             ],
             self.programs.environment,
+            writable=(self.data_directory, self.socket.parent),
+            readable=(self.programs.root,),
+            # Its own default is asynchronous I/O, which is io_uring where it was built so.
+            io_uring=str(self._settings.get(NATIVE_AIO, "ON")).upper() not in _OFF,
         )
         self._wait_until_ready(time.monotonic() + timeout_s)
 
@@ -146,7 +155,7 @@ class MariadbInstance:
         """A program of the server's own packages, by the server's account, however it ends."""
         return self._commands.run(
             [self.programs.path(program), *arguments],
-            account=self.account,
+            confinement=self._restriction(),
             timeout_s=timeout_s,
             check=False,
             extra_environment=self.programs.environment,
@@ -176,6 +185,10 @@ class MariadbInstance:
     def session(self, *, database: str = DATABASE) -> MariadbSession:
         """A new session with all rights; the caller closes it."""
         return MariadbSession(self.programs, self.socket, self.account, database=database)
+
+    def _restriction(self) -> Restriction:
+        """Of its programs that work on its data without it."""
+        return Restriction(self.account, (self.data_directory,), (self.programs.root,))
 
     def _places(self) -> tuple[str, ...]:
         return (

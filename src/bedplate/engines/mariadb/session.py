@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.engines.mariadb.unpacked import CLIENT
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.visit.piped_session import PipedSession
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class MariadbSession(PipedSession):
             "--user=root",
             f"--database={database}",
         ]
-        super().__init__(argv, account, programs.environment)
+        restriction = Restriction(account, readable=(programs.root,), sockets=(socket.parent,))
+        super().__init__(argv, restriction, programs.environment)
 
     @staticmethod
     def has_gone(said: bytes) -> bool:

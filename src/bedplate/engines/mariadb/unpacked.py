@@ -27,7 +27,8 @@ class Programs:
             raise BedplateError("a MariaDB needs its packages, and the request or the job names none")
         self.version = build.version
         self.prefix = build.prefix
-        libraries = PackageTree(Path(build.prefix).parent, {}, {}).library_path
+        self.root = Path(build.prefix).parent
+        libraries = PackageTree(self.root, {}, {}).library_path
         self.environment: Mapping[str, str] = (
             {"LD_LIBRARY_PATH": ":".join(map(str, libraries))} if libraries else {}
         )

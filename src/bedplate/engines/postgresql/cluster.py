@@ -21,6 +21,7 @@ from bedplate.engines.postgresql.session import Session
 from bedplate.errors import BedplateError
 from bedplate.host.ledger import Holding
 from bedplate.host.plain_file import plain_text
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.units import MIB
 from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess
@@ -93,6 +94,11 @@ class Connection:
         role = self.role or self.account.name
         return ("-h", str(self.socket_directory), "-p", "5432", "-U", role, self.database)
 
+    def restriction(self, *, writable: tuple[Path, ...] = (), readable: tuple[Path, ...] = ()) -> Restriction:
+        """What a client of the server's build is left: the server's socket, and these."""
+        programs = Path(self.build.prefix)
+        return Restriction(self.account, writable, (programs, *readable), (self.socket_directory,))
+
     @property
     def of_client(self) -> Connection:
         """The same as the workload's client has it, with no more rights than it needs."""
@@ -129,9 +135,9 @@ class Cluster:
         has_no_option = major_of(self.build.version) < 18
         segment = levels.wal_segment_bytes
         wanted = () if levels.data_checksums is False and has_no_option else checksums[levels.data_checksums]
-        self._commands.run(
-            [
-                str(self.connection.program("initdb")),
+        self.run(
+            *(
+                "initdb",
                 f"--pgdata={self.data_directory}",
                 f"--username={self.account.name}",
                 "--auth=trust",
@@ -143,8 +149,7 @@ class Cluster:
                 *options,
                 # Last: what the plan asks for wins over what a workload would choose.
                 *(() if segment is None else (f"--wal-segsize={segment // MIB}",)),
-            ],
-            account=self.account,
+            ),
             timeout_s=900,
         )
         self._settle_shared_memory()
@@ -185,10 +190,14 @@ class Cluster:
         check: bool = True,
         most_bytes: int | None = None,
     ) -> Completed:
-        """A program of the server's own build, by the server's account; `most_bytes` as `Commands.run` has it."""
+        """A program of the server's own build that works on its data, by its account; `most_bytes` as `Commands.run` has it."""
         argv = [str(self.connection.program(program)), *arguments]
         return self._commands.run(
-            argv, account=self.account, timeout_s=timeout_s, check=check, most_bytes=most_bytes
+            argv,
+            confinement=replace(self.connection.restriction(writable=(self.data_directory,)), sockets=()),
+            timeout_s=timeout_s,
+            check=check,
+            most_bytes=most_bytes,
         )
 
     def kill(self) -> None:
@@ -237,7 +246,7 @@ class Cluster:
     def take_over(self, data: Path, *, database: str | None = None) -> int:
         """Stop, put a copy of a stopped server's data in the place of its own, and start on them; the bytes copied.
 
-        What is in them was made elsewhere and runs here: from now on the server starts restricted to its data (`host/shut_in/restriction.py`). The configuration stays. Of a cluster that nobody here made, `database` is the one that becomes the
+        What is in them was made elsewhere and runs here. The configuration stays. Of a cluster that nobody here made, `database` is the one that becomes the
         workload's (`own_data/adopted.py`); ServerFailed or SessionFailed with the server's words where it cannot.
         """
         self.stop()
@@ -258,9 +267,9 @@ class Cluster:
             session.execute(f"GRANT SET ON PARAMETER {', '.join(_CLIENT_SETS)} TO {CLIENT}")
         return copied
 
-    def session(self) -> Session:
-        """A new session; the caller closes it."""
-        return Session(self.connection)
+    def session(self, *, readable: tuple[Path, ...] = ()) -> Session:
+        """A new session, whose client may read these files; the caller closes it."""
+        return Session(self.connection, readable)
 
     def client_session(self) -> Session:
         """A new session with the rights, and the settings, of the workload's client."""
@@ -269,7 +278,6 @@ class Cluster:
     def _start_process(self, *options: str, how: tuple[str, ...] = (), commands: str = "") -> None:
         foreign = FOREIGN if self._has_foreign_data else {}
         words = (word for name, value in foreign.items() for word in ("-c", f"{name}={value}"))
-        own = (self.data_directory, self.connection.socket_directory)
         self._server.start(
             (
                 str(self.connection.program("postgres")),
@@ -278,7 +286,7 @@ class Cluster:
                 *words,
                 *options,
             ),
-            restricted_to=own if self._has_foreign_data else None,
+            writable=(self.data_directory, self.connection.socket_directory),
             io_uring=self._may_use_io_uring,
             commands=commands,
         )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from bedplate.visit.piped_session import PipedSession
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bedplate.engines.postgresql.cluster import Connection
 
 
@@ -25,7 +27,7 @@ class Session(PipedSession):
     ask_for_end: ClassVar[str] = f"\\if :ERROR\n\\echo '{failed}'\n\\endif\n\\echo '{end}'"
     errors: ClassVar[tuple[str, ...]] = ("ERROR:", "FATAL:", "PANIC:", "psql:")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, readable: tuple[Path, ...] = ()) -> None:
         argv = [
             str(connection.program("psql")),
             "--no-psqlrc",
@@ -36,4 +38,5 @@ class Session(PipedSession):
             f"--pset=null={self.null}",
             *connection.options(),
         ]
-        super().__init__(argv, connection.account, _OF_THE_SYSTEM if connection.is_foreign else None)
+        restriction = connection.restriction(readable=readable)
+        super().__init__(argv, restriction, _OF_THE_SYSTEM if connection.is_foreign else None)

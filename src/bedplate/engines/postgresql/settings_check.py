@@ -24,6 +24,7 @@ from bedplate.errors import BedplateError
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.git.checkout import builder_account
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.model.engines import POSTGRESQL
 from bedplate.near_names import did_you_mean
 
@@ -199,7 +200,7 @@ class AskedServer:
             lines = (one.line if number in left else "" for number, one in enumerate(asked, start=1))
             file.write_text("\n".join(lines) + "\n", encoding="utf-8")
             file.chmod(0o644)
-            return self._run("-D", folder, "-c", f"config_file={file}", "-C", "data_directory")
+            return self._run("-D", folder, "-c", f"config_file={file}", "-C", "data_directory", reads=(place,))
 
     def _unknown(self, name: str) -> str:
         if name in GONE:
@@ -208,9 +209,13 @@ class AskedServer:
         near = did_you_mean(name, list(known), otherwise="take it out")
         return f"this build lists no such setting; {near}"
 
-    def _run(self, *options: str) -> str:
+    def _run(self, *options: str, reads: tuple[Path, ...] = ()) -> str:
+        # It may be somebody's own.
+        account = builder_account()
+        programs = self._program.parent.parent
+        confinement = None if account is None else Restriction(account, readable=(programs, *reads))
         done = self._commands.run(
-            [str(self._program), *options], timeout_s=30, account=builder_account(), check=False
+            [str(self._program), *options], timeout_s=30, confinement=confinement, check=False
         )
         return done.output
 

@@ -10,6 +10,7 @@ read-only to it, but for its data (`restriction.py`).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -20,12 +21,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 from bedplate.errors import MachineUnfit
 from bedplate.host.command import bare_environment
-from bedplate.host.shut_in.restriction import own_processes, take_places
+from bedplate.host.shut_in.restriction import FILES_MOST, own_processes, take_places
 from bedplate.host.shut_in.system_call_filter import refuse_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.host.command import Account
@@ -39,8 +39,6 @@ _NOT_BEGUN, _NO_PROGRAM, _NOT_THERE = 125, 126, 127
 _PR_SET_PDEATHSIG = 1
 # A program that forks without end takes the account's processes, and not the machine's.
 _PROCESSES_MOST = 4096
-# Above the highest number that a file can have.
-_FILES_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -60,12 +58,14 @@ class Confinement:
         """All that is set."""
         return {"HOME": "/tmp", **bare_environment()}  # noqa: S108 -- of a mount namespace of its own
 
-    def apart(self) -> AbstractContextManager[None]:
-        """Within it the child is begun."""
-        return own_processes()
+    @contextlib.contextmanager
+    def child(self) -> Iterator[Callable[[], NoReturn]]:
+        """Within it the child is begun, with what it gives as its `preexec_fn`."""
+        with own_processes():
+            yield self._become
 
-    def become(self) -> NoReturn:
-        """For that child: as the first process of its namespace it waits for the program, which is a child of its own."""
+    def _become(self) -> NoReturn:
+        """As the first process of its namespace it waits for the program, which is a child of its own."""
         try:
             self._shut_in()
             program = os.fork()
@@ -76,7 +76,7 @@ class Confinement:
             os.write(2, f"{self.argv[0]} is not begun: {error}\n".encode())
             os._exit(_NOT_BEGUN)
         # Of the starter's, which hears by it that the program has begun.
-        os.closerange(3, _FILES_MOST)
+        os.closerange(3, FILES_MOST)
         try:
             os.execve(self.argv[0], self.argv, self.environment)  # noqa: S606 -- no shell
         except OSError as error:
@@ -105,7 +105,7 @@ def _await(program: int) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     # Whoever reads a pipe of the program's hears of its end; Popen hears that it has begun.
-    os.closerange(0, _FILES_MOST)
+    os.closerange(0, FILES_MOST)
     while True:
         ended, status = os.wait()
         if ended == program:

@@ -1,4 +1,7 @@
-"""A process without network that writes to a few folders only: for a server that runs what others wrote, and for programs of others.
+"""A process without network that writes to a few folders only: servers, load generators and their clients, and programs of others.
+
+A script, a dump, an image or a settings file may be a stranger's, and what reads it is a large program that can do far more than is asked of
+it. No check of the text is a wall; this is.
 
 A namespace of networks has no say over a Unix socket with a path: whoever reaches the path speaks to the host's programs, as a
 container engine or a database of the machine. So the folders where such sockets are made are hidden, and sockets elsewhere covered.
@@ -17,21 +20,26 @@ import ctypes
 import errno
 import os
 import re
+import signal
 import stat
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from bedplate.errors import MachineUnfit
 from bedplate.host.mount import read_mount_table
 from bedplate.host.shut_in.system_call_filter import refuse_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from bedplate.host.command import Account
 
 # linux/sched.h, linux/mount.h.
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID, _CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_SLAVE = 0x1, 0x20, 0x1000, 0x4000, 0x80000
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 0x2, 0x4, 0x8
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MNT_DETACH = 0x2, 0x4, 0x8, 2
 _KEPT_FLAGS = {"nosuid": 0x2, "nodev": 0x4, "noexec": 0x8}
 # The kernel's own, where an account without rights changes nothing that lasts.
 _OF_THE_KERNEL = frozenset(
@@ -68,7 +76,65 @@ _NAMED_SOCKET = re.compile(r"^(?:\S+ +){7}(/.*)$", re.MULTILINE)
 _NOTHING = "/dev/null"
 # A name takes memory too. A parallel query of PostgreSQL's, or a buffer that processes share, has as much as without restriction.
 _MEMORY, _MEMORY_SHARED = b"size=256m,nr_inodes=65536,mode=1777", b"size=50%,nr_inodes=65536,mode=1777"
-_PROCESSES = Path("/proc/self/ns/pid_for_children")
+# More than one number: it is of a namespace below that of this folder of processes.
+_STATUS, _OF_A_NAMESPACE = Path("/proc/self/status"), re.compile(r"^NSpid:\t\d+\t", re.MULTILINE)
+# Above the highest number that a file can have.
+FILES_MOST = 2**31 - 1
+# Of the thread: a client of its own session may begin in any.
+_PROCESSES = Path("/proc/thread-self/ns/pid_for_children")
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """All that is left to a program that runs as `account`.
+
+    These are files and folders to write to, others to read, folders with the `sockets` that it may ask, and `io_uring` or not. What lies neither below a folder that is hidden nor is written to need not be named. For root; of anybody else, who could not do it, nothing
+    is taken.
+    """
+
+    account: Account
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    sockets: tuple[Path, ...] = ()
+    io_uring: bool = False
+
+    @contextlib.contextmanager
+    def child(self) -> Iterator[Callable[[], None]]:
+        """Within it a child is begun with what it gives as its `preexec_fn`; MachineUnfit where the child could not be restricted."""
+        if os.geteuid() != 0:
+            yield _stay
+            return
+        heard, said = os.pipe()
+        with os.fdopen(heard, "rb") as hearing, os.fdopen(said, "wb", buffering=0) as saying:
+
+            def become() -> None:
+                try:
+                    self._become()
+                except (MachineUnfit, OSError) as error:
+                    # Of what is raised here the starter hears only that it was.
+                    saying.write(str(error).encode())
+                    raise
+
+            try:
+                with _processes.joined():
+                    yield become
+            except subprocess.SubprocessError as error:
+                saying.close()
+                words = hearing.read().decode(errors="replace")
+                raise MachineUnfit(words or f"a program could not be restricted: {error}") from error
+
+    def _become(self) -> None:
+        here = Path.cwd()
+        restrict(self.writable, self.readable, self.sockets, io_uring=self.io_uring)
+        # Anew by its name: what was entered may lie below what is hidden, and lead out from there.
+        os.chdir(here if here.is_dir() else "/")
+        os.setgroups([])
+        os.setgid(self.account.gid)
+        os.setuid(self.account.uid)
+
+
+def _stay() -> None:
+    """In place of what only root can do."""
 
 
 @contextlib.contextmanager
@@ -91,25 +157,93 @@ def own_processes() -> Iterator[None]:
         os.close(before)
 
 
-def restrict(writable: Iterable[Path], readable: Iterable[Path] = (), *, io_uring: bool = False) -> None:
+class _OwnProcesses:
+    """One namespace for all restricted children of this process, which end with it; made when the first one begins.
+
+    None of them is its first process, of whom much differs: it hears no signal without a handler, and does not end by abort(3).
+    """
+
+    def __init__(self) -> None:
+        self._owner = self._first = self._end = 0
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[None]:
+        """The child that is begun within joins it. No thread can be begun within. MachineUnfit as of `own_processes`."""
+        if self._owner != os.getpid() or os.waitpid(self._first, os.WNOHANG)[0]:
+            self._begin()
+        libc = ctypes.CDLL(None, use_errno=True)
+        before = os.open(_PROCESSES, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            own = os.open(f"/proc/{self._first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if libc.setns(own, _CLONE_NEWPID):
+                    raise _unfit("begun among processes of its own", ctypes.get_errno())
+            finally:
+                os.close(own)
+            try:
+                yield
+            finally:
+                if libc.setns(before, _CLONE_NEWPID):
+                    raise _unfit("begun beside others", ctypes.get_errno())
+        finally:
+            os.close(before)
+
+    def _begin(self) -> None:
+        """Anew where the first process of an earlier one was killed."""
+        if self._owner == os.getpid():
+            os.close(self._end)
+        heard, self._end = os.pipe()
+        with own_processes():
+            first = os.fork()
+            if not first:
+                _bury(heard)
+        os.close(heard)
+        self._owner, self._first = os.getpid(), first
+
+
+def _bury(pipe: int) -> NoReturn:
+    """The first process of a namespace: whoever ends in it is gone, until the pipe ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(pipe, 0)
+    os.closerange(1, FILES_MOST)
+    os.read(0, 1)
+    os._exit(0)
+
+
+_processes = _OwnProcesses()
+
+
+def restrict(
+    writable: Iterable[Path],
+    readable: Iterable[Path] = (),
+    sockets: Iterable[Path] = (),
+    *,
+    io_uring: bool = False,
+) -> None:
     """Take the network away from this process and what it starts, and every right to write but to `writable` and memory of its own.
 
     No socket of the Unix kind that another program has is left to it either: /run, /var/run, /tmp, /var/tmp and /dev/shm are empty but for
-    `writable` and `readable`, and a socket elsewhere leads to /dev/null. No program gives it privileges, and `system_call_filter.py` says which
+    these, and a socket that is neither in a writable folder nor in one of `sockets` leads to /dev/null. No program gives it privileges, and `system_call_filter.py` says which
     calls it has no more. For a child before its program, with all rights: MachineUnfit where they are not there, a folder cannot be hidden,
     or a mount cannot be made read-only.
     """
-    take_places(writable, readable)
+    take_places(writable, readable, sockets)
     refuse_calls(io_uring=io_uring)
 
 
 def take_places(
-    writable: Iterable[Path], readable: Iterable[Path] = (), *, also: Mapping[str, Path] | None = None
+    writable: Iterable[Path],
+    readable: Iterable[Path] = (),
+    sockets: Iterable[Path] = (),
+    *,
+    also: Mapping[str, Path] | None = None,
 ) -> None:
     """The first half of `restrict`, while there are rights to the other; `also` are more names of these folders, in what is hidden."""
     libc = ctypes.CDLL(None, use_errno=True)
     # Of the network that is left now.
-    sockets = _named_sockets()
+    named = _named_sockets()
     if libc.unshare(_CLONE_NEWNET) and not (ctypes.get_errno() == errno.EINVAL and _has_no_network()):
         raise _unfit("taken off the network", ctypes.get_errno())
     if libc.unshare(_CLONE_NEWNS):
@@ -119,14 +253,18 @@ def take_places(
         raise _unfit("given shared memory of its own", ctypes.get_errno())
     # What is unmounted outside goes here too, and nothing that is mounted here is seen outside.
     _mount(libc, "none", "/", _MS_REC | _MS_SLAVE)
-    kept, read = ({os.path.realpath(folder) for folder in folders} for folders in (writable, readable))
+    # What is not there its program misses by itself, as one does on what a cut left.
+    kept, read, asked = (
+        {os.path.realpath(path) for path in paths if path.exists()} for paths in (writable, readable, sockets)
+    )
+    read |= asked
     # Folders that are made on the way are for every account, whatever the caller's mask is.
     mask = os.umask(0o022)
     hidden = _hide(libc, kept, read)
     for folder in kept:
         _mount(libc, folder, folder, _MS_BIND)
-    for socket in sockets:
-        _cover(libc, socket, kept)
+    for socket in named:
+        _cover(libc, socket, kept | asked)
     for entry in read_mount_table():
         if entry.target in kept or entry.type in _OF_THE_KERNEL or "ro" in entry.options:
             continue
@@ -142,7 +280,8 @@ def take_places(
         # Read-only where the other name is.
         _mount(libc, os.path.realpath(known), more, _MS_BIND)
     os.umask(mask)
-    if os.getpid() == 1:
+    # From here on the numbers of processes are those that it sees.
+    if _OF_A_NAMESPACE.search(_STATUS.read_text()):
         _mount(libc, "proc", "/proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, kind=b"proc")
 
 
@@ -155,7 +294,10 @@ def _named_sockets() -> list[str]:
 
 
 def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str]) -> set[str]:
-    """Put empty folders in memory over those of `_HIDDEN`, with what is kept of them in its place; their names."""
+    """Put empty folders in memory over those of `_HIDDEN`, with what is kept of them in its place; their names.
+
+    What else is mounted in them goes: nobody sees it any more, and a copy would keep its device busy for as long as this process lives.
+    """
     hidden = {os.path.realpath(place) for place in _HIDDEN if Path(place).is_dir()}
     shared = os.path.realpath(_SHARED_MEMORY)
     for folder in writable | readable:
@@ -166,16 +308,28 @@ def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str]) -> set[str]
                 "below another one"
             )
     kept = sorted(folder for folder in writable | readable if _is_in(folder, hidden))
+    for entry in reversed(read_mount_table()):
+        if (
+            entry.target not in hidden
+            and _is_in(entry.target, hidden)
+            and not any(_is_in(path, [entry.target]) for path in kept)
+        ):
+            # One that went with its parent, or lies under another, is an error of no interest.
+            libc.umount2(os.fsencode(entry.target), _MNT_DETACH)
     # Opened first: their names lead elsewhere once their folders are hidden.
-    opened = {folder: os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for folder in kept}
+    opened = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in kept}
     for place in sorted(hidden):
         options = _MEMORY_SHARED if place == shared else _MEMORY
         # It may have stood in another one of them.
         Path(place).mkdir(parents=True, exist_ok=True)
         _mount(libc, "tmpfs", place, _MS_NOSUID | _MS_NODEV, kind=b"tmpfs", options=options)
-    for folder, descriptor in opened.items():
-        Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
-        _mount(libc, f"/proc/self/fd/{descriptor}", folder, _MS_BIND)
+    for path, descriptor in opened.items():
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
+        else:
+            Path(path).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            Path(path).touch()
+        _mount(libc, f"/proc/self/fd/{descriptor}", path, _MS_BIND)
         os.close(descriptor)
     return hidden
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 from bedplate.visit.tool_recording import SYNC_PHASE, RawRecording, time_limit_s
 from bedplate.workloads.bonnie.command import PROGRAM, BonnieJob, BonnieProgress
@@ -60,6 +61,7 @@ def _run(recording: RawRecording) -> None:
             recording.context,
             output=recording.directory / "logs" / "bonnie",
             directory=place,
+            confinement=Restriction(recording.context.account, (place,)),
         )
         recording.commands.append(tool.argv)
         first, *_ = job.stages()

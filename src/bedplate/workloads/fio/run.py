@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.units import parse_duration_s
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 from bedplate.visit.tool_recording import SYNC_PHASE, RawRecording, time_limit_s
@@ -67,6 +68,7 @@ def finds_files(words: dict[str, str]) -> bool:
 def _run_job(recording: RawRecording) -> None:
     job = _job_of(recording.spec)
     words = job.words
+    has_io_uring = words.get("ioengine") == "io_uring"
     runtime_s = parse_duration_s(recording.spec.levels.get("runtime", 0))
     ramp_s = parse_duration_s(recording.spec.levels.get("ramp_time", 0))
     limit_s = time_limit_s(job.total_size_bytes, times=_TIMES_MOVED, more_s=runtime_s + ramp_s)
@@ -79,7 +81,15 @@ def _run_job(recording: RawRecording) -> None:
             _tell(recording, phases, FIO_LAY_OUT)
             # The job's own `unlink` comes first in the list, and fio takes the last.
             argv = [*job.argv(place), "--create_only=1", "--unlink=0"]
-            _run_tool(recording, argv, place, phase=FIO_LAY_OUT, output="fio-lay-out", limit_s=limit_s)
+            _run_tool(
+                recording,
+                argv,
+                place,
+                phase=FIO_LAY_OUT,
+                output="fio-lay-out",
+                limit_s=limit_s,
+                io_uring=has_io_uring,
+            )
             recording.context.make_cold()
             recording.facts["made_cold"] = True
         _tell(recording, phases, FIO_JOB)
@@ -88,7 +98,17 @@ def _run_job(recording: RawRecording) -> None:
         shutil.chown(logs, recording.context.account.uid, recording.context.account.gid)
         try:
             argv = job.argv(place, log_prefix=logs / "fio")
-            _run_tool(recording, argv, place, phase=FIO_JOB, output="fio", limit_s=limit_s, then_sync=True)
+            _run_tool(
+                recording,
+                argv,
+                place,
+                phase=FIO_JOB,
+                output="fio",
+                limit_s=limit_s,
+                writable=(logs,),
+                io_uring=has_io_uring,
+                then_sync=True,
+            )
         finally:
             for log in sorted(logs.glob("*.log")):
                 shutil.move(log, recording.directory / "logs" / log.name)
@@ -114,6 +134,7 @@ def _run_pg_test_fsync(recording: RawRecording) -> None:
             phase=FIO_JOB,
             output=PG_TEST_FSYNC,
             limit_s=time_limit_s(0, times=0, more_s=job.duration_s),
+            readable=(Path(programs),),
             then_sync=True,
         )
 
@@ -126,9 +147,19 @@ def _run_tool(
     phase: str,
     output: str,
     limit_s: float,
+    writable: tuple[Path, ...] = (),
+    readable: tuple[Path, ...] = (),
+    io_uring: bool = False,
     then_sync: bool = False,
 ) -> None:
-    tool = ToolProcess(argv, recording.context, output=recording.directory / "logs" / output, directory=place)
+    context = recording.context
+    tool = ToolProcess(
+        argv,
+        context,
+        output=recording.directory / "logs" / output,
+        directory=place,
+        confinement=Restriction(context.account, (place, *writable), readable, io_uring=io_uring),
+    )
     recording.commands.append(tool.argv)
     with tool, recording.watched(first_phase=phase):
         with recording.timed_phase(phase):

@@ -10,10 +10,12 @@ import os
 import time
 import zlib
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.errors import BedplateError
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.model.engine import engine_model
 from bedplate.model.visit import TimedItem
 from bedplate.probe.kernel import ProcessProbe
@@ -43,8 +45,6 @@ from bedplate.workloads.microbenchmark.tests import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.visit import RunRecord
@@ -136,7 +136,16 @@ class _Tests:
         with self._recording.timed_phase(test), ExitStack() as stack:
             with self._recording.alone():
                 tool = stack.enter_context(
-                    ToolProcess(argv, self._context, output=output, directory=self._context.log_directory)
+                    ToolProcess(
+                        argv,
+                        self._context,
+                        output=output,
+                        directory=self._context.log_directory,
+                        # Its library may be somebody's own.
+                        confinement=Restriction(
+                            self._context.account, (self._context.data_directory,), (Path(path),)
+                        ),
+                    )
                 )
             said = self._follow(tool, test, number, of)
         if has_transactions(test):

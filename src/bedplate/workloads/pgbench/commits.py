@@ -164,17 +164,18 @@ def _commits_per_id(session: Session, context: VisitContext, before: Sample) -> 
     session.execute("SET synchronous_commit = on")
     session.execute("SELECT pg_logical_emit_message(true, 'bedplate', '')")
     try:
-        told = context.commands.run(
-            [
-                str(cluster_of(context).connection.program("pg_waldump")),
+        told = (
+            cluster_of(context)
+            .run(
+                "pg_waldump",
                 f"--path={context.data_directory / 'pg_wal'}",
                 "--rmgr=Transaction",
                 f"--start={_lsn(start)}",
                 f"--end={_lsn(end)}",
-            ],
-            account=context.account,
-            timeout_s=60,
-        ).stdout
+                timeout_s=60,
+            )
+            .stdout
+        )
     except BedplateError:
         return None
     ids = [int(found) for found in _COMMIT.findall(told)]

@@ -93,7 +93,7 @@ def _initialise(dataset: Dataset, context: VisitContext, *steps: str) -> None:
                 *_fillfactor(dataset),
                 *connection.options(),
             ],
-            account=context.account,
+            confinement=connection.restriction(),
             timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
         )
     except CommandFailed as error:
@@ -238,7 +238,10 @@ class _PgbenchRun:
                 log_prefix=log_prefix,
                 rate_tps=rate_tps,
             ),
-            account=context.account,
+            # Its scripts lie beside its log.
+            restriction=cluster_of(context).connection.restriction(
+                writable=(log_prefix.parent,), readable=(context.log_directory,)
+            ),
             log_reader=log_reader,
             log_prefix=log_prefix,
             condensed=directory / f"{phase}.bin",

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.apt.package_tree import PackageTree
+from bedplate.host.shut_in.restriction import Restriction
 from bedplate.visit.sql_server import MYSQL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.host.command import Account
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.visit.sql_server import SqlEndpoint
 
@@ -36,6 +38,14 @@ class Sysbench:
     def program(self) -> str:
         """Its path."""
         return str(self._tree.demand_program("sysbench"))
+
+    def restriction(
+        self, account: Account, *, writable: tuple[Path, ...] = (), readable: tuple[Path, ...] = ()
+    ) -> Restriction:
+        """What it is left: its tree, the server's socket, and these."""
+        socket = Path(self._endpoint.socket)
+        folder = socket.parent if self._endpoint.protocol == MYSQL else socket
+        return Restriction(account, writable, (self._tree.root, *readable), (folder,))
 
     def environment(self, **more: str) -> Mapping[str, str]:
         """What an unpacked program needs to find its libraries and its scripts."""

@@ -46,7 +46,7 @@ class SysbenchWorkload:
         try:
             context.commands.run(
                 tool.preparing(),
-                account=context.account,
+                confinement=tool.restriction(context.account),
                 timeout_s=600 + rows / _LOAD_LIMIT_ROWS_PER_S,
                 extra_environment=tool.environment(),
             )
@@ -117,7 +117,9 @@ class _SysbenchRun:
                 # A rate is a question about latency under load; the warm-up goes at full speed.
                 rate_tps=self._rate_tps if is_measured else None,
             ),
-            account=context.account,
+            restriction=self._tool.restriction(
+                context.account, writable=(log_prefix.parent,), readable=(context.log_directory,)
+            ),
             log_reader=(context.native_drivers[_LOG_READER.name],),
             log_prefix=log_prefix,
             condensed=directory / f"{phase}.bin",

@@ -145,7 +145,9 @@ def test_a_session_tells_an_error_from_a_server_that_is_gone(tmp_path: Path) -> 
     client = tmp_path / "mariadb"
     client.write_text(_CLIENT, encoding="utf-8")
     client.chmod(0o755)
-    programs = cast("Any", type("At", (), {"path": lambda _, __: str(client), "environment": {}})())
+    programs = cast(
+        "Any", type("At", (), {"path": lambda _, __: str(client), "environment": {}, "root": tmp_path})()
+    )
     with MariadbSession(programs, tmp_path / "socket", Account("root", 0, 0)) as session:
         assert [["1", None]] == session.rows("SELECT 1, NULL", timeout_s=30)
         with pytest.raises(SessionFailed, match="wrong: ERROR 1054"):

@@ -169,7 +169,7 @@ def test_the_pages_of_a_recovery_are_looked_for_while_it_runs(
     one = (FileExtent(0, 4 * PAGE, PAGE // 2),)
     monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
     with RecoveryWatch(data, filesystem, PAGE, None) as watch:
-        assert {} == watch.environment
+        assert watch.untorn is None
     found = watch.facts()
     assert found is not None
     assert (1, 4, unaligned, unmapped, None) == (

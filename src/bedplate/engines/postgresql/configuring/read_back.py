@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.configuring import configuration
 from bedplate.errors import OutputNotUnderstood
-from bedplate.host.command import Commands
 from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
@@ -24,11 +23,7 @@ def read_back(
     cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
 ) -> tuple[ReadBack, ...]:
     """Block sizes, checksums and every asked setting, as the running server and its files have them."""
-    commands = Commands()
-    output = commands.run(
-        [str(cluster.connection.program("pg_controldata")), str(cluster.data_directory)],
-        account=cluster.account,
-    ).stdout
+    output = cluster.run("pg_controldata", str(cluster.data_directory), timeout_s=60).stdout
     control = dict(_CONTROL_DATA.findall(output))
     try:
         block_size = int(control["Database block size"])

@@ -28,7 +28,7 @@ from bedplate.workloads.power_cut.run.log import DISK
 from bedplate.workloads.power_cut.run.window import is_torn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from bedplate.model.cell import Cell
@@ -202,15 +202,10 @@ class RecoveryWatch:
     ) -> None:
         self.places: PagePlaces | None = None
         self._page_bytes = page_bytes
-        self._untorn = untorn
+        self.untorn = untorn
         self._has_own_addresses = TRAITS[filesystem].has_own_addresses
         self._direct = DirectFiles(data_directory, logs=logs, every_s=_LOOK_AT_RECOVERY_EVERY_S)
         self._found: AbstractSet[Path] | None = None
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """What the server is started with."""
-        return self._untorn.environment if self._untorn else {}
 
     def __enter__(self) -> Self:
         if self._page_bytes is not None:
@@ -227,7 +222,7 @@ class RecoveryWatch:
             return None
         after = _mapped(self._found, self._page_bytes, has_own_addresses=self._has_own_addresses)
         self.places = _places(after, self._page_bytes)
-        counts = self._untorn.counted() if self._untorn else None
+        counts = self.untorn.counted() if self.untorn else None
         return RecoveredPages(len(after), page_layout(after.values(), self._page_bytes), counts)
 
 

@@ -122,7 +122,7 @@ class RecordedSetup:
         self.undo.callback(shutil.rmtree, self.socket_directory, ignore_errors=True)
         request, counts = self.request, self.memory / "untorn-writes"
         self.untorn = untorn_writes(request.cell, request.native_drivers, counts, self.account)
-        return ServerSite(
+        site = ServerSite(
             build=self.request.build,
             data_directory=self.data_directory,
             socket_directory=self.socket_directory,
@@ -130,8 +130,8 @@ class RecordedSetup:
             account=self.account,
             commands=self.commands,
             ledger=self.ledger,
-            environment=self.untorn.environment if self.untorn else {},
         )
+        return self.untorn.below(site) if self.untorn else site
 
     def pace(self, duration_s: float) -> Callable[[], float]:
         """By the log's size, from now on."""

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from bedplate.host.devices.device import AttachedDevice
     from bedplate.model.power_cut import CutPoint, PointRecord
     from bedplate.visit.page_names import PageNames
+    from bedplate.visit.untorn_writes import UntornWrites
     from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
     from bedplate.workloads.power_cut.run.image import Built
     from bedplate.workloads.power_cut.run.log import Log
@@ -161,7 +162,7 @@ class CutSite:
         data, pages = self._mount_point / DATA_DIRECTORY, self._recovery_watch()
         try:
             with NameCommits(data, self._mount_point / "neighbour of recovery"), pages:
-                answer = self._ask(promised, pages.environment)
+                answer = self._ask(promised, pages.untorn)
             self._commands.run(["sync", "--file-system", str(self._mount_point)], timeout_s=_SYNC_LIMIT_S)
             settled()
             # Of a recovery that left damage no cut counts, nor does how it wrote.
@@ -353,7 +354,7 @@ class CutSite:
         again_answered, _ = self._ask_once(promised, site)
         return found, replace(again_answered, start_s=answer.start_s, oracle_s=answer.oracle_s)
 
-    def _ask(self, promised: Mapping[int, int], environment: Mapping[str, str] | None = None) -> OracleAnswer:
+    def _ask(self, promised: Mapping[int, int], untorn: UntornWrites | None = None) -> OracleAnswer:
         """What the engine says; a file system that gives errors is what an engine complains of.
 
         BedplateError where the error is not the image's: an engine that cannot be started has found nothing.
@@ -363,14 +364,16 @@ class CutSite:
             if place.is_symlink():
                 # Of an image of others: root would be led out of it.
                 return OracleAnswer(None, detected=(f"{place.name} is a link, and no folder",))
-            site = self._server_site(place, environment)
+            site = self._server_site(place)
+            if untorn is not None:
+                site = untorn.below(site)
             return cut_engine(subject.engine).examine(site, subject, promised)
         except OSError as error:
             if error.filename is not None and not Path(error.filename).is_relative_to(self._mount_point):
                 raise BedplateError(f"{error.filename}: {error.strerror}, and no cut was judged") from error
             return OracleAnswer(None, detected=(f"{error.filename or place}: {error.strerror}",))
 
-    def _server_site(self, place: Path, environment: Mapping[str, str] | None = None) -> ServerSite:
+    def _server_site(self, place: Path) -> ServerSite:
         hand_over(place, self._job.subject.account, self._account)
         return ServerSite(
             build=self._job.subject.build,
@@ -380,7 +383,6 @@ class CutSite:
             account=self._account,
             commands=self._commands,
             ledger=HeldByNamespace(),
-            environment=environment or {},
         )
 
 

@@ -15,6 +15,7 @@ from bedplate.workloads.tpch.run.schema import exact_scale_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.engines.postgresql.session import Session
@@ -78,9 +79,9 @@ def limit_of(spec: RunSpec) -> float | None:
 
 
 @contextlib.contextmanager
-def session_for_queries(cluster: Cluster) -> Iterator[Session]:
+def session_for_queries(cluster: Cluster, *, readable: tuple[Path, ...] = ()) -> Iterator[Session]:
     """A session that an error or an interruption ends at once: a psql with a query under way heeds nobody."""
-    session = cluster.session()
+    session = cluster.session(readable=readable)
     try:
         yield session
     except BaseException:

@@ -57,7 +57,7 @@ def load(recording: TpchRecording) -> None:
     rows = {name: csv_rows(path) for name, path in files.items()}
     _check_rows(rows, recording.scale_factor)
     with (
-        session_for_queries(cluster_of(recording.context)) as session,
+        session_for_queries(cluster_of(recording.context), readable=(Path(folder),)) as session,
         recording.watched([session], first_phase=_LOAD),
     ):
         _Loading(recording, session, files, rows).run()
