@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.support.guests.guest_lab import GuestLab, guest_lab
 from tests.support.studies.study_lab import Lab, study_lab
+from tests.support.tools.inner_process import outer_pid
 from tests.support.tools.left_in_memory import left_in_memory, loops_below
 from tests.support.tools.patience import AT_MOST_S
 
@@ -100,6 +101,11 @@ class Bench:
     @property
     def state(self) -> Path:
         return self.base / "state"
+
+    def postmaster(self) -> int:
+        """The process id here of the server of the visit under way."""
+        file = next(self.state_inside.glob("*/mount/data/postmaster.pid"))
+        return outer_pid(int(file.read_text().split()[0]), self.started[-1].pid)
 
     @property
     def state_inside(self) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,9 +274,19 @@ def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) 
     assert min(flushes) < 50
 
 
-def test_commits_that_reach_no_flush_leave_no_class_whatever_the_pragmas_say(bench: Bench) -> None:
+@pytest.fixture
+def seen_by_all() -> Iterator[Path]:
+    """A folder that no program is kept from, as /tmp is."""
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_commits_that_reach_no_flush_leave_no_class_whatever_the_pragmas_say(
+    bench: Bench, seen_by_all: Path
+) -> None:
     """As a library that was built without syncs (SQLITE_NO_SYNC): it answers `synchronous = 2`, and syncs nothing."""
-    (source, library, wrapper) = (bench.base / name for name in ("no_sync.c", "no_sync.so", "driver"))
+    (source, library, wrapper) = (seen_by_all / name for name in ("no_sync.c", "no_sync.so", "driver"))
     source.write_text(
         "int fsync(int file) { return file - file; } int fdatasync(int file) { return file - file; }"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.inner_process import outer_pid
 
 from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
@@ -58,6 +60,10 @@ class _NoLedger:
 
     def settled(self, holding: Any) -> None:
         """Nothing."""
+
+
+def _postmaster(directory: Path) -> int:
+    return outer_pid(int((directory / "postmaster.pid").read_text().split()[0]), os.getpid())
 
 
 @dataclass
@@ -129,8 +135,10 @@ class Database:
     def examine(
         self, directory: Path, promised: dict[int, int] | None = None, *, oracle: int = postgresql.ORACLE
     ) -> OracleAnswer:
+        cluster = self.cluster(directory)
+        cluster.configure_apart(postgresql.recorded_levels(ClusterLevels(), clients=0))
         return postgresql_oracle.examine(
-            self.cluster(directory),
+            cluster,
             PROMISED if promised is None else promised,
             rows=postgresql.ACCOUNTS,
             oracle=oracle,
@@ -219,8 +227,8 @@ def test_what_was_killed_from_outside_has_found_nothing(
 
     def kill(session: Session, *rest: Any) -> Any:
         processes = {
-            "a process of the server": int(session.value("SELECT pg_backend_pid()")),
-            "the whole server": int((target / "postmaster.pid").read_text().split()[0]),
+            "a process of the server": outer_pid(int(session.value("SELECT pg_backend_pid()")), os.getpid()),
+            "the whole server": _postmaster(target),
             "psql": session.pid,
         }
         os.kill(processes[victim], signal.SIGKILL)
@@ -237,7 +245,7 @@ def test_a_server_that_dies_by_itself_has_been_caught(
     asked = cut_accounts.notes
 
     def crash(session: Session, *rest: Any) -> Any:
-        os.kill(int(session.value("SELECT pg_backend_pid()")), signal.SIGSEGV)
+        os.kill(outer_pid(int(session.value("SELECT pg_backend_pid()")), os.getpid()), signal.SIGSEGV)
         return asked(session, *rest)
 
     monkeypatch.setattr(postgresql_oracle, "notes", crash)
@@ -453,7 +461,7 @@ def test_a_server_that_is_killed_while_it_stops_has_found_nothing(
     stop = Cluster.stop
 
     def kill(cluster: Cluster, **how: Any) -> int | None:
-        os.kill(int((target / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        os.kill(_postmaster(target), signal.SIGKILL)
         return stop(cluster, **how)
 
     monkeypatch.setattr(Cluster, "stop", kill)
@@ -477,3 +485,96 @@ def test_a_lost_database_is_the_engines_own_complaint(database: Database) -> Non
     answer = database.examine(target)
     assert answer.present is None
     assert answer.detected
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A folder of the machine in which every account may leave something, and a library that does so when it is loaded."""
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        (folder / "marks").mkdir(mode=0o777)
+        (folder / "marks").chmod(0o777)
+        source = folder / "mark.c"
+        source.write_text(
+            "#include <fcntl.h>\n"
+            f'__attribute__((constructor)) static void mark(void) {{ open("{folder}/marks/loaded", O_CREAT, 0666); }}\n'
+        )
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "mark.so", source], check=True)
+        (folder / "mark.so").chmod(0o755)
+        yield folder
+
+
+_OF_A_STRANGER = {
+    "libraries": "shared_preload_libraries = '{folder}/mark.so'\njit_provider = '{folder}/mark'\n",
+    "archive": "archive_mode = on\narchive_command = 'touch {folder}/marks/archived'\narchive_timeout = 1\n",
+    "places": "logging_collector = on\nlog_directory = '{folder}/marks'\nexternal_pid_file = '{folder}/marks/pid'\n",
+    "sockets": "unix_socket_directories = '{folder}/marks'\nlisten_addresses = '*'\nport = 54329\n",
+    "secrets": "ssl = on\nssl_passphrase_command = 'touch {folder}/marks/asked'\n",
+    "include": "include_dir = '{folder}'\n",
+    "rights": "hba_file = '{folder}/none'\nident_file = '{folder}/none'\n",
+}
+_RESTORING = "restore_command = 'touch {folder}/marks/restored; false'\nrecovery_end_command = 'touch {folder}/marks/end'\n"
+
+
+@pytest.mark.parametrize("file", ["postgresql.conf", "postgresql.auto.conf"])
+@pytest.mark.parametrize("kind", _OF_A_STRANGER)
+def test_no_configuration_of_an_image_is_obeyed(
+    database: Database, open_to_all: Path, kind: str, file: str
+) -> None:
+    target = database.copy()
+    with (target / file).open("a") as opened:
+        opened.write(_OF_A_STRANGER[kind].format(folder=open_to_all))
+    answer = database.examine(target)
+    assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
+    assert [] == list((open_to_all / "marks").iterdir())
+
+
+@pytest.mark.parametrize("order", ["recovery.signal", "standby.signal"])
+def test_no_order_of_an_image_to_restore_is_obeyed(database: Database, open_to_all: Path, order: str) -> None:
+    target = database.copy()
+    (target / order).touch()
+    (target / "pg_hba.conf").write_text("local all all reject\n")
+    with (target / "postgresql.auto.conf").open("a") as opened:
+        opened.write(_RESTORING.format(folder=open_to_all))
+    answer = database.examine(target)
+    assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
+    assert [] == list((open_to_all / "marks").iterdir())
+
+
+def test_no_library_of_a_role_or_a_database_is_loaded(database: Database, open_to_all: Path) -> None:
+    target = database.after(
+        f"ALTER DATABASE bedplate SET session_preload_libraries = '{open_to_all}/mark.so'",
+        f"ALTER ROLE {database.account.name} SET local_preload_libraries = '../../..{open_to_all}/mark.so'",
+    )
+    answer = database.examine(target)
+    assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
+    assert [] == list((open_to_all / "marks").iterdir())
+
+
+def test_a_program_that_the_data_of_an_image_start_reaches_nothing(
+    database: Database, open_to_all: Path
+) -> None:
+    """What lies in a database runs when it is asked; nothing but the kernel keeps it from the machine."""
+    target = database.copy()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        program = (
+            f"touch {open_to_all}/marks/ran /etc/ran; (: > /dev/tcp/127.0.0.1/{port}) && touch {target}/reached; "
+            f'grep -E "^(NoNewPrivs|Seccomp):" /proc/self/status > {target}/rights; ls /proc > {target}/processes'
+        )
+        database.work_on(
+            target,
+            "ALTER TABLE note RENAME TO own",
+            "CREATE FUNCTION run() RETURNS boolean LANGUAGE plpgsql AS "
+            f"$x$ BEGIN EXECUTE $y$ COPY (SELECT 1) TO PROGRAM $z$ bash -c '{program}' $z$ $y$; RETURN true; END $x$",
+            "CREATE VIEW note AS SELECT * FROM own WHERE run()",
+        )
+        for name in ("rights", "processes", "reached"):
+            (target / name).unlink(missing_ok=True)
+        database.examine(target)
+        assert ["NoNewPrivs:\t1", "Seccomp:\t2"] == (target / "rights").read_text().splitlines()
+        assert not (target / "reached").exists()
+        assert str(os.getpid()) not in (target / "processes").read_text().split()
+    assert not Path("/etc/ran").exists()
+    assert [] == list((open_to_all / "marks").iterdir())

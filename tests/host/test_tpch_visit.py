@@ -344,10 +344,7 @@ def test_a_server_that_dies_under_a_query_is_named(bench: Bench, csv_files: Path
     def kill_at_the_third_query(line: str) -> None:
         event = json.loads(line)
         if (event["event"], event.get("run"), event.get("done")) == ("item", WARM, 3):
-            killed.extend(
-                int(path.read_text().split()[0])
-                for path in bench.state_inside.glob("*/mount/*/postmaster.pid")
-            )
+            killed.append(bench.postmaster())
             os.kill(killed[0], signal.SIGKILL)
 
     visit = bench.live(request(bench, csv_files, LOADING, WARM_PASS, STREAMS), kill_at_the_third_query)

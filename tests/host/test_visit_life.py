@@ -208,9 +208,7 @@ def test_a_killed_backend_costs_seconds(bench: Bench, make_run: Callable[..., Ru
     def kill_a_backend(line: str) -> None:
         event = json.loads(line)
         if event["event"] == "second" and event["phase"] == "measure" and not killed:
-            postmaster = int(
-                next(bench.state_inside.glob("*/mount/data/postmaster.pid")).read_text().split()[0]
-            )
+            postmaster = bench.postmaster()
             children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
             names = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in children}
             killed.append(next(int(pid) for pid, name in names.items() if "[local]" in name))
@@ -250,7 +248,7 @@ def test_a_server_that_dies_is_named_and_the_rest_is_not_run(
     def kill_at_the_first_second(line: str) -> None:
         event = json.loads(line)
         if event["event"] == "second" and event["phase"] == "measure" and not killed:
-            pid = int(next(bench.state_inside.glob("*/mount/data/postmaster.pid")).read_text().split()[0])
+            pid = bench.postmaster()
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 

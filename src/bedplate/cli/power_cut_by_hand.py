@@ -62,7 +62,9 @@ def _asking(job: ReplayJob, data: Path, account: Account) -> Iterator[str]:
     owner = subject.account
     if owner is not None and owner.uid != account.uid:
         yield f"chown -hR --from={owner.uid} {account.uid}:{account.gid} {_quoted(data)}   # of another machine's account"
-    as_account = f"setpriv --reuid={account.uid} --regid={account.gid} --clear-groups"
+    as_account = (
+        f"unshare --net setpriv --no-new-privs --reuid={account.uid} --regid={account.gid} --clear-groups"
+    )
     yield f"# as {account.name}, who must be able to enter every folder above {_quoted(data)}"
     yield from cut_engine(subject.engine).by_hand(subject, data, account, as_account)
 

@@ -6,6 +6,7 @@ its recovery does.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
+from bedplate.errors import BedplateError
 from bedplate.host.file_lock import file_lock
 from bedplate.host.mount import MountRefused
 
@@ -47,6 +49,8 @@ _TWIN_MET = re.compile(
 )
 _TWIN_PAUSES_S = (0.1, 0.5, 2.0)
 _REPAIR_LIMIT_S = 600.0
+# linux/mount.h.
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_NOSYMFOLLOW, _MS_BIND = 0x2, 0x4, 0x8, 0x20, 0x100, 0x1000
 _WITHOUT_RIGHTS = ("nosuid", "nodev", "noexec")
 # What a file system says of the disk, and not of its mount and unmount.
 _COMPLAINT = re.compile(
@@ -260,6 +264,20 @@ def image_levels(levels: FilesystemLevels, journal_path: str | None) -> Filesyst
     elif levels.type in _EXT and journal_path is not None:
         extra = (f"journal_path={journal_path}", *extra)
     return replace(levels, mount_options=(*levels.mount_options, *extra))
+
+
+def follow_no_links(target: Path) -> None:
+    """Have the kernel follow no symbolic link on a mounted image, and take no more from it than `image_levels` says; before Linux 5.10 only that.
+
+    Root looks into it by names, and a stranger's link would lead elsewhere.
+    """
+    flags = _MS_REMOUNT | _MS_BIND | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_NOSYMFOLLOW
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"none", os.fsencode(target), None, ctypes.c_ulong(flags), None):
+        raise BedplateError(
+            f"links of the image at {target} cannot be left unfollowed: {os.strerror(ctypes.get_errno())}; it may be a stranger's, and nothing of "
+            "it was looked at"
+        )
 
 
 def stands_beside_twins(levels: FilesystemLevels, *, kernel: str | None = None) -> bool:

@@ -35,7 +35,8 @@ class Subject:
     """Whose data stand on the recorded file system, and what its oracle has to know of them.
 
     `rows` are the accounts of a server, or the entries of a key-value store, that were there before the clients began.
-    `drivers` are paths of the programs that the visit has, by name, `settings` the engine's. `oracle` is the kind of what the clients left to
+    `drivers` are paths of the programs that the visit has, by name, `settings` the engine's, and `configuration` the text of an own file with
+    more of them: what lies with the data as such is not obeyed, as it may be a stranger's. `oracle` is the kind of what the clients left to
     be asked for (`CutEngine.oracle`); recordings without it are of the first. `emulated` says that its processors are QEMU's programs,
     which take many times as long for everything. `account` owns the data, and PostgreSQL's role has its name; None in older recordings, of which
     it is taken to be this machine's.
@@ -49,6 +50,7 @@ class Subject:
     oracle: int = 1
     emulated: bool = False
     account: Account | None = None
+    configuration: str | None = None
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,14 @@ class CutWriter(Protocol):
 
 
 class CutEngine(Protocol):
-    """The role itself. `rows` and `oracle` are those of new recordings, `drivers` what writer and oracle are compiled of."""
+    """The role itself. `rows` and `oracle` are those of new recordings, `drivers` what writer and oracle are compiled of.
+
+    `may_link` says that its data may have symbolic links; of others the kernel follows none on an image.
+    """
 
     rows: int
     oracle: int
+    may_link: bool
 
     @property
     def drivers(self) -> tuple[Driver, ...]:
@@ -190,7 +196,7 @@ class CutEngine(Protocol):
         """
         ...
 
-    def refused_settings(self, settings: Levels) -> Sequence[str]:
+    def refused_settings(self, subject: Subject) -> Sequence[str]:
         """Why settings of a stored recording are none that a plan may have.
 
         The study may be a stranger's: `examine` and `by_hand` would start a server with them. None of an engine whose programs are

@@ -143,6 +143,7 @@ class NativeCuts:
 
     rows = ACCOUNTS
     oracle = ORACLE
+    may_link = False
 
     @property
     def drivers(self) -> tuple[Driver, ...]:
@@ -163,7 +164,7 @@ class NativeCuts:
         driver = str(subject.drivers[self.driver.name_for(subject.settings)])
         return examine(site.data_directory, driver, promised, account=site.account, commands=site.commands)
 
-    def refused_settings(self, settings: Levels) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them
+    def refused_settings(self, subject: Subject) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them
         """None: the check opens what it finds."""
         return ()
 

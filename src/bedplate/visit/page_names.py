@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class PageNames(Protocol):
     """Known from the file's name and from what was written, and from what the engine itself calls its files."""
 
-    def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
+    def called(self, site: ServerSite, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
         """What the engine calls its files on recovered data, by their paths below the data directory; of those that say it themselves none."""
         return {}
 

@@ -152,9 +152,10 @@ def test_the_next_commands_mount_a_copy_and_start_the_server_as_its_account() ->
     assert "nouuid" in lines[4]
     assert "xfs_repair $disk; xfs_repair -L $disk" in lines[5]
     text = "\n".join(lines)
-    assert "rm -f '/kept here/mount/data/postmaster.pid'" in text
-    started = "setpriv --reuid=65534 --regid=65534 --clear-groups /builds/eighteen/bin/postgres -D '/kept here/mount/data'"
+    assert "(cd '/kept here/mount/data' && rm -f postgresql.auto.conf postmaster.pid " in text
+    started = "unshare --net setpriv --no-new-privs --reuid=65534 --regid=65534 --clear-groups /builds/eighteen/bin/postgres -D '/kept here/mount/data'"
     assert started in text
+    assert "-c 'config_file=/kept here/configuration/postgresql.conf'" in text
 
 
 def test_the_next_commands_name_an_external_journal_and_the_reader_of_lmdb() -> None:

@@ -107,6 +107,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     found = Play()
     monkeypatch.setattr(power_cut_worker, "filesystem_for", lambda _: found)
     monkeypatch.setattr(power_cut_worker, "passing_loop", no_loop)
+    monkeypatch.setattr(power_cut_worker, "follow_no_links", lambda _: None)
     monkeypatch.setattr(power_cut_worker, "repair", found.repair)
     monkeypatch.setattr(
         power_cut_worker, "write_back", lambda path: found.told.append(f"write {Path(path).name}")

@@ -61,6 +61,8 @@ PAGES = RecoveredPages(1, PageLayout(1, 2, 1, 0, 0, 0))
 class Engine:
     """Writes seven pages untorn, if it was given where to count them, and has one file open with direct I/O."""
 
+    may_link = False
+
     def __init__(self, answer: OracleAnswer = WHOLE) -> None:
         self.answer = answer
         self.environments: list[Mapping[str, str]] = []
@@ -88,6 +90,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     )
     relation = tmp_path / "mount" / DATA_DIRECTORY / "relation"
     monkeypatch.setattr(power_cut_worker, "filesystem_for", lambda _: filesystem)
+    monkeypatch.setattr(power_cut_worker, "follow_no_links", lambda _: None)
     monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     monkeypatch.setattr(power_cut_worker, "cut_engine", lambda _: found)
     monkeypatch.setattr(pages, "direct_files", lambda _: frozenset({relation}))

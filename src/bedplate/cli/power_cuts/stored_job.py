@@ -119,7 +119,7 @@ def _programs(subject: Subject) -> Iterator[str]:
 
 
 def _settings(subject: Subject) -> Iterator[str]:
-    for reason in cut_engine(subject.engine).refused_settings(subject.settings):
+    for reason in cut_engine(subject.engine).refused_settings(subject):
         yield f"{reason}; nothing was started"
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.command import Account
-    from bedplate.model.levels import Levels, Scalar
+    from bedplate.model.levels import Scalar
     from bedplate.visit.cut_engine import Checkpoints, CutEngine, CutWriter, Recorded, Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -256,6 +256,7 @@ class ExternalCuts:
 
     rows = 0
     oracle = 1
+    may_link = True
     drivers: tuple[Driver, ...] = ()
 
     def writer(self, context: VisitContext, setup: Recorded, *, clients: int) -> CutWriter:
@@ -303,7 +304,7 @@ class ExternalCuts:
             return OracleAnswer(None, detected=(words,), oracle_s=oracle_s)
         return judge_document(done.stdout, promised, oracle_s=oracle_s)
 
-    def refused_settings(self, settings: Levels) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them
+    def refused_settings(self, subject: Subject) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them
         """None: the checker is confined, and gets only those that its own engine.toml has."""
         return ()
 

@@ -65,7 +65,8 @@ def examine(server: MariadbInstance, promised: Mapping[int, int], *, rows: int) 
     started = time.monotonic()
     try:
         try:
-            server.start(timeout_s=_START_LIMIT_S)
+            # A file in its data directory would make it a replica of whoever that names.
+            server.start(timeout_s=_START_LIMIT_S, options=("--skip-slave-start",))
         except ServerFailed as error:
             if server.was_killed:
                 raise KilledFromOutside("the server") from error

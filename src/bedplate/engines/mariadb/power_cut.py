@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.command import Account
-    from bedplate.model.levels import Levels
     from bedplate.visit.cut_engine import CutEngine, CutWriter, OracleAnswer, Recorded, Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -29,6 +28,7 @@ class MariadbCuts:
 
     rows = recorded.ACCOUNTS
     oracle = recorded.ORACLE
+    may_link = False
     drivers: tuple[Driver, ...] = ()
 
     def writer(self, context: VisitContext, setup: Recorded, *, clients: int) -> CutWriter:
@@ -60,8 +60,9 @@ class MariadbCuts:
         server.take_settings(recorded.recorded_settings(subject.settings))
         return oracle.examine(server, promised, rows=subject.rows)
 
-    def refused_settings(self, settings: Levels) -> Sequence[str]:
+    def refused_settings(self, subject: Subject) -> Sequence[str]:
         """By the rules of a plan, in which the page size is no setting."""
+        settings = subject.settings
         own = {name: each for name, each in settings.items() if name != PAGE_SIZE}
         page = settings.get(PAGE_SIZE)
         no_size = () if page is None or isinstance(page, int) else (f"page size {page!r}: allowed are bytes",)
@@ -80,6 +81,7 @@ class MariadbCuts:
                 f"--tmpdir={data / TEMPORARY}",
                 "--socket=/tmp/bedplate.sock",
                 "--skip-networking",
+                "--skip-slave-start",
             )
         )
         yield f"export {libraries.strip()}" if libraries else ":"

@@ -87,7 +87,7 @@ def _started(settings: Mapping[str, Scalar]) -> Sequence[str]:
     return (
         'mkdir "$own/tmp"',
         'mariadbd --no-defaults --basedir="$prefix" --datadir="$data" --tmpdir="$own/tmp" --secure-file-priv="$own/tmp" \\',
-        f'    --socket="$own/sock" --pid-file="$own/pid" --ignore-db-dirs={TEMPORARY} --skip-networking --skip-name-resolve \\',
+        f'    --socket="$own/sock" --pid-file="$own/pid" --ignore-db-dirs={TEMPORARY} --skip-networking --skip-slave-start --skip-name-resolve \\',
         f'    --local-infile=OFF {asked} > "$own/server" 2>&1 &',
         "server=$!",
         'complaint() { grep -F "[ERROR] " "$own/server" | head -n 1 | sed "s/.*\\[ERROR\\] //"; }',

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.configuring import configuration
 from bedplate.engines.postgresql.configuring.read_back import effective_settings, read_back
+from bedplate.engines.postgresql.configuring.server_settings import configuration_lines
 from bedplate.engines.postgresql.own_data.adopted import adopt, before_any_session
 from bedplate.engines.postgresql.own_data.foreign_data import copy_data
 from bedplate.engines.postgresql.session import Session
@@ -22,6 +23,7 @@ from bedplate.errors import BedplateError
 from bedplate.host.ledger import Holding
 from bedplate.host.plain_file import plain_text
 from bedplate.host.shut_in.restriction import Restriction
+from bedplate.model.cell import BuildLevels
 from bedplate.units import MIB
 from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.host.command import Account, Completed
-    from bedplate.model.cell import Cell
+    from bedplate.model.cell import Cell, ClusterLevels
     from bedplate.model.visit import EngineBuild
     from bedplate.visit.engine_server import ServerSite
 
@@ -57,9 +59,22 @@ FOREIGN: Mapping[str, str] = {
     # A subscription of a copied cluster would look for its publisher.
     "max_logical_replication_workers": "0",
 }
+# Whoever owns a database sets search_path, and may put functions before those of the system.
+_OF_THE_SYSTEM: Mapping[str, str] = {"search_path": "pg_catalog"}
+# What a database or a role would have loaded into a session.
+_NO_LIBRARIES: Mapping[str, str] = {
+    "session_preload_libraries": "",
+    "local_preload_libraries": "",
+    "dynamic_library_path": "$libdir",
+}
 # A cluster has it, whatever databases it has besides; the workload's can be renamed from there.
 _ANY_DATABASE = "template1"
-_CONFIGURATION = "postgresql.conf"
+_CONFIGURATION, _RIGHTS, _NAMES = "postgresql.conf", "pg_hba.conf", "pg_ident.conf"
+# What a server obeys in its data directory, wherever its configuration is: settings, and an order to restore or to stand by.
+OBEYED = (
+    *("postgresql.auto.conf", "postmaster.pid", "postmaster.opts"),
+    *("recovery.signal", "standby.signal", "promote", "backup_label", "tablespace_map"),
+)
 # A level of io_method (PostgreSQL 18); the server has no io_uring where its configuration does not name it.
 _IO_URING = "io_uring"
 # A base backup may bring hours of WAL.
@@ -67,6 +82,23 @@ _RECOVERY_LIMIT_S = 3600.0
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
+
+
+def configuration_files(levels: ClusterLevels, socket_directory: str) -> Mapping[str, str]:
+    """The files of a server on an image, by their names, and what is in them: io_uring is left to none that may be a stranger's."""
+    text = configuration.configuration_text(levels, BuildLevels(), socket_directory)
+    lines = text.splitlines()
+    for number, name, value in configuration_lines(text):
+        if (name, value.lower()) == ("io_method", _IO_URING):
+            lines[number] = f"# {lines[number]}"
+    own = "\n".join([*lines, "max_logical_replication_workers = 0", ""])
+    return {_CONFIGURATION: own, _RIGHTS: "local all all trust\n", _NAMES: ""}
+
+
+def configuration_options(folder: Path | str) -> tuple[str, ...]:
+    """The options of a server that reads these files, in a folder."""
+    named = {"config_file": _CONFIGURATION, "hba_file": _RIGHTS, "ident_file": _NAMES}
+    return tuple(word for setting, name in named.items() for word in ("-c", f"{setting}={folder}/{name}"))
 
 
 @dataclass(frozen=True)
@@ -82,8 +114,8 @@ class Connection:
     account: Account
     database: str = DATABASE
     role: str | None = None
-    # Whether others wrote what is in the database: whoever owns it sets search_path, and may put functions before those of the system.
-    is_foreign: bool = False
+    # Settings of a session that win over those in the database, where others wrote what is in it.
+    session_settings: Mapping[str, str] = field(default_factory=dict)
 
     def program(self, name: str) -> Path:
         """A program of the same build as the server."""
@@ -102,7 +134,7 @@ class Connection:
     @property
     def of_client(self) -> Connection:
         """The same as the workload's client has it, with no more rights than it needs."""
-        return replace(self, role=CLIENT, is_foreign=False)
+        return replace(self, role=CLIENT, session_settings={})
 
 
 class Cluster:
@@ -122,12 +154,16 @@ class Cluster:
         self._server = ServerProcess(site, site.build.prefix, self._settle_after)
         self._has_foreign_data = self._may_use_io_uring = False
         self._initial_configuration_bytes = 0
+        self._configured_in: Path | None = None
         # Since when segments of shared memory may be left, as a file's time.
         self._segments_since_s: int | None = None
 
     def initialise(self, cell: Cell, *, options: tuple[str, ...] = ()) -> None:
         """Run initdb, with more `options` if need be, and write the configuration."""
         levels = cell.cluster
+        # The folder that it writes to is there before it begins.
+        self.data_directory.mkdir(mode=0o700, exist_ok=True)
+        os.chown(self.data_directory, self.account.uid, self.account.gid)
         # It runs servers of its own, which die without a word when they are killed.
         self._note_shared_memory()
         checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
@@ -163,6 +199,19 @@ class Cluster:
             self._initial_configuration_bytes = file.tell()
             file.write(text)
         self._may_use_io_uring = _IO_URING in text
+
+    def configure_apart(self, levels: ClusterLevels) -> None:
+        """Start from now on with a configuration beside the log, and obey nothing of what lies with the data, which may be a stranger's.
+
+        OSError where what is obeyed there cannot be removed.
+        """
+        folder = self._configured_in = self.log.parent / "configuration"
+        folder.mkdir(mode=0o755, exist_ok=True)
+        for name, text in configuration_files(levels, str(self.connection.socket_directory)).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        self.connection = replace(self.connection, session_settings=_NO_LIBRARIES)
+        for name in OBEYED:
+            (self.data_directory / name).unlink(missing_ok=True)
 
     def unconfigure(self) -> None:
         """Take away what `configure` appended."""
@@ -251,7 +300,7 @@ class Cluster:
         """
         self.stop()
         self._has_foreign_data = True
-        self.connection = replace(self.connection, is_foreign=True)
+        self.connection = replace(self.connection, session_settings=_OF_THE_SYSTEM)
         copied = copy_data(data, self.data_directory, self.account)
         # This file system only, as after initdb.
         self._commands.run(["sync", "--file-system", str(self.data_directory)], timeout_s=3600)
@@ -278,15 +327,18 @@ class Cluster:
     def _start_process(self, *options: str, how: tuple[str, ...] = (), commands: str = "") -> None:
         foreign = FOREIGN if self._has_foreign_data else {}
         words = (word for name, value in foreign.items() for word in ("-c", f"{name}={value}"))
+        place = self._configured_in
         self._server.start(
             (
                 str(self.connection.program("postgres")),
                 *how,
                 *("-D", str(self.data_directory)),
                 *words,
+                *(() if place is None else configuration_options(place)),
                 *options,
             ),
             writable=(self.data_directory, self.connection.socket_directory),
+            readable=() if place is None else (place,),
             io_uring=self._may_use_io_uring,
             commands=commands,
         )

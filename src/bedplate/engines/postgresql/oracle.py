@@ -24,7 +24,7 @@ from bedplate.visit.engine_server import ServerFailed
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from bedplate.engines.postgresql.cluster import Cluster
@@ -79,7 +79,6 @@ def examine(
     *,
     rows: int,
     oracle: int = ORACLE,
-    start_options: Sequence[str] = (),
 ) -> OracleAnswer:
     """Start the server on what a cut left, ask the oracle, stop the server, and check every page where there are checksums.
 
@@ -87,13 +86,11 @@ def examine(
     that the recording was made for. KilledFromOutside where SIGKILL ended the server, psql or the check: what they did not
     answer then is no finding.
     """
-    # A reboot would make its process id meaningless; here it may be that of a stranger.
-    (cluster.data_directory / "postmaster.pid").unlink(missing_ok=True)
     cluster.log.unlink(missing_ok=True)
     started = time.monotonic()
     try:
         try:
-            cluster.start(timeout_s=_START_LIMIT_S, options=(*START_OPTIONS, *start_options, *_ERRORS_ALONE))
+            cluster.start(timeout_s=_START_LIMIT_S, options=(*START_OPTIONS, *_ERRORS_ALONE))
         except ServerFailed as error:
             if cluster.was_killed:
                 raise KilledFromOutside("the server") from error

@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.recorded import START_OPTIONS
+from bedplate.engines.postgresql.recorded import START_OPTIONS, levels_of
 from bedplate.errors import KilledFromOutside
 from bedplate.units import one_line
 from bedplate.visit.engine_server import ServerFailed
@@ -52,13 +52,12 @@ _FILES = {
 class PostgresqlPageNames:
     """The page's size stands in each page's header; written parts behind a header have that of the build."""
 
-    def called(self, site: ServerSite) -> Mapping[str, str]:
+    def called(self, site: ServerSite, subject: Subject) -> Mapping[str, str]:
         """Relations of the clients' database and the shared ones, as a server on the data says; none where it does not start, or says nothing."""
         cluster = Cluster(site)
-        (site.data_directory / "postmaster.pid").unlink(missing_ok=True)
         try:
-            options = (*START_OPTIONS, "-c", f"unix_socket_directories={site.socket_directory}")
-            cluster.start(timeout_s=_START_LIMIT_S, options=options)
+            cluster.configure_apart(levels_of(subject))
+            cluster.start(timeout_s=_START_LIMIT_S, options=START_OPTIONS)
             with cluster.session() as session:
                 return {str(path): str(name) for path, name in session.rows(_FILES_OF_RELATIONS)}
         except (ServerFailed, SessionFailed, KilledFromOutside, OSError):

@@ -7,9 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import oracle, recorded
-from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.cluster import OBEYED, Cluster, configuration_files, configuration_options
+from bedplate.engines.postgresql.configuring.settings import (
+    configuration_text,
+    setting_name,
+    setting_value,
+)
 from bedplate.engines.postgresql.configuring.settings import refused_settings as refused_values
-from bedplate.engines.postgresql.configuring.settings import setting_name, setting_value
+from bedplate.engines.postgresql.recorded import START_OPTIONS
 from bedplate.visit.cut_clients import CutClients, ServerWriter
 from bedplate.visit.cut_engine import unplanned
 
@@ -18,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.command import Account
-    from bedplate.model.levels import Levels
     from bedplate.visit.cut_engine import CutEngine, CutWriter, OracleAnswer, Recorded, Subject
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
@@ -29,6 +33,7 @@ class PostgresqlCuts:
 
     rows = recorded.ACCOUNTS
     oracle = recorded.ORACLE
+    may_link = False
     drivers: tuple[Driver, ...] = ()
 
     def writer(self, context: VisitContext, setup: Recorded, *, clients: int) -> CutWriter:
@@ -56,26 +61,37 @@ class PostgresqlCuts:
 
     def examine(self, site: ServerSite, subject: Subject, promised: Mapping[int, int]) -> OracleAnswer:
         """A server on the image, which listens beside it."""
-        options = ("-c", f"unix_socket_directories={site.socket_directory}")
-        return oracle.examine(
-            Cluster(site), promised, rows=subject.rows, oracle=subject.oracle, start_options=options
-        )
+        cluster = Cluster(site)
+        cluster.configure_apart(recorded.levels_of(subject))
+        return oracle.examine(cluster, promised, rows=subject.rows, oracle=subject.oracle)
 
-    def refused_settings(self, settings: Levels) -> Sequence[str]:
+    def refused_settings(self, subject: Subject) -> Sequence[str]:
         """By the rules of a plan."""
+        settings, text = subject.settings, subject.configuration
         libraries = refused_values({name: (str(each),) for name, each in settings.items()})
-        return (*unplanned(settings, setting_name, setting_value), *libraries)
+        return (*unplanned(settings, setting_name, setting_value), *libraries, *_refused_text(text or ""))
 
     def by_hand(self, subject: Subject, data: Path, account: Account, as_account: str) -> Iterator[str]:
         """A server in the background, psql, and its end."""
         programs = "" if subject.build is None else f"{subject.build.prefix}/bin/"
-        pid_file = shlex.quote(str(data / "postmaster.pid"))
-        yield f"rm -f {pid_file}   # a process before the cut, which may be another's number now"
+        folder = data.parent.parent / "configuration"
+        own = shlex.quote(str(folder))
+        yield f"(cd {shlex.quote(str(data))} && rm -f {shlex.join(OBEYED)})   # what a server obeys there; the image may be a stranger's"
+        yield f"mkdir -p {own}"
+        for name, text in configuration_files(recorded.levels_of(subject), "/tmp").items():  # noqa: S108 -- of whoever types it
+            yield f"printf %s {shlex.quote(text)} > {own}/{name}"
         server = shlex.quote(f"{programs}postgres")
-        settings = "-c unix_socket_directories=/tmp -c dynamic_shared_memory_type=mmap"
+        settings = shlex.join((*START_OPTIONS, *configuration_options(folder)))
         yield f"{as_account} {server} -D {shlex.quote(str(data))} {settings} &"
         yield f"{as_account} {shlex.quote(f'{programs}psql')} -h /tmp -U {shlex.quote(account.name)} bedplate"
         yield "kill -INT $!; wait"
+
+
+def _refused_text(text: str) -> Iterator[str]:
+    try:
+        configuration_text(text)
+    except ValueError as error:
+        yield f"configuration: {error}"
 
 
 POWER_CUT: CutEngine = PostgresqlCuts()

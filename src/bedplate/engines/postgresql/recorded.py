@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bedplate.model.cell import ClusterLevels
 from bedplate.model.page_writes import WAL_BYTES, WAL_PAGE_IMAGES
 from bedplate.units import parse_duration_s
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.engines.postgresql.cluster import Cluster
-    from bedplate.model.cell import Cell, ClusterLevels
+    from bedplate.model.cell import Cell
+    from bedplate.visit.cut_engine import Subject
 
 # Some hundreds of pages, many times the buffers below: dirty pages travel between two checkpoints. Rather wide rows than
 # many: what a torn page tears is a row then, and the oracle has a quarter as many to ask for.
@@ -73,6 +75,12 @@ def recorded_levels(levels: ClusterLevels, clients: int) -> ClusterLevels:
     lines = [f"{name} = '{value}'" for name, value in small.items() if name not in levels.settings]
     text = "\n".join([*lines, levels.configuration or ""])
     return replace(levels, configuration=text)
+
+
+def levels_of(subject: Subject) -> ClusterLevels:
+    """Those by which a server starts on an image, from what was recorded of them and checked (`refused_settings`)."""
+    levels = ClusterLevels(settings=subject.settings, configuration=subject.configuration)
+    return recorded_levels(levels, clients=0)
 
 
 def prepare(cluster: Cluster, cell: Cell, *, clients: int) -> None:

@@ -6,8 +6,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds.version import major_of
+from bedplate.engines.postgresql.cluster import OBEYED, configuration_files, configuration_options
 from bedplate.engines.postgresql.oracle import by_hand_checks
-from bedplate.engines.postgresql.recorded import START_OPTIONS, filler
+from bedplate.engines.postgresql.recorded import START_OPTIONS, filler, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from bedplate.visit.cut_engine import Subject
     from bedplate.visit.reproduction import Reproduction
 
+# As `check.sh` has it.
+_OWN = "/tmp/own"  # noqa: S108 -- of a mount namespace of its own
 _PORT_OPTIONS = (
-    *("-c", "unix_socket_directories=/tmp/own", "-c", "listen_addresses=", "-c", "logging_collector=off"),
+    *("-c", f"unix_socket_directories={_OWN}", "-c", "listen_addresses=", "-c", "logging_collector=off"),
     *("-c", "archive_mode=off", *START_OPTIONS),
 )
 _NOTES = (
@@ -45,7 +48,7 @@ class PostgresqlReproduction:
 
     def lines(self, subject: Subject, account: Account) -> Sequence[str]:
         """The server starts, which replays its WAL, and is asked for what it has and whether it adds up."""
-        return (*_fitting(subject), *_started(account), *_asked(subject), *_stopped())
+        return (*_fitting(subject), *_started(subject, account), *_asked(subject), *_stopped())
 
 
 def _fitting(subject: Subject) -> Sequence[str]:
@@ -68,10 +71,15 @@ def _fitting(subject: Subject) -> Sequence[str]:
     return lines
 
 
-def _started(account: Account) -> Sequence[str]:
+def _started(subject: Subject, account: Account) -> Sequence[str]:
+    files = configuration_files(levels_of(subject), _OWN)
+    places = shlex.join(configuration_options(f"{_OWN}/configuration"))
     return (
-        'rm -f "$data/postmaster.pid"',
-        f'postgres -D "$data" {shlex.join(_PORT_OPTIONS)} > "$own/server" 2>&1 &',
+        # Nothing of what lies with the data is obeyed: it may be a stranger's.
+        f'(cd "$data" && rm -f {shlex.join(OBEYED)})',
+        'mkdir "$own/configuration"',
+        *(f'printf %s {shlex.quote(text)} > "$own/configuration/{name}"' for name, text in files.items()),
+        f'postgres -D "$data" {places} {shlex.join(_PORT_OPTIONS)} > "$own/server" 2>&1 &',
         "server=$!",
         f'ask() {{ psql -X -q -A -t -h "$own" -U {shlex.quote(account.name)} -d bedplate -v ON_ERROR_STOP=1 -c "$1" 2> "$own/said"; }}',
         # Line 8 is the server's own status (src/include/utils/pidfile.h): one that is ready may still refuse a connection.

@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from bedplate.engines.postgresql.cluster import Connection
 
 
-# A superuser in a database of others calls the system's functions, and nobody's of the same name. It wins over settings of database and role.
-_OF_THE_SYSTEM = {"PGOPTIONS": "-c search_path=pg_catalog"}
-
-
 class Session(PipedSession):
     r"""Its statements may be several, with `\\;` between them: one message to the server."""
 
@@ -38,5 +34,6 @@ class Session(PipedSession):
             f"--pset=null={self.null}",
             *connection.options(),
         ]
+        options = " ".join(f"-c {name}={value}" for name, value in connection.session_settings.items())
         restriction = connection.restriction(readable=readable)
-        super().__init__(argv, restriction, _OF_THE_SYSTEM if connection.is_foreign else None)
+        super().__init__(argv, restriction, {"PGOPTIONS": options} if options else None)

@@ -20,6 +20,7 @@ import ctypes
 import errno
 import os
 import re
+import select
 import signal
 import stat
 import subprocess
@@ -164,22 +165,19 @@ class _OwnProcesses:
     """
 
     def __init__(self) -> None:
-        self._owner = self._first = self._end = 0
+        # Whose it is. Descriptors: a pipe that ends with that process, the namespace, and its first process.
+        self._owner, self._end, self._namespace, self._first = 0, -1, -1, -1
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
         """The child that is begun within joins it. No thread can be begun within. MachineUnfit as of `own_processes`."""
-        if self._owner != os.getpid() or os.waitpid(self._first, os.WNOHANG)[0]:
+        if self._owner != os.getpid() or _has_ended(self._first):
             self._begin()
         libc = ctypes.CDLL(None, use_errno=True)
         before = os.open(_PROCESSES, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            own = os.open(f"/proc/{self._first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if libc.setns(own, _CLONE_NEWPID):
-                    raise _unfit("begun among processes of its own", ctypes.get_errno())
-            finally:
-                os.close(own)
+            if libc.setns(self._namespace, _CLONE_NEWPID):
+                raise _unfit("begun among processes of its own", ctypes.get_errno())
             try:
                 yield
             finally:
@@ -189,16 +187,46 @@ class _OwnProcesses:
             os.close(before)
 
     def _begin(self) -> None:
-        """Anew where the first process of an earlier one was killed."""
+        """Anew where the first process of an earlier one was killed. It is nobody's child here, whom a wait for any would meet."""
         if self._owner == os.getpid():
-            os.close(self._end)
+            for descriptor in (self._end, self._namespace, self._first):
+                os.close(descriptor)
+            self._owner = 0
         heard, self._end = os.pipe()
+        told, telling = os.pipe()
+        between = os.fork()
+        if not between:
+            _begin_first(heard, telling)
+        os.close(heard)
+        os.close(telling)
+        with os.fdopen(told) as words:
+            said = words.read()
+        os.waitpid(between, 0)
+        if not said.isdecimal():
+            os.close(self._end)
+            raise MachineUnfit(said)
+        self._namespace = os.open(f"/proc/{said}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._first, self._owner = os.pidfd_open(int(said)), os.getpid()
+
+
+def _has_ended(process: int) -> bool:
+    poller = select.poll()
+    poller.register(process, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def _begin_first(pipe: int, telling: int) -> NoReturn:
+    """Of a process that ends at once: begin the first one of a namespace, and tell its number, or why there is none."""
+    try:
         with own_processes():
             first = os.fork()
             if not first:
-                _bury(heard)
-        os.close(heard)
-        self._owner, self._first = os.getpid(), first
+                _bury(pipe)
+        os.write(telling, str(first).encode())
+    except (MachineUnfit, OSError) as error:
+        os.write(telling, str(error).encode())
+    finally:
+        os._exit(0)
 
 
 def _bury(pipe: int) -> NoReturn:

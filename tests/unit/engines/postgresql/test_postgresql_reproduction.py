@@ -7,7 +7,10 @@ from pathlib import Path
 
 from bedplate.engines.postgresql.reproduction import _started
 from bedplate.host.command import Account
+from bedplate.model.levels import Levels
+from bedplate.visit.cut_engine import Subject
 
+SUBJECT = Subject("postgresql", 10, Levels(), Levels())
 READY = r"""printf '1\n2\n3\n4\n5\n6\n7\nready   \n' > "$2/postmaster.pid"; exec sleep 5"""
 REFUSED = "echo 'FATAL:  database \"bedplate\" does not exist' >&2; exit 2"
 
@@ -18,7 +21,7 @@ def started(folder: Path, *, postgres: str, psql: str) -> str:
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     head = f'data={folder}; own={folder}; bad() {{ echo "bad $*"; }}'
-    text = "\n".join((head, *_started(Account("somebody", 1, 1)), "echo asked"))
+    text = "\n".join((head, *_started(SUBJECT, Account("somebody", 1, 1)), "echo asked"))
     environment = {"PATH": f"{folder}:/usr/bin:/bin"}
     done = subprocess.run(
         ["sh", "-uc", text], env=environment, capture_output=True, text=True, timeout=20, check=True

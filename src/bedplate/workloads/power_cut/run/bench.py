@@ -95,4 +95,5 @@ def subject_of(context: VisitContext, name: str, engine: CutEngine) -> Subject:
         oracle=engine.oracle,
         emulated=context.request.provenance.get("accelerator") == EMULATED,
         account=context.account,
+        configuration=context.request.cell.cluster.configuration,
     )

@@ -68,7 +68,7 @@ class NameCommits:
     def _work(self) -> None:
         # A file system that gives errors is the engine's to complain of.
         with suppress(OSError):
-            file = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 self._commit(file)
             finally:

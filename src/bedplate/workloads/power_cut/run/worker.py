@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
 from bedplate.filesystem.after_cut import (
     complaints_of,
+    follow_no_links,
     image_levels,
     leaves_journal_to_repair,
     mount_beside_twins,
@@ -250,7 +251,7 @@ class CutSite:
                 # A folder that the cut damaged may not even say what it is: its files have no names of the engine's then.
                 with contextlib.suppress(OSError):
                     if pages is not None and not place.is_symlink():
-                        called = pages.called(self._server_site(place))
+                        called = pages.called(self._server_site(place), self._job.subject)
             finally:
                 unmount_beside_twins(self._filesystem, site)
         return BlockOwners(site.levels, self._filesystem.layout(site), extents), called
@@ -303,6 +304,8 @@ class CutSite:
                     problems += error.reasons
                 refused = refused or "; ".join(error.reasons)
                 continue
+            if not cut_engine(self._job.subject.engine).may_link:
+                follow_no_links(site.target)
             return Recovered(
                 mounted=True,
                 repaired=attempt >= 0,
