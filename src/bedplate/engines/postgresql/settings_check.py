@@ -200,7 +200,9 @@ class AskedServer:
             lines = (one.line if number in left else "" for number, one in enumerate(asked, start=1))
             file.write_text("\n".join(lines) + "\n", encoding="utf-8")
             file.chmod(0o644)
-            return self._run("-D", folder, "-c", f"config_file={file}", "-C", "data_directory", reads=(place,))
+            return self._run(
+                "-D", folder, "-c", f"config_file={file}", "-C", "data_directory", reads=(place,)
+            )
 
     def _unknown(self, name: str) -> str:
         if name in GONE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -50,8 +51,7 @@ def unconfined(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         os.execv(argv[0], argv)  # noqa: S606 -- no shell
 
-    monkeypatch.setattr(Confinement, "become", become)
-    monkeypatch.setattr(Confinement, "apart", lambda _: nullcontext())
+    monkeypatch.setattr(Confinement, "child", lambda own: nullcontext(partial(become, own)))
 
 
 @pytest.fixture
