@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,13 +84,14 @@ class Origin:
 
     def archive(self, name: str, *options: str, database: str = DATABASE) -> Path:
         target = self.place / name
-        self.cluster.run(
-            "pg_dump",
+        connection = replace(self.cluster.connection, database=database)
+        argv = [
+            str(connection.program("pg_dump")),
             *(options or ("--format=custom",)),
             f"--file={target}",
-            *replace(self.cluster.connection, database=database).options(),
-            timeout_s=60,
-        )
+            *connection.options(),
+        ]
+        Commands().run(argv, account=connection.account)
         return target
 
 
@@ -384,6 +387,8 @@ def hostile(origin: Origin, listening: list[str]) -> Iterator[Path]:
     program = Path("/opt") / Path(in_run).parent.name / "reach.py"
     program.parent.mkdir()
     program.write_text(_REACH.format(socket=in_run, name=name.removeprefix("@")))
+    # Nothing holds this process.
+    subprocess.run([sys.executable, program], stdin=subprocess.DEVNULL, check=True)
     origin.execute("CREATE DATABASE shop", f"ALTER ROLE {CLIENT} SUPERUSER")
     for database in ("shop", "template1"):
         origin.execute(_AT_LOGIN.format(data=origin.place / "data", witness=witness), database=database)
@@ -392,10 +397,7 @@ def hostile(origin: Origin, listening: list[str]) -> Iterator[Path]:
         "INSERT INTO stock SELECT n, 1000 FROM generate_series(1, 7) n",
         _HARM.format(witness=witness),
         _REACHES.format(python=shutil.which("python3", path="/usr/bin:/bin"), program=program),
-        # Nothing holds the server that it was made in.
-        "SELECT 1 / reaches()::int",
         _IS_HELD,
-        "SELECT 1 / (NOT is_held())::int",
         "SELECT pg_create_physical_replication_slot('kept', true)",
         "ALTER DATABASE shop SET synchronous_commit = off",
         "ALTER DATABASE shop SET search_path = app, public",
@@ -484,6 +486,6 @@ def _listed(origin: Origin, archive: Path) -> list[str]:
     own = origin.place / "listed.dump"
     shutil.copy(archive, own)
     own.chmod(0o644)
-    told = origin.cluster.run("pg_restore", "--list", str(own), timeout_s=60).stdout
+    told = origin.cluster.run("pg_restore", "--list", str(own), timeout_s=60, readable=(own,)).stdout
     lines = (line.split(";", 1)[1].split() for line in told.splitlines() if not line.startswith(";"))
     return sorted(" ".join(words[2:-1]) for words in lines)

@@ -238,12 +238,13 @@ class Cluster:
         timeout_s: float,
         check: bool = True,
         most_bytes: int | None = None,
+        readable: tuple[Path, ...] = (),
     ) -> Completed:
-        """A program of the server's own build that works on its data, by its account; `most_bytes` as `Commands.run` has it."""
+        """A program of the server's own build, by its account, which is left the data and these files; `most_bytes` as `Commands.run` has it."""
         argv = [str(self.connection.program(program)), *arguments]
         return self._commands.run(
             argv,
-            confinement=replace(self.connection.restriction(writable=(self.data_directory,)), sockets=()),
+            confinement=self.connection.restriction(writable=(self.data_directory,), readable=readable),
             timeout_s=timeout_s,
             check=check,
             most_bytes=most_bytes,

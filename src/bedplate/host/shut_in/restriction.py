@@ -15,6 +15,7 @@ own (`confinement.py`).
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import errno
@@ -79,6 +80,8 @@ _NOTHING = "/dev/null"
 _MEMORY, _MEMORY_SHARED = b"size=256m,nr_inodes=65536,mode=1777", b"size=50%,nr_inodes=65536,mode=1777"
 # More than one number: it is of a namespace below that of this folder of processes.
 _STATUS, _OF_A_NAMESPACE = Path("/proc/self/status"), re.compile(r"^NSpid:\t\d+\t", re.MULTILINE)
+# How long the kernel may take to end what is left in a namespace.
+_END_S = 10.0
 # Above the highest number that a file can have.
 FILES_MOST = 2**31 - 1
 # Of the thread: a client of its own session may begin in any.
@@ -208,11 +211,18 @@ class _OwnProcesses:
         self._namespace = os.open(f"/proc/{said}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._first, self._owner = os.pidfd_open(int(said)), os.getpid()
 
+    def leave(self) -> None:
+        """At the end of this process: wait until nothing of it is there, as it would end by itself a moment later."""
+        if self._owner == os.getpid():
+            os.close(self._end)
+            self._owner = 0
+            _has_ended(self._first, wait_s=_END_S)
 
-def _has_ended(process: int) -> bool:
+
+def _has_ended(process: int, *, wait_s: float = 0.0) -> bool:
     poller = select.poll()
     poller.register(process, select.POLLIN)
-    return bool(poller.poll(0))
+    return bool(poller.poll(wait_s * 1000))
 
 
 def _begin_first(pipe: int, telling: int) -> NoReturn:
@@ -241,6 +251,7 @@ def _bury(pipe: int) -> NoReturn:
 
 
 _processes = _OwnProcesses()
+atexit.register(_processes.leave)
 
 
 def restrict(

@@ -149,6 +149,7 @@ def restore(job: RestoringJob) -> Iterator[str]:
             job.archive,
             timeout_s=_LIMIT_S,
             most_bytes=_PRINTED_BYTES_MOST,
+            readable=(work,),
         )
         for script in job.scripts:
             yield Path(script).name
@@ -157,6 +158,7 @@ def restore(job: RestoringJob) -> Iterator[str]:
                 *connection,
                 timeout_s=_LIMIT_S,
                 most_bytes=_PRINTED_BYTES_MOST,
+                readable=(work,),
             )
         yield "VACUUM ANALYZE"
         with cluster.client_session() as session:
