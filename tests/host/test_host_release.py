@@ -251,6 +251,30 @@ def test_a_loop_device_is_given_back_whose_file_has_lost_its_name_with_a_namespa
         assert backing_file(name) != "/bedplate-scratch.img"
 
 
+def test_a_loop_device_is_given_back_whose_folder_was_moved(base: Path) -> None:
+    """Somebody moves the study while a visit runs, and the visit is killed."""
+    script = (
+        "import os, sys; from pathlib import Path\n"
+        "from bedplate.host.command import Commands; from bedplate.host.ledger import Holding, Ledger\n"
+        "from bedplate.host.devices.loop import attach_loop\n"
+        "ledger, image = Ledger.open(Path(sys.argv[1]), sys.argv[2]), Path(sys.argv[3])\n"
+        "ledger.note(Holding('image', str(image))); image.write_bytes(bytes(1 << 20))\n"
+        "print(attach_loop(image, ledger=ledger, commands=Commands(), in_memory=True).name, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    image = base / "study/bedplate-scratch.img"
+    image.parent.mkdir()
+    argv = [sys.executable, "-c", script, str(base / "state"), _owner(base), str(image)]
+    done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, check=False)
+    assert -9 == done.returncode, done.stderr
+    name = done.stdout.strip()
+    image.parent.rename(base / "elsewhere")
+    report = release_orphans(base / "state", Commands())
+    told = f"/dev/{name} detached from {image}; its folder was moved since: remove {image.name} there"
+    assert ((told,), ()) == (report.released, report.problems)
+    assert () == attached_to(base / "elsewhere" / image.name)
+
+
 def test_release_that_is_killed_itself_is_finished_by_the_next(base: Path) -> None:
     moments = random.Random(7)
     releaser = (

@@ -21,7 +21,7 @@ from bedplate.host import process
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.device_holders import device_holders
 from bedplate.host.devices.device_node import DeviceNode
-from bedplate.host.devices.loop_table import attached_to, backing_file, files_below, moved_since
+from bedplate.host.devices.loop_table import attached_to, files_below, moved_since
 from bedplate.host.devices.signature import erase_signatures, fingerprint
 from bedplate.host.devices.zpool import pool_name, release_pool
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
@@ -270,8 +270,7 @@ def _loop(image: Path, commands: Commands, detail: str = "") -> Undone:
     def attached() -> tuple[str, ...]:
         return attached_to(image) or moved_since(image, detail)
 
-    devices = attached()
-    moved = {name: backing_file(name) for name in devices if not attached_to(image)}
+    devices, is_moved = attached(), not attached_to(image)
     for name in devices:
         release_pool(pool_name(f"/dev/{name}"), commands)
         commands.run(["losetup", "--detach", f"/dev/{name}"], check=False)
@@ -282,8 +281,8 @@ def _loop(image: Path, commands: Commands, detail: str = "") -> Undone:
             f"/dev/{left} over {image} cannot be detached: {who} holds it; it goes when that ends",
             settled=False,
         )
-    now = f", which is {', '.join(map(str, moved.values()))} by now: remove that" if moved else ""
-    told = f"/dev/{', /dev/'.join(devices)} detached from {image}{now}"
+    moved = f"; its folder was moved since: remove {image.name} there" if is_moved else ""
+    told = f"/dev/{', /dev/'.join(devices)} detached from {image}{moved}"
     return Undone(None, told) if devices else _NOTHING_LEFT
 
 
