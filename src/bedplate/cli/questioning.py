@@ -20,6 +20,7 @@ from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
 from bedplate.model import codec
 from bedplate.model.source_commit import is_commit_level
+from bedplate.study.folder import Folder
 from bedplate.study.layout import is_study
 from bedplate.units import format_duration, format_size
 
@@ -244,15 +245,15 @@ def place_of(question: WrittenPlan, directory: Path | None) -> Path:
 
 def _is_free(place: Path, question: WrittenPlan) -> bool:
     """Whether nothing stands there, or the same question."""
-    try:
-        return (place / PLAN_FILE).read_text(encoding="utf-8") == question.text
-    except FileNotFoundError:
-        return not os.path.lexists(place / STUDY)
-    except UnicodeDecodeError:
-        return False
-    except OSError:
+    if not place.is_dir():
         # Where the name itself is none, making the directory says why.
         return not os.path.lexists(place)
+    if not os.path.lexists(place / PLAN_FILE):
+        return not os.path.lexists(place / STUDY)
+    try:
+        return codec.read_text(place / PLAN_FILE) == question.text
+    except StudyError:
+        return False
 
 
 def offer(
@@ -317,6 +318,8 @@ def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tabl
     made = (study, page) if place.is_dir() else (first_made(place),)
     try:
         make_for_caller(place)
+        with Folder.at(place) as folder:
+            folder.refuse_links(study)
         status = run(
             plan, study, consent=consent(yes=yes), retry_failed=retry_failed, answers=False, doubts=False
         )

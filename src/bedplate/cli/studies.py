@@ -83,6 +83,7 @@ def _is_study(path: Path) -> bool:
 
 def _below(path: Path) -> list[Path]:
     try:
-        return sorted(entry for entry in islice(path.iterdir(), _MOST_ENTRIES) if _is_study(entry))
+        entries = (entry for entry in islice(path.iterdir(), _MOST_ENTRIES) if not entry.is_symlink())
+        return sorted(entry for entry in entries if _is_study(entry))
     except (OSError, ValueError):
         return []

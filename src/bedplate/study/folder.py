@@ -69,6 +69,12 @@ class Folder:
             raise
         return folder
 
+    def refuse_links(self, *paths: Path) -> None:
+        """StudyError where one of these, or what is above it here, is a link, or no folder; what is not there may be made."""
+        for path in paths:
+            with suppress(FileNotFoundError), self.below(path):
+                pass
+
     def require_plain(self, *, to_write: bool = False) -> None:
         """StudyError with what is below it and has no place in a study, and with the way out."""
         owner = os.fstat(self.descriptor).st_uid

@@ -20,6 +20,7 @@ from bedplate.cli.questioning import PLAN_FILE, STUDY
 from bedplate.cli.running import consent
 from bedplate.errors import BuildFailed, StudyError
 from bedplate.statistics.comparison import MARGIN
+from bedplate.study.folder import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +105,8 @@ class PairedJudge:
         """Its study, begun or gone on with, to its end; and the visits that it has. BuildFailed where a side cannot be built."""
         plan = self.asked.paired(self.good.hash, commit.hash, self.condition.first_blocks)
         place = self.place / folder
+        with Folder.at(self.place) as top:
+            top.refuse_links(place)
         write_plan(plan, place)
         outcome = measure_pairs(
             place / PLAN_FILE,

@@ -73,6 +73,8 @@ def write_plan(plan: PairedPlan, place: Path) -> None:
         with Folder.at(place) as folder:
             for name, text in {**plan.found.plan.files, PLAN_FILE: plan.text}.items():
                 folder.write(place / name, text)
+            # A place may be a stranger's; only the place itself is named by the call.
+            folder.refuse_links(place / STUDY)
     finally:
         give_to_caller(made)
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.studies.paired_lab import VARIED, PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
+from tests.support.studies.planted_places import LINKS, OWN_WORDS, make_outside, planted, seen_from
 from tests.support.tools.command_line import Done, call_here
+from tests.support.tools.watched_folder import watched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,3 +81,23 @@ def test_a_condition_is_the_exit_code(ab: Any, lab: PairedLab, share: float, cod
     done = ab("--vary", VARIED, "--plan", str(lab.base), "--yes", "--fail-if", "slower 10%")
     assert code == done.returncode
     assert f"“slower 10%” {'holds' if code else 'does not hold'}" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["plan.toml", "study", "report.html", ".report.html.part"])
+def test_nothing_is_written_through_a_link_in_the_place_of_a_question(
+    ab: Any, lab: PairedLab, tmp_path: Path, name: str
+) -> None:
+    """The place may have come with somebody's study in it; the call names the place alone."""
+    lab.on(PlantedExecutor(slower(0.2)))
+    outside = make_outside(tmp_path / "outside")
+    before = seen_from(outside)
+    for kind in LINKS:
+        place = tmp_path / f"own {kind}"
+        place.mkdir()
+        with planted(place / name, kind, outside), watched(outside) as events:
+            done = ab("--vary", VARIED, "--plan", str(lab.base), "--directory", str(place), "--yes")
+            assert [] == events.events(), done.stderr
+            assert OWN_WORDS not in done.stdout + done.stderr
+            if name in ("plan.toml", "study"):
+                assert 2 == done.returncode, done.stdout
+    assert before == seen_from(outside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,9 @@ import pytest
 from tests.support.sources.histories import commit, repository
 from tests.support.studies.paired_lab import VARIED, PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
+from tests.support.studies.planted_places import LINKS, OWN_WORDS, make_outside, planted, seen_from
 from tests.support.tools.command_line import Done, call_here
+from tests.support.tools.watched_folder import watched
 
 from bedplate.campaign.paired.sides import PairedPlan, paired_plan, varied_key
 from bedplate.cli.changes import bisecting
@@ -218,3 +221,22 @@ def test_kernels_of_a_tree_are_said_to_be_built_and_not_to_be_fetched(
     assert "nobody can be asked here" in done.stderr
     assert f"to build 2 commits of {tree} before that" in done.stdout
     assert "fetches" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["both-ends", "both-ends/plan.toml", "both-ends/study", "bisect.json", "mail.txt"]
+)
+def test_nothing_is_written_through_a_link_in_the_folder_of_a_bisection(
+    bisect: Any, history: PlantedHistory, tmp_path: Path, name: str
+) -> None:
+    outside = make_outside(tmp_path / "outside")
+    before = seen_from(outside)
+    (tmp_path / "own").mkdir()
+    for kind in LINKS:
+        with planted(tmp_path / "own" / name, kind, outside), watched(outside) as events:
+            done = bisect()
+            assert [] == events.events(), done.stderr
+            assert OWN_WORDS not in done.stdout + done.stderr
+        shutil.rmtree(tmp_path / "own")
+        (tmp_path / "own").mkdir()
+    assert before == seen_from(outside)
