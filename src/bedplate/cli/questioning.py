@@ -245,7 +245,7 @@ def place_of(question: WrittenPlan, directory: Path | None) -> Path:
 
 def _is_free(place: Path, question: WrittenPlan) -> bool:
     """Whether nothing stands there, or the same question."""
-    if not place.is_dir():
+    if not os.path.isdir(place):  # noqa: PTH112 -- pathlib raises for a name that is too long
         # Where the name itself is none, making the directory says why.
         return not os.path.lexists(place)
     if not os.path.lexists(place / PLAN_FILE):
