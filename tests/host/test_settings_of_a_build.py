@@ -12,7 +12,7 @@ from tests.unit.engines.postgresql.configuring.test_server_settings import NOT_T
 from bedplate.engines.postgresql.configuring.server_settings import syntax_errors
 from bedplate.engines.postgresql.settings_check import AskedServer, AskedSetting
 from bedplate.host.command import Commands
-from bedplate.host.git.checkout import builder_account
+from bedplate.host.shut_in.building import builder_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable

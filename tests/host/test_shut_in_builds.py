@@ -177,7 +177,7 @@ def history(place: Path) -> Path:
     source = ensure_source(
         "18", cache_directory=cache_directory(), commands=commands, progress=lambda _: None
     )
-    release = source_store.unpacked_tree(source, commands=commands, progress=lambda _: None)
+    release = source_store.unpacked_tree(source, progress=lambda _: None)
     tree = repository(place / "src" / "postgres")
     commands.run(["cp", "-a", "--no-preserve=ownership", f"{release}/.", str(tree)], timeout_s=600)
     # The same hashes each time, so that the build is found again.

@@ -4,29 +4,39 @@ A driver is compiled on the machine that runs it, as its kernel headers and its 
 counts. The cache is keyed by everything that decides the result; a finished file is renamed into
 place, so that a driver in the cache is always a whole one. A library is the distribution's, linked
 when the driver starts: an upgrade changes what is measured, and so its version is part of the key too.
+
+A compiler copies what a source names, by `#include` or `.incbin`: where bedplate is root, it runs shut in, as an account without rights, and
+sees the sources alone (`shut_in/building.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
+import os
 import re
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing
+from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.file_lock import file_lock
+from bedplate.host.git.checkout import give
+from bedplate.host.reachable import open_to_all
 from bedplate.host.requirement import Need, Requirement, look
 from bedplate.host.room import places_without_room
+from bedplate.host.shut_in.building import build_command, builder_account
+from bedplate.host.shut_in.given_back import own_alone
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from bedplate.host.command import Commands
+    from bedplate.host.command import Commands, Completed
 
 COMPILER = "cc"
 # -pthread is a matter of the C library's age; newer ones have threads built in and ignore it.
@@ -53,6 +63,8 @@ class Library:
     linker_words: tuple[str, ...]
     version_macros: tuple[str, ...]
     header_words: tuple[str, ...] = ()
+    # Of one that was compiled from somebody's own source: where its header and objects are.
+    folder: Path | None = None
 
 
 LIBFUSE3 = Library(
@@ -113,7 +125,8 @@ def ensure_driver(
     with (cache_directory / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not driver.exists():
-            _compile(driver, name=name, files=files, linker_words=words, commands=commands)
+            work = _DriverWork(driver, name, source.parent, files, words, libraries)
+            _compile(work, commands)
     return driver
 
 
@@ -140,7 +153,9 @@ def compiled_library(
                 _compile_library(folder, name=name, files=files(), commands=commands)
     objects = sorted(str(path) for path in folder.glob("*.o"))
     place = f"-I{folder}"
-    return replace(library, linker_words=(place, *objects, *linker_words), header_words=(place,))
+    return replace(
+        library, linker_words=(place, *objects, *linker_words), header_words=(place,), folder=folder
+    )
 
 
 def library_version(library: Library, *, commands: Commands) -> str | None:
@@ -150,8 +165,14 @@ def library_version(library: Library, *, commands: Commands) -> str | None:
     """
     argv = [COMPILER, "-E", "-dM", *library.header_words, "-include", library.header, "-x", "c", "/dev/null"]
     try:
-        text = commands.run(argv, check=False).stdout
+        if library.folder is None:
+            text = commands.run(argv, check=False).stdout
+        else:
+            with _work_place(Path(tempfile.gettempdir())) as (work, made):
+                text = _builder(work, made, (library,), commands)(argv, _COMPILE_LIMIT_S).stdout
     except CommandFailed as error:
+        if error.status is not None:
+            return None
         raise _no_compiler(f"to look for {library.header}", error) from error
     macros = dict(re.findall(r"^#define (\w+) (\S+)$", text, re.MULTILINE))
     numbers = [macros.get(macro) for macro in library.version_macros]
@@ -201,43 +222,113 @@ def _compiler_version(commands: Commands, name: str) -> str:
         raise _no_compiler(f"to build the driver {name}", error) from error
 
 
+@dataclass(frozen=True)
+class _DriverWork:
+    """A driver to be compiled: `files` lie below `top`, and what they include is named from there."""
+
+    driver: Path
+    name: str
+    top: Path
+    files: tuple[Path, ...]
+    linker_words: tuple[str, ...]
+    libraries: tuple[Library, ...]
+
+
+@contextlib.contextmanager
+def _work_place(directory: Path) -> Iterator[tuple[Path, Path]]:
+    """A folder for sources, which is root's, and one in which a compiler writes."""
+    with tempfile.TemporaryDirectory(prefix=".compile-", dir=directory) as temporary:
+        sources, made = Path(temporary, "sources"), Path(temporary, "made")
+        Path(temporary).chmod(0o711)
+        for folder in (sources, made):
+            folder.mkdir()
+        yield sources, made
+
+
+def _builder(
+    sources: Path, made: Path, libraries: tuple[Library, ...], commands: Commands
+) -> Callable[[list[str], float], Completed]:
+    """What runs a compiler that reads `sources` and libraries of somebody's own, and writes to `made` alone."""
+    folders = tuple(library.folder for library in libraries if library.folder is not None)
+    account = builder_account(is_own=bool(folders))
+    open_to_all(sources)
+    give(made, account)
+
+    def run(argv: list[str], limit_s: float) -> Completed:
+        return build_command(
+            argv,
+            directory=made,
+            work=made,
+            readable=(sources, *folders),
+            account=account,
+            commands=commands,
+            timeout_s=limit_s,
+        )
+
+    return run
+
+
 def _compile_library(folder: Path, *, name: str, files: Mapping[str, bytes], commands: Commands) -> None:
     fresh = work_folder(folder)
     sweep_work_folders(folder.parent, but=fresh)
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o755)
     try:
-        for file, content in files.items():
-            (fresh / file).write_bytes(content)
-        for source in sorted(fresh.glob("*.c")):
-            argv = [COMPILER, *FLAGS, "-w", "-c", "-o", str(source.with_suffix(".o")), str(source)]
-            commands.run(argv, timeout_s=_COMPILE_LIBRARY_LIMIT_S)
+        with _work_place(folder.parent) as (sources, made):
+            for file, content in files.items():
+                (sources / file).write_bytes(content)
+            library = Library(name, "", "", (), (), folder=sources)
+            compiler = _builder(sources, made, (library,), commands)
+            for source in sorted(sources.glob("*.c")):
+                made_object = made / f"{source.stem}.o"
+                argv = [COMPILER, *FLAGS, "-w", "-c", "-o", str(made_object), str(source)]
+                compiler(argv, _COMPILE_LIBRARY_LIMIT_S)
+            for path in (
+                *sources.iterdir(),
+                *_products(made, [f"{Path(file).stem}.o" for file in files if file.endswith(".c")]),
+            ):
+                path.rename(fresh / path.name)
     except CommandFailed as error:
         full = places_without_room(error.output, folder.parent, Path(tempfile.gettempdir()))
-        shutil.rmtree(fresh, ignore_errors=True)
         said = f"{name} cannot be compiled: {error.reasons[0]}"
         raise (RequirementMissing(*full, said) if full else BuildFailed(said)) from error
-    put_in_place(fresh, folder)
+    else:
+        put_in_place(fresh, folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _compile(
-    driver: Path, *, name: str, files: tuple[Path, ...], linker_words: tuple[str, ...], commands: Commands
-) -> None:
+def _compile(work: _DriverWork, commands: Commands) -> None:
     """Compile in a folder beside the target: a rename is atomic only within one file system."""
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=driver.parent) as temporary:
-        built = Path(temporary) / name
-        sources = [str(file.resolve()) for file in files if file.suffix == ".c"]
-        argv = [COMPILER, *FLAGS, "-o", str(built), *sources, *linker_words]
+    with _work_place(work.driver.parent) as (sources, made):
+        for file in work.files:
+            copy = sources / file.relative_to(work.top)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+        texts = [str(sources / file.relative_to(work.top)) for file in work.files if file.suffix == ".c"]
+        argv = [COMPILER, *FLAGS, "-o", str(made / work.name), *texts, *work.linker_words]
         try:
-            commands.run(argv, timeout_s=_COMPILE_LIMIT_S)
+            _builder(sources, made, work.libraries, commands)(argv, _COMPILE_LIMIT_S)
         except CommandFailed as error:
-            if full := places_without_room(error.output, driver.parent, Path(tempfile.gettempdir())):
+            if full := places_without_room(error.output, work.driver.parent, Path(tempfile.gettempdir())):
                 raise RequirementMissing(
-                    *full, f"the driver {name} is compiled there, and was not: {error.reasons[0]}"
+                    *full, f"the driver {work.name} is compiled there, and was not: {error.reasons[0]}"
                 ) from error
             raise RequirementMissing(
-                f"the driver {name} cannot be built: {error.reasons[0]}; "
+                f"the driver {work.name} cannot be built: {error.reasons[0]}; "
                 f"are libc6-dev and the libraries' -dev packages installed?"
             ) from error
+        (built,) = _products(made, [work.name])
         built.chmod(0o755)
-        built.replace(driver)
+        built.replace(work.driver)
+
+
+def _products(made: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    """What a compiler was to write, now the caller's; VerifyFailed where something else is there."""
+    if os.geteuid() == 0:
+        own_alone(made, made)
+    paths = tuple(made / name for name in names)
+    for path in paths:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise VerifyFailed(f"{path} is no file, and the compiler was to write one")
+    return paths

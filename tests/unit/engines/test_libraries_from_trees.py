@@ -50,8 +50,8 @@ SQLITE_FILES = {
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
     # How a build is shut in, host tests show.
-    monkeypatch.setattr(lmdb_library, "builder_account", lambda: None)
-    monkeypatch.setattr(sqlite_tree, "builder_account", lambda: None)
+    monkeypatch.setattr(lmdb_library, "builder_account", lambda **_: None)
+    monkeypatch.setattr(sqlite_tree, "builder_account", lambda **_: None)
     return tmp_path / "cache"
 
 

@@ -10,9 +10,10 @@ from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.errors import BuildFailed, PlanError, RequirementMissing
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.git.checkout import builder_account, write_tree
+from bedplate.host.git.checkout import write_tree
 from bedplate.host.native_driver import compiled_library
-from bedplate.host.plain_file import plain_bytes
+from bedplate.host.plain_file import bytes_below
+from bedplate.host.shut_in.building import builder_account
 from bedplate.model.source_commit import SOURCE, commit_digits
 from bedplate.units import MIB
 
@@ -55,9 +56,13 @@ class LmdbTree:
                 place = Path(temporary)
                 place.chmod(0o711)
                 write_tree(place / "source", tree, account=builder_account(), commands=Commands())
-                folder = place / "source" / tree.facts[PLACE]
                 try:
-                    return {name: plain_bytes(folder / name, _FILE_BYTES_MOST) for name in _FILES}
+                    return {
+                        name: bytes_below(
+                            place / "source", str(Path(tree.facts[PLACE], name)), _FILE_BYTES_MOST
+                        )
+                        for name in _FILES
+                    }
                 except OSError as error:
                     raise BuildFailed(
                         f"LMDB of {level}: {error.filename} cannot be read: {error.strerror}"

@@ -23,7 +23,7 @@ from bedplate.engines.postgresql.configuring.server_settings import (
 from bedplate.errors import BedplateError
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.git.checkout import builder_account
+from bedplate.host.shut_in.building import builder_account
 from bedplate.host.shut_in.restriction import Restriction
 from bedplate.model.engines import POSTGRESQL
 from bedplate.near_names import did_you_mean

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.host.plain_file import bytes_below
 from bedplate.model.source_commit import SOURCE
 from bedplate.units import MIB
 
@@ -89,10 +90,7 @@ def _of_folder(path: Path) -> Mapping[str, bytes]:
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
         raise ValueError(f"{path} has no {' and no '.join(missing)}; unpack SQLite's amalgamation there")
-    large = [name for name in FILES if (path / name).stat().st_size > _MOST_BYTES]
-    if large:
-        raise ValueError(f"{path / large[0]} is too large to be SQLite's")
-    return {name: (path / name).read_bytes() for name in FILES}
+    return {name: bytes_below(path, name, _MOST_BYTES) for name in FILES}
 
 
 def _of_zip(path: Path) -> Mapping[str, bytes]:

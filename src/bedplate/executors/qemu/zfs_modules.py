@@ -26,6 +26,7 @@ from bedplate.executors.qemu.zfs_source import SourceArchive, fetch_headers, fet
 from bedplate.host.apt.package_tree import PackageTree
 from bedplate.host.build_progress import BuildProgress
 from bedplate.host.file_lock import file_lock
+from bedplate.host.shut_in.building import builder_account
 from bedplate.host.whole_folder import put_in_place
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def ensure_zfs(
             modules=directory / f"{_WORK}{kernel.release}" / "tree" / "modules",
             commands=commands,
             progress=progress,
+            # Of a kernel of somebody's own the makefiles are.
+            account=builder_account(is_own=kernel.origin.startswith("/")),
         )
         target = directory / f"{kernel.release}-{source.version}"
         _make(work, kernel, target=target, recipe=recipe)
@@ -143,6 +146,8 @@ def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[
     """Build in the work folder and rename into place; the caller holds the lock."""
     fresh = work.modules.parent
     fresh.mkdir(parents=True)
+    # The account that builds passes through it.
+    work.directory.chmod(0o711)
     log = target.with_name(f"failed-{target.name}.log")
     log.unlink(missing_ok=True)
     started, cpu_started = time.monotonic(), _children_cpu_seconds()

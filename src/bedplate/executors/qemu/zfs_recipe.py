@@ -2,6 +2,8 @@
 
 The distribution's headers know each other by absolute names below /usr/src; only one line of theirs
 says so, and it is rewritten in a copy. So nothing need be installed, nor laid over the machine's /usr.
+
+Where bedplate is root, configure, the compilers and strip run shut in (`host/shut_in/building.py`), and write to a copy of ZFS's source alone.
 """
 
 from __future__ import annotations
@@ -15,14 +17,19 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import VerifyFailed
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
+from bedplate.host.git.checkout import give
+from bedplate.host.plain_file import bytes_below
+from bedplate.host.reachable import open_to_all
 from bedplate.host.requirement import Need, demand, look
+from bedplate.host.shut_in.building import build_command
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.executors.qemu.zfs_source import KernelHeaders, ZfsSource
-    from bedplate.host.command import Commands
+    from bedplate.host.command import Account, Commands
 
 _NEEDS = (
     Need("make", "make", "builds ZFS's kernel modules"),
@@ -31,6 +38,9 @@ _NEEDS = (
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CONFIGURE_TIMEOUT_S = 2 * 3600.0
 _COMPILE_TIMEOUT_S = 4 * 3600.0
+_STRIP_TIMEOUT_S = 600.0
+# zfs.ko has 4 MiB without its symbols.
+_MODULE_BYTES_MOST = 256 * MIB
 # Objects in module/Kbuild for x86-64, with the four that link them; only the progress display depends
 # on them.
 _OBJECTS = {"2.3": 303}
@@ -39,7 +49,7 @@ _COMPILER = re.compile(r"\bgcc-\d+\b")
 
 @dataclass(frozen=True)
 class ZfsWork:
-    """One build to be made in `directory`, which is empty; modules go into `modules`."""
+    """One build to be made in `directory`, which is empty, by `account`; modules go into `modules`."""
 
     release: str
     source: ZfsSource
@@ -48,6 +58,30 @@ class ZfsWork:
     modules: Path
     commands: Commands
     progress: Callable[[BuildProgress], None]
+    account: Account | None = None
+
+    @property
+    def tree(self) -> Path:
+        """The copy of ZFS's source in which it is built."""
+        return self.directory / "zfs"
+
+    def run(self, argv: Sequence[str], *, timeout_s: float) -> None:
+        """One command in `tree`; CommandFailed with its whole output."""
+        headers = self.headers
+        build_command(
+            argv,
+            directory=self.tree,
+            work=self.tree,
+            readable=(
+                self.directory,
+                headers.source,
+                headers.objects,
+                *(tools.root for tools in headers.tools),
+            ),
+            account=self.account,
+            commands=self.commands,
+            timeout_s=timeout_s,
+        )
 
 
 def compile_modules(work: ZfsWork) -> None:
@@ -58,8 +92,8 @@ def compile_modules(work: ZfsWork) -> None:
     """
     demand(look((*_NEEDS, compiler_need(work.headers.objects))))
     objects = relocated_objects(work)
-    tree = work.directory / "zfs"
-    shutil.copytree(work.source.directory, tree, symlinks=True)
+    shutil.copytree(work.source.directory, work.tree, symlinks=True)
+    give(work.tree, work.account)
     clean = clean_environment(work.headers)
     work.progress(BuildProgress("configure"))
     configure = [
@@ -67,10 +101,10 @@ def compile_modules(work: ZfsWork) -> None:
         f"--with-linux={work.headers.source}",
         f"--with-linux-obj={objects}",
     ]
-    work.commands.run([*clean, *configure], timeout_s=_CONFIGURE_TIMEOUT_S, directory=tree)
-    _compile(work, tree, clean)
+    work.run([*clean, *configure], timeout_s=_CONFIGURE_TIMEOUT_S)
+    _compile(work, clean)
     work.progress(BuildProgress("strip"))
-    strip_modules(work, tree / "module")
+    strip_modules(work, work.tree / "module")
 
 
 def compiler_need(objects: Path) -> Need:
@@ -97,6 +131,7 @@ def relocated_objects(work: ZfsWork) -> Path:
     # `scripts` and `tools` are links relative to usr/src/<headers>.
     (top / "usr/lib").mkdir()
     (top / "usr/lib" / headers.kbuild.name).symlink_to(headers.kbuild)
+    open_to_all(top)
     return objects
 
 
@@ -164,7 +199,7 @@ def load_order(modules: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(ordered)
 
 
-def _compile(work: ZfsWork, tree: Path, clean: tuple[str, ...]) -> None:
+def _compile(work: ZfsWork, clean: tuple[str, ...]) -> None:
     series = ".".join(work.source.version.split(".")[:2])
     total = _OBJECTS.get(series)
 
@@ -173,11 +208,9 @@ def _compile(work: ZfsWork, tree: Path, clean: tuple[str, ...]) -> None:
 
     report(0)
     jobs = len(os.sched_getaffinity(0))
-    with watched(lambda: count_objects(tree / "module"), report):
-        work.commands.run(
-            [*clean, "make", "--no-print-directory", "-s", "-j", str(jobs)],
-            timeout_s=_COMPILE_TIMEOUT_S,
-            directory=tree,
+    with watched(lambda: count_objects(work.tree / "module"), report):
+        work.run(
+            [*clean, "make", "--no-print-directory", "-s", "-j", str(jobs)], timeout_s=_COMPILE_TIMEOUT_S
         )
 
 
@@ -190,9 +223,15 @@ def strip_modules(work: ZfsWork, directory: Path) -> None:
     work.modules.mkdir()
     reasons = []
     for path in built:
-        target = work.modules / path.name
-        work.commands.run(["strip", "--strip-debug", "-o", str(target), str(path)])
-        facts = module_facts(target.read_bytes())
+        work.run(["strip", "--strip-debug", str(path)], timeout_s=_STRIP_TIMEOUT_S)
+        try:
+            content = bytes_below(work.tree, str(path.relative_to(work.tree)), _MODULE_BYTES_MOST)
+        except OSError as error:
+            raise VerifyFailed(
+                f"{error.filename}, a module that was built, cannot be read: {error.strerror}"
+            ) from None
+        (work.modules / path.name).write_bytes(content)
+        facts = module_facts(content)
         release = facts.get("vermagic", "(none)").partition(" ")[0]
         if release != work.release:
             reasons.append(f"{path.name} is for {release}, not for {work.release}")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BuildFailed, CommandFailed, PlanError
-from bedplate.host.account import server_account
 from bedplate.host.git.export import export
 from bedplate.host.git.patches import apply_patch
 from bedplate.host.git.repository import resolve
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from bedplate.model.source_commit import SourceTree
 
 _SAID_LINES = 12
-
-
-def builder_account() -> Account | None:
-    """Who builds what is somebody's own: an account without rights where bedplate is root, else the caller."""
-    return server_account() if os.geteuid() == 0 else None
 
 
 def write_tree(folder: Path, tree: SourceTree, *, account: Account | None, commands: Commands) -> None:

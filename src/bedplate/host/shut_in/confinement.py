@@ -23,6 +23,7 @@ from bedplate.errors import MachineUnfit
 from bedplate.host.command import bare_environment
 from bedplate.host.shut_in.restriction import FILES_MOST, own_processes, take_places
 from bedplate.host.shut_in.system_call_filter import refuse_calls
+from bedplate.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,19 +40,26 @@ _NOT_BEGUN, _NO_PROGRAM, _NOT_THERE = 125, 126, 127
 _PR_SET_PDEATHSIG = 1
 # A program that forks without end takes the account's processes, and not the machine's.
 _PROCESSES_MOST = 4096
+# A compiler takes a line for as many bytes as the line says; an object of a kernel with all its symbols has less.
+_FILE_BYTES_MOST = 4 * GIB
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """A program of `programs` that works in `data`: `argv` names both as it sees them. For root.
+    """A program of `programs` that works in `data`: `argv` names both as it sees them, and is looked for in the search path. For root.
 
-    Its exit status is the program's; a signal that ended it is `SIGNALS_FROM` and its number.
+    `readable` are more folders that it sees under their own names. With `sees_system_alone` everything of the machine that is no program,
+    library, header, device or configuration of the system is hidden from it, and no file becomes larger than 4 GiB. It begins in `directory`. Its exit status is the program's;
+    a signal that ended it is `SIGNALS_FROM` and its number.
     """
 
     argv: tuple[str, ...]
     data: Path
     programs: Path
     account: Account
+    readable: tuple[Path, ...] = ()
+    sees_system_alone: bool = False
+    directory: str = DATA
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -78,7 +86,7 @@ class Confinement:
         # Of the starter's, which hears by it that the program has begun.
         os.closerange(3, FILES_MOST)
         try:
-            os.execve(self.argv[0], self.argv, self.environment)  # noqa: S606 -- no shell
+            os.execvpe(self.argv[0], self.argv, self.environment)  # noqa: S606 -- no shell
         except OSError as error:
             os.write(2, f"{self.argv[0]}: {error.strerror}\n".encode())
             os._exit(_NOT_THERE if error.errno == errno.ENOENT else _NO_PROGRAM)
@@ -89,14 +97,21 @@ class Confinement:
         os.setgroups([])
         os.setgid(self.account.gid)
         os.setuid(self.account.uid)
-        os.chdir(DATA)
+        os.chdir(self.directory)
 
     def _shut_in(self) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        take_places((self.data,), (self.programs,), also={DATA: self.data, PROGRAMS: self.programs})
+        take_places(
+            (self.data,),
+            (self.programs, *self.readable),
+            also={DATA: self.data, PROGRAMS: self.programs},
+            system_alone=self.sees_system_alone,
+        )
         most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         if most == resource.RLIM_INFINITY or most > _PROCESSES_MOST:
             resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES_MOST, _PROCESSES_MOST))
+        if self.sees_system_alone:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES_MOST, _FILE_BYTES_MOST))
 
 
 def _await(program: int) -> NoReturn:

@@ -72,6 +72,23 @@ _INTERFACES = Path("/sys/class/net")
 # Where programs of the machine make their sockets, and what they share with each other; /var/run is a folder of its own on some machines.
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- hidden, not used
 _HIDDEN = ("/run", "/var/run", "/tmp", "/var/tmp", _SHARED_MEMORY, "/dev/mqueue")  # noqa: S108 -- likewise
+# Of /, what a compiler works with. Everything else is somebody's data: homes, state of services, caches, other file systems.
+SYSTEM_FOLDERS = (
+    "bin",
+    "dev",
+    "etc",
+    "gnu",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "nix",
+    "opt",
+    "proc",
+    "sbin",
+    "sys",
+    "usr",
+)
 _SOCKETS = Path("/proc/net/unix")
 # Sides of a pipe have no name; a name that begins with @ is none of a file.
 _NAMED_SOCKET = re.compile(r"^(?:\S+ +){7}(/.*)$", re.MULTILINE)
@@ -278,8 +295,12 @@ def take_places(
     sockets: Iterable[Path] = (),
     *,
     also: Mapping[str, Path] | None = None,
+    system_alone: bool = False,
 ) -> None:
-    """The first half of `restrict`, while there are rights to the other; `also` are more names of these folders, in what is hidden."""
+    """The first half of `restrict`, while there are rights to the other; `also` are more names of these folders, in what is hidden.
+
+    With `system_alone` all folders of / are empty but for those that hold the system's programs and their configuration.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     # Of the network that is left now.
     named = _named_sockets()
@@ -299,7 +320,7 @@ def take_places(
     read |= asked
     # Folders that are made on the way are for every account, whatever the caller's mask is.
     mask = os.umask(0o022)
-    hidden = _hide(libc, kept, read)
+    hidden = _hide(libc, kept, read, _others_data() if system_alone else set())
     for folder in kept:
         _mount(libc, folder, folder, _MS_BIND)
     for socket in named:
@@ -332,12 +353,22 @@ def _named_sockets() -> list[str]:
         return []  # a guest's kernel may have none
 
 
-def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str]) -> set[str]:
-    """Put empty folders in memory over those of `_HIDDEN`, with what is kept of them in its place; their names.
+def _others_data() -> set[str]:
+    """The folders of / that hold nothing of the system's programs."""
+    return {
+        entry.path
+        for entry in os.scandir("/")
+        if entry.name not in SYSTEM_FOLDERS and entry.is_dir(follow_symlinks=False)
+    }
+
+
+def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str], data: set[str]) -> set[str]:
+    """Put empty folders in memory over those of `_HIDDEN` and of `data`, with what is kept of them in its place; their names.
 
     What else is mounted in them goes: nobody sees it any more, and a copy would keep its device busy for as long as this process lives.
     """
-    hidden = {os.path.realpath(place) for place in _HIDDEN if Path(place).is_dir()}
+    usual = {os.path.realpath(place) for place in _HIDDEN if Path(place).is_dir()}
+    hidden = usual | data
     shared = os.path.realpath(_SHARED_MEMORY)
     for folder in writable | readable:
         is_above = folder in writable and any(_is_in(place, [folder.rstrip("/")]) for place in hidden)
@@ -370,6 +401,8 @@ def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str]) -> set[str]
             Path(path).touch()
         _mount(libc, f"/proc/self/fd/{descriptor}", path, _MS_BIND)
         os.close(descriptor)
+    for place in data - usual:
+        _mount(libc, "none", place, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     return hidden
 
 

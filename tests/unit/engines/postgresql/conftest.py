@@ -6,17 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.tools.scripted_commands import ScriptedCommands, completed
+from tests.support.tools.scripted_commands import ScriptedCommands
 
-from bedplate.host.command import Completed
-
-
-def unpack(argv: tuple[str, ...], directory: Path | None) -> Completed:
-    """What `tar -xf FILE -C DIRECTORY --strip-components=1` does, as far as a build is concerned."""
-    del directory
-    target = Path(argv[argv.index("-C") + 1])
-    (target / "configure").write_text("#!/bin/sh\n", encoding="utf-8")
-    return completed(argv)
+from bedplate.engines.postgresql.builds import source_store
 
 
 @pytest.fixture
@@ -38,7 +30,10 @@ def _make_tarball(path: Path, version: str, *, content: str = "") -> Path:
 
 
 @pytest.fixture
-def make_tarball(tmp_path: Path) -> Callable[..., Path]:
+def make_tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    # A toy has a release's name, and not its checksum.
+    monkeypatch.setattr(source_store, "_KNOWN_SHA256", {})
+
     def make(version: str, *, name: str | None = None, content: str = "") -> Path:
         return _make_tarball(tmp_path / (name or f"given-{version}.tar.bz2"), version, content=content)
 

@@ -42,10 +42,10 @@ from bedplate.engines.postgresql.builds.version import major_of, parse_version
 from bedplate.errors import BedplateError, BuildFailed, CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import BuildProgress
 from bedplate.host.file_lock import file_lock
-from bedplate.host.git.checkout import builder_account
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
 from bedplate.host.room import places_without_room
+from bedplate.host.shut_in.building import builder_account
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 from bedplate.model.source_commit import PlanSources, commit_digits, patch_digits
 
@@ -148,7 +148,6 @@ def ensure_build(
             with file_lock(tree_lock, on_wait=lambda: progress(waiting)):
                 release = source_store.unpacked_tree(
                     source,
-                    commands=commands,
                     progress=lambda text: progress(BuildProgress(f"source: {text}")),
                 )
         making = _Making(spec, identity, source, release, sources or PlanSources())
@@ -246,20 +245,20 @@ def _work_of(
     making: _Making, prefix: Path, commands: Commands, progress: Callable[[BuildProgress], None]
 ) -> RecipeWork:
     work = work_folder(prefix)
-    # What somebody's own configure answers is not believed of any other source.
-    cache = configure_cache(making.identity, prefix.parent / ".configure")
-    own = making.spec.is_own
-    tree = work / "source" if own else making.release
+    # What a stranger's configure answers is not believed, and not read.
+    is_strangers = making.spec.is_own or making.source is None or making.source.is_strangers
+    cache = None if is_strangers else configure_cache(making.identity, prefix.parent / ".configure")
+    tree = work / "source" if making.spec.is_own else making.release
     assert tree is not None  # noqa: S101 -- a release was unpacked
     return RecipeWork(
         identity=making.identity,
         tree=tree,
         work=work,
         prefix=prefix,
-        configure_cache=ConfigureCache(None) if own else cache,
+        configure_cache=cache or ConfigureCache(None),
         commands=commands,
         progress=progress,
-        account=builder_account() if own else None,
+        account=builder_account(is_own=is_strangers),
     )
 
 

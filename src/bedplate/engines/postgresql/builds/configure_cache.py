@@ -16,11 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.host.git.checkout import give
+from bedplate.host.plain_file import bytes_below
+from bedplate.units import MIB
+
 if TYPE_CHECKING:
     from bedplate.engines.postgresql.builds.build_record import BuildIdentity
+    from bedplate.host.command import Account
 
 # The name within the build folder: relative, as it ends up in `pg_config --configure`.
 CACHE_FILE = "config.cache"
+_BYTES_MOST = 16 * MIB
 _PACKAGE_STATES = (Path("/var/lib/dpkg/status"), Path("/var/lib/rpm/rpmdb.sqlite"))
 _LOCAL_FOLDERS = (Path("/usr/local/include"), Path("/usr/local/lib"), Path("/usr/local/bin"))
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -32,17 +38,18 @@ class ConfigureCache:
 
     path: Path | None
 
-    def lend(self, work: Path) -> None:
-        """Put a copy into the build folder; configure writes to its own copy only."""
+    def lend(self, work: Path, account: Account | None = None) -> None:
+        """Put a copy into the build folder, for the account that builds; configure writes to its own copy only."""
         if self.path is not None and self.path.is_file():
             shutil.copyfile(self.path, work / CACHE_FILE)
+            give(work / CACHE_FILE, account)
 
     def keep(self, work: Path) -> None:
-        """Remember the answers of a configure that succeeded."""
+        """Remember the answers of a configure that succeeded. OSError where they are no plain file."""
         if self.path is not None and not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             partial = self.path.with_suffix(f".{os.getpid()}")
-            shutil.copyfile(work / CACHE_FILE, partial)
+            partial.write_bytes(bytes_below(work, CACHE_FILE, _BYTES_MOST))
             partial.rename(self.path)
 
 

@@ -14,10 +14,11 @@ from bedplate.engines.postgresql.builds.libraries import libraries
 from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.errors import VerifyFailed
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
+from bedplate.host.plain_file import bytes_below
 from bedplate.host.reachable import open_to_all
 from bedplate.host.shut_in.building import build_command
 from bedplate.host.shut_in.given_back import own_alone
-from bedplate.units import KIB
+from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ _COMPILE_TIMEOUT_S = 4 * 3600.0
 _INSTALL_TIMEOUT_S = 1200.0
 
 # Counted after a build of each, and of the files that came with pg_dump; only the progress display depends on them.
-_OBJECTS = {15: 1186, 16: 1201, 17: 1240, 18: 1274}
+_OBJECTS = {15: 1259, 16: 1201, 17: 1240, 18: 1274}
 
 # What a user's shell or distribution may set and what would silently become part of the build. They
 # are removed, not emptied: to gcc an empty CPATH is the current folder.
@@ -49,8 +50,8 @@ _CLEANED = ("env", *(f"--unset={name}" for name in _UNWANTED), "CONFIG_SITE=/dev
 class RecipeWork:
     """One build to be made: out of `tree`, in `work` (empty), staged so that it fits `prefix`.
 
-    The finished tree is expected at `staged_prefix`. With an `account` the source is somebody's own, and root builds it shut in: as
-    that account, without network, writing nowhere but below `work` (`host/shut_in/`).
+    The finished tree is expected at `staged_prefix`. With an `account` root builds it shut in: as that account, without network, writing
+    nowhere but below `work` (`host/shut_in/`).
     """
 
     identity: BuildIdentity
@@ -68,7 +69,7 @@ class RecipeWork:
             argv,
             directory=directory,
             work=self.work,
-            source=self.tree,
+            readable=(self.tree,),
             account=self.account,
             commands=self.commands,
             timeout_s=timeout_s,
@@ -134,7 +135,7 @@ def _copy_makefile(work: RecipeWork) -> None:
 
 def _configure(work: RecipeWork, objects: Path) -> None:
     work.progress(BuildProgress("configure"))
-    work.configure_cache.lend(objects)
+    work.configure_cache.lend(objects, work.account)
     argv = [str(work.tree / "configure"), "-q", f"--cache-file={CACHE_FILE}", f"--prefix={work.prefix}"]
     work.run(
         [*_CLEANED, *argv, *work.identity.configure_options],
@@ -149,7 +150,10 @@ def _verify_configured(objects: Path, identity: BuildIdentity) -> None:
 
     A commit may be older than a library's option. Then its header does not name the library at all, and it is built without.
     """
-    header = (objects / "src/include/pg_config.h").read_text(encoding="utf-8")
+    try:
+        header = bytes_below(objects, "src/include/pg_config.h", MIB).decode("utf-8", "replace")
+    except OSError as error:
+        raise VerifyFailed(f"configure wrote no {error.filename}: {error.strerror}") from None
     defined = dict(re.findall(r"^#define (\w+) (\S+)$", header, re.MULTILINE))
     wanted = {"BLCKSZ": str(identity.block_size_bytes), "XLOG_BLCKSZ": str(identity.wal_block_size_bytes)}
     for library in libraries(major_of(identity.version)):

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from bedplate.engines.postgresql.builds.build_record import BuildSpec
 
-_TOOLS = (
-    Need("make", "make", "runs PostgreSQL's build"),
-    Need("tar", "tar", "unpacks PostgreSQL's source"),
-    Need("bzip2", "bzip2", "unpacks PostgreSQL's source"),
-)
+_TOOLS = (Need("make", "make", "runs PostgreSQL's build"),)
 # Release tarballs up to 16 carry the generated parsers, later ones do not.
 _PARSER_TOOLS = (
     Need("bison", "bison", "generates the parsers of PostgreSQL 17 and later"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.apt.private_root import read_apt_system
 from bedplate.host.file_lock import file_lock
 from bedplate.host.files import sha256_of
+from bedplate.host.tarball import first_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,22 +108,31 @@ def _verified(fetched: Fetched, origin: Origin) -> Source:
         raise SourceUnavailable(
             f"{fetched.detail} has the checksum {found}, its origin promises {fetched.promised_sha256}"
         )
-    return Source(fetched.version, fetched.tarball, found, origin, fetched.detail)
+    source = Source(fetched.version, fetched.tarball, found, origin, fetched.detail)
+    if source.refusal is not None:
+        raise SourceUnavailable(source.refusal)
+    return source
 
 
 def given_source(tarball: Path, asked: AskedVersion) -> Source:
     """A tarball from the call: what release it holds is read from its first folder, not its name."""
     try:
-        with tarfile.open(tarball) as archive:
-            first = archive.next()
-    except (OSError, tarfile.TarError, EOFError) as error:
+        first = first_name(tarball)
+    except (OSError, ValueError) as error:
         raise PlanError(f"{tarball} cannot be read as a tarball of PostgreSQL: {error}") from error
-    found = _TOP_FOLDER.match(first.name) if first is not None else None
+    found = _TOP_FOLDER.match(first) if first is not None else None
     if found is None:
-        inside = "nothing" if first is None else first.name
+        inside = "nothing" if first is None else first
         raise PlanError(
             f"{tarball} is no release of PostgreSQL: it begins with {inside}, not postgresql-X.Y/"
         )
     if not asked.accepts(found[1]):
         raise PlanError(f"{tarball} holds PostgreSQL {found[1]}, but {asked} was asked for")
-    return Source(found[1], tarball, sha256_of(tarball), "given tarball", str(tarball.absolute()))
+    source = Source(found[1], tarball, sha256_of(tarball), "given tarball", str(tarball.absolute()))
+    if source.refusal is not None:
+        raise PlanError(
+            source.refusal,
+            f"fetch postgresql-{source.version}.tar.bz2 again from www.postgresql.org/ftp/source; a source of your own is named in the plan: "
+            "source = { tree = …, commit = … }, or patches = […], in [postgresql]",
+        )
+    return source

@@ -4,6 +4,8 @@
     postgresql-18.6.tar.bz2
     source.json      written last: a folder without it is not a source
     tree/            unpacked on first use, shared by all builds (they are out of tree)
+
+A release that bedplate names has a known checksum, and no other tarball is taken for it.
 """
 
 from __future__ import annotations
@@ -16,19 +18,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bedplate.engines.postgresql.builds.version import release_key
-from bedplate.errors import OutputNotUnderstood
+from bedplate.errors import BuildFailed, OutputNotUnderstood
 from bedplate.host.files import sha256_of
+from bedplate.host.reachable import open_to_all
+from bedplate.host.tarball import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bedplate.engines.postgresql.builds.version import AskedVersion
-    from bedplate.host.command import Commands
 
 Origin = Literal["given tarball", "cache", "distribution", "official"]
 
 _RECORD = "source.json"
-_UNPACK_TIMEOUT_S = 600.0
+# Of postgresql-X.Y.tar.bz2, as www.postgresql.org publishes them beside the tarballs.
+_KNOWN_SHA256 = {
+    "15.18": "11df0df97fe3ea4ba9a791faaf39cee1d2fe571e78885b5b55d8517d27c323b4",
+    "16.15": "c1575341fa7bd40f5274ea465b34390f4dc64cdd0770af327005caaeb9f6b7ed",
+    "17.11": "dd27f2b3c59e73ed14aa3324901242bf69a032a6347805f274e6260322d42979",
+    "18.3": "d95663fbbf3a80f81a9d98d895266bdcb74ba274bcc04ef6d76630a72dee016f",
+    "18.6": "555610c24d53e4316da5b7d3fc25c279d96856d5e0e23ee308c328c5fa881d9f",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,22 @@ class Source:
     def first_origin(self) -> str:
         """Where the tarball came from before it was in the cache: `distribution: postgresql-18 18.6-3 …`."""
         return self.origin_detail if self.origin == "cache" else f"{self.origin}: {self.origin_detail}"
+
+    @property
+    def is_strangers(self) -> bool:
+        """Whether nobody vouches for it: a person gave the tarball, and its checksum is not known."""
+        return self.first_origin.startswith("given tarball") and self.version not in _KNOWN_SHA256
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it is not the release that it says it is; None for one whose checksum is right, or not known."""
+        known = _KNOWN_SHA256.get(self.version)
+        if known in (None, self.tarball_sha256):
+            return None
+        return (
+            f"{self.tarball} is not PostgreSQL {self.version} as it was released: its SHA-256 is {self.tarball_sha256}, and that of "
+            f"postgresql-{self.version}.tar.bz2 is {known}"
+        )
 
 
 def sources_directory(cache_directory: Path) -> Path:
@@ -84,7 +110,7 @@ def find(asked: AskedVersion, cache_directory: Path) -> Source | None:
     found = []
     for record in sorted(sources_directory(cache_directory).glob(f"postgresql-{asked.major}.*/{_RECORD}")):
         source = _read(record)
-        if asked.accepts(source.version) and source.tarball.is_file():
+        if asked.accepts(source.version) and source.tarball.is_file() and source.refusal is None:
             found.append(source)
     if not found:
         return None
@@ -103,7 +129,7 @@ def _read(record: Path) -> Source:
         ) from error
 
 
-def unpacked_tree(source: Source, *, commands: Commands, progress: Callable[[str], None]) -> Path:
+def unpacked_tree(source: Source, *, progress: Callable[[str], None]) -> Path:
     """The folder of the unpacked source; unpacks it once, after checking the tarball again.
 
     The caller holds the lock of the sources. Builds never write here: PostgreSQL builds out of tree.
@@ -122,15 +148,10 @@ def unpacked_tree(source: Source, *, commands: Commands, progress: Callable[[str
     with tempfile.TemporaryDirectory(prefix=".tree-", dir=source.tarball.parent) as temporary:
         fresh = Path(temporary, "tree")
         fresh.mkdir()
-        argv = [
-            "tar",
-            "-xf",
-            str(source.tarball),
-            "-C",
-            str(fresh),
-            "--strip-components=1",
-            "--no-same-owner",
-        ]
-        commands.run(argv, timeout_s=_UNPACK_TIMEOUT_S)
+        try:
+            unpack(source.tarball, fresh)
+        except (OSError, ValueError) as error:
+            raise BuildFailed(f"{source.tarball} is not unpacked: {error}") from None
+        open_to_all(fresh)
         fresh.rename(tree)
     return tree

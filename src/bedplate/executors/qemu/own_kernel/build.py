@@ -43,11 +43,12 @@ from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Account
 from bedplate.host.file_lock import file_lock
 from bedplate.host.files import sha256_of
-from bedplate.host.git.checkout import builder_account, give
+from bedplate.host.git.checkout import give
 from bedplate.host.git.export import forget, refresh
 from bedplate.host.git.patches import apply_patch, paths_in_patch
 from bedplate.host.requirement import demand, find_tool
 from bedplate.host.room import places_without_room
+from bedplate.host.shut_in.building import builder_account
 from bedplate.host.whole_folder import put_in_place, sweep_work_folders, work_folder
 
 if TYPE_CHECKING:

@@ -194,7 +194,9 @@ def _make(work: KernelWork, *words: str, timeout_s: float) -> None:
         ),
         *words,
     )
-    confined = Confinement(argv, work.work, work.source, server_account()) if work.confined else None
+    confined = None
+    if work.confined:
+        confined = Confinement(argv, work.work, work.source, server_account(), sees_system_alone=True)
     work.commands.run(argv, timeout_s=timeout_s, confinement=confined, most_bytes=_SAID_BYTES_MOST)
 
 

@@ -32,7 +32,7 @@ Ensured = Callable[..., Build]
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # What a real PostgreSQL needs beside a compiler is not needed here; how it is shut in, host tests show.
     monkeypatch.setattr(build_module, "missing_requirements", lambda *_, **__: ())
-    monkeypatch.setattr(build_module, "builder_account", lambda: None)
+    monkeypatch.setattr(build_module, "builder_account", lambda **_: None)
     monkeypatch.setattr(build_module, "require_traversable", lambda *_, **__: None)
     return toy_postgresql(tmp_path / "a 'tree' of <mine>")
 

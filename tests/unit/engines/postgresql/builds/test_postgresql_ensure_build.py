@@ -41,14 +41,8 @@ def install_nothing_but_the_server(work: RecipeWork) -> None:
 @pytest.fixture
 def machine(scripted: ScriptedCommands, monkeypatch: pytest.MonkeyPatch) -> ScriptedCommands:
     """A machine that has everything, with a compiler that says what the test lets it say."""
-
-    def tar(argv: tuple[str, ...], _: Path | None) -> Completed:
-        Path(argv[argv.index("-C") + 1], "configure").touch()
-        return Completed(argv, 0, "", "", 0.0)
-
     scripted.answers |= {
         "cc": lambda argv, _: Completed(argv, 0, "cc (Some) 12.2.0\nCopyright\n", "", 0.0),
-        "tar": tar,
         "postgres": lambda argv, _: Completed(argv, 0, "postgres (PostgreSQL) 18.6\n", "", 0.0),
     }
     monkeypatch.setattr(build_module, "missing_requirements", lambda *_, **__: ())

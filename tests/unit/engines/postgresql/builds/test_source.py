@@ -12,7 +12,6 @@ from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
 from bedplate.engines.postgresql.builds.source import Source, ensure_source
 from bedplate.engines.postgresql.builds.version import AskedVersion, parse_version, release_key
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
-from bedplate.host.command import Completed
 from bedplate.host.files import sha256_of
 
 if TYPE_CHECKING:
@@ -202,29 +201,60 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next(
 
 @pytest.mark.usefixtures("ways")
 def test_tarball_that_changed_in_the_cache_is_not_unpacked(
-    ensure: Callable[..., Source], make_tarball: MakeTarball, scripted: ScriptedCommands
+    ensure: Callable[..., Source], make_tarball: MakeTarball
 ) -> None:
     source = ensure("18.6", make_tarball("18.6"))
     source.tarball.write_bytes(b"rotten")
     with pytest.raises(OutputNotUnderstood, match="SHA-256"):
-        source_store.unpacked_tree(source, commands=scripted, progress=ignore)
-    assert [] == scripted.record
+        source_store.unpacked_tree(source, progress=ignore)
+    assert not (source.tarball.parent / "tree").exists()
 
 
 @pytest.mark.usefixtures("ways")
-def test_source_is_unpacked_once(
-    ensure: Callable[..., Source], make_tarball: MakeTarball, scripted: ScriptedCommands
-) -> None:
-    def tar(argv: tuple[str, ...], _: Path | None) -> Completed:
-        Path(argv[argv.index("-C") + 1], "configure").touch()
-        return Completed(argv, 0, "", "", 0.0)
-
-    scripted.answers["tar"] = tar
-    source = ensure("18.6", make_tarball("18.6"))
-    trees = [source_store.unpacked_tree(source, commands=scripted, progress=ignore) for _ in range(2)]
+def test_source_is_unpacked_once(ensure: Callable[..., Source], make_tarball: MakeTarball) -> None:
+    source, said = ensure("18.6", make_tarball("18.6")), list[str]()
+    trees = [source_store.unpacked_tree(source, progress=said.append) for _ in range(2)]
     assert trees[0] == trees[1]
     assert (trees[0] / "configure").is_file()
-    assert ["tar"] == scripted.programs()
+    assert 1 == len(said)
+
+
+@pytest.mark.parametrize("way", ["given", "fetched", "kept"])
+def test_a_release_that_is_named_has_one_checksum_however_it_comes(
+    ways: Ways,
+    ensure: Callable[..., Source],
+    make_tarball: MakeTarball,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    tarball = make_tarball("18.6")
+    if way == "kept":
+        ensure("18", tarball)
+    monkeypatch.setattr(source_store, "_KNOWN_SHA256", {"18.6": "0" * 64})
+    if way == "given":
+        with pytest.raises(PlanError) as refused:
+            ensure("18", tarball)
+        said, way_out = refused.value.reasons
+        assert "is not PostgreSQL 18.6 as it was released" in said
+        assert sha256_of(tarball) in said
+        assert "fetch postgresql-18.6.tar.bz2 again" in way_out
+        assert "source = { tree" in way_out
+        return
+    ways.official = Fetched(tarball, "18.6", "https://site.example/x", sha256_of(tarball))
+    with pytest.raises(RequirementMissing, match=r"is not PostgreSQL 18\.6 as it was released"):
+        ensure("18")
+    assert ["distribution", "official"] == ways.asked
+
+
+@pytest.mark.usefixtures("ways")
+def test_what_a_person_gave_is_a_strangers_unless_its_checksum_is_known(
+    ensure: Callable[..., Source], make_tarball: MakeTarball, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tarball = make_tarball("18.6")
+    assert ensure("18", tarball).is_strangers
+    assert ensure("18").is_strangers
+    monkeypatch.setattr(source_store, "_KNOWN_SHA256", {"18.6": sha256_of(tarball)})
+    assert not ensure("18", tarball).is_strangers
 
 
 @pytest.mark.parametrize("text", ["", "13", "14", "9.6", "18.6.1", "18beta1", "eighteen", "18.", "-18", "1٨"])
