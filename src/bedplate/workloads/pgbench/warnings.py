@@ -1,10 +1,11 @@
-"""What a plan may ask of pgbench although its runs will be `suspect`, or will not mean what they seem to."""
+"""What a plan may ask of pgbench although its runs will be `suspect`, will fail, or will not mean what they seem to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.checkpoints import too_short
+from bedplate.engines.postgresql.connections import too_many_clients
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.workloads.pgbench.own_database import COPY, DUMP
 from bedplate.workloads.pgbench.script_statements import seems_to_read_only
@@ -24,6 +25,7 @@ def of_plan(plan: Plan) -> Iterator[str]:
     for workload in own:
         for run in workload.runs:
             yield from _of_run(plan, run)
+            yield from too_many_clients(plan, run, run.levels.integer("clients") or 1)
     yield from _of_scales(own)
     sources = {
         key for workload in own for levels in workload.datasets for key in (DUMP, COPY) if key in levels
