@@ -31,7 +31,7 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
 )
-from bedplate.units import MIB
+from bedplate.units import GIB, MIB
 from bedplate.visit.cut_engine import Subject
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
 from bedplate.workloads.power_cut.run.kept_log import unpack_log
@@ -145,7 +145,7 @@ def require_replayed(memory: Path, job: ReplayJob, bad: PointRecord, packed: Pat
     """From both logs, and the image of the cut in recovery is kept."""
     keep, recovery = memory / "image", memory / "recovery"
     keep.mkdir()
-    unpack_log(packed, recovery)
+    unpack_log(packed, recovery, GIB)
     again = judged(memory / "log", job, bad.point, memory=memory, ledger=HeldByNamespace(), recovery=recovery)
     built = image_of(memory / "log", job, bad.point, memory=memory, keep=keep, recovery=recovery)
     assert (bad.outcome, bad.lost_transactions) == (again.outcome, again.lost_transactions)

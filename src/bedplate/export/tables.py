@@ -15,7 +15,7 @@ from bedplate.analysis.search.marks import is_chosen_visit
 from bedplate.analysis.search.searched import search_of
 from bedplate.analysis.selected import selected_overviews
 from bedplate.analysis.wording import promising_least
-from bedplate.errors import PlanError, StudyError
+from bedplate.errors import PlanError
 from bedplate.export.columns import (
     FIGURE_COLUMNS,
     KEY_COLUMNS,
@@ -26,7 +26,7 @@ from bedplate.export.columns import (
 )
 from bedplate.export.factor_columns import factors_of
 from bedplate.export.search_table import SEARCH, SEARCH_TABLE
-from bedplate.model import codec
+from bedplate.figures.course_file import read_course
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.metrics import METRICS, unknown_metric
@@ -193,12 +193,7 @@ def courses_table(found: Overview) -> pl.DataFrame:
         path = m.directory / COURSE_FILE if m.directory else None
         if path is None or not path.is_file():
             continue
-        try:
-            # By a file: polars knows no path that is no UTF-8.
-            with codec.opened(path) as file:
-                course = pl.read_parquet(file)
-        except pl.exceptions.PolarsError as error:
-            raise StudyError(f"{path} cannot be read: {error}") from error
+        course = read_course(path)
         key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in run_key(found, m).items()]
         frames.append(course.select(*key, pl.all()))
     courses = pl.concat(frames, how="diagonal_relaxed")

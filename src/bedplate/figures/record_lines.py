@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.limits import MOST_LINES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 # A file that is damaged throughout has as many reasons as lines: a reader learns nothing from the sixth.
 _MOST_TOLD = 5
+# A line that is no record costs ten times what one costs that is.
+_MOST_DAMAGED = 10_000
 
 
 def read_record_lines(
@@ -23,22 +27,29 @@ def read_record_lines(
     A line that cannot be read leaves out one that `missing` names, `a point`; the rest is kept.
     """
     try:
-        lines = codec.read_bytes(path).decode(errors="replace").splitlines()
+        data = codec.read_bytes(path)
     except StudyError as error:
         return (), tuple(error.reasons)
+    # Counted before there are any: an empty line takes fifty times the memory of its one byte.
+    if (count := data.count(b"\n")) > MOST_LINES:
+        return (), (f"{path} is not read: it has {count:,} lines, and at most {MOST_LINES:,} are",)
+    count += bool(data) and not data.endswith(b"\n")
     records: list[Record] = []
     told: list[str] = []
     damaged = 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(BytesIO(data), start=1):
         try:
-            records.append(codec.loads(kind, line, source=f"{path}, line {number}"))
+            records.append(codec.loads(kind, line.decode(errors="replace"), source=f"{path}, line {number}"))
         except StudyError as error:
             damaged += 1
             if len(told) < _MOST_TOLD:
                 told.append(_damage(error.reasons, missing))
+            if damaged == _MOST_DAMAGED:
+                break
     if damaged > len(told):
+        rest = ", and the rest was not tried" if damaged == _MOST_DAMAGED else ""
         told.append(
-            f"{damaged - len(told):,} more lines of {path} cannot be read either; it has {len(lines):,} lines"
+            f"{damaged - len(told):,} more lines of {path} cannot be read either{rest}; it has {count:,} lines"
         )
     return tuple(records), tuple(told)
 

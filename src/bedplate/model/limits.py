@@ -6,7 +6,9 @@ file meets it. Who writes such a file is held to the same limit (`codec.write`):
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from bedplate.units import GIB, MIB
@@ -85,6 +87,15 @@ def most_bytes_of(name: str) -> int:
 def most_bytes_compared(name: str) -> int:
     """The limit of a file of a visit that is compared with its checksum, piece by piece."""
     return _limit(name, LOG_LIMIT).most_bytes
+
+
+def read_at_most(path: Path, most_bytes: int) -> bytes:
+    """What a file holds that somebody named; OSError where it is more than that, as of a file that cannot be read."""
+    with path.open("rb") as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes:,} bytes", str(path))
+    return data
 
 
 def too_long(what: str, *texts: str) -> Iterator[str]:

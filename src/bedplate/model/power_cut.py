@@ -318,6 +318,8 @@ class RecordingFacts:
     """writes that went past the cache (FUA), as the kernel was seen to ask for; null where the device has no FUA"""
     writers: int | None = None
     """writes whose process was seen and is in the log; null where none was looked for, as in older records, or could not be"""
+    log_bytes: int | None = None
+    """size of the log, which `log.xz` is unpacked to and to no more; null in older records"""
     whole_log: PointOutcome | None = None
     """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
     of an engine whose oracle is bedplate's own"""

@@ -23,8 +23,7 @@ import numpy as np
 import polars as pl
 
 from bedplate.analysis.rounding import rounded
-from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.figures.course_file import course_scan, read_course
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def packed_course(directory: Path, precision: Precision = FINE) -> bytes | None:
     path = directory / COURSE_FILE
     if not path.is_file():
         return None
-    frame = _read(path)
+    frame = read_course(path)
     seconds = frame.get_column("second").to_list()
     names = [name for name in SHOWN_COLUMNS if name != "second" and name in frame.columns]
     values = frame.select(pl.col(name).cast(pl.Float64) for name in names).to_numpy().astype(np.float64)
@@ -164,13 +163,15 @@ def packed_latencies(directory: Path) -> bytes | None:
     path = directory / LATENCY_FILE
     if not path.is_file():
         return None
-    # Most seconds have the same bounds: they are summed first, and put into bins when few are left.
-    found = (
-        _read(path)
-        .filter((pl.col("phase") == "measure") & (pl.col("count") > 0))
-        .group_by("latency_us_low", "latency_us_high")
-        .agg(pl.col("count").sum())
-    )
+    # Most seconds have the same bounds: they are summed first, and put into bins when few are left. A run of a day has millions of
+    # rows, which need not be there at once.
+    with course_scan(path) as rows:
+        found = (
+            rows.filter((pl.col("phase") == "measure") & (pl.col("count") > 0))
+            .group_by("latency_us_low", "latency_us_high")
+            .agg(pl.col("count").sum())
+            .collect(engine="streaming")
+        )
     bins = (
         found.with_columns(
             (pl.max_horizontal(pl.col("latency_us_high"), 1e-3).log(2) * _BINS_PER_DOUBLING)
@@ -199,12 +200,3 @@ def packed(value: Any) -> str:
 
 def _deflated(value: Any) -> bytes:
     return zlib.compress(json.dumps(value, separators=(",", ":"), allow_nan=False).encode(), level=6)
-
-
-def _read(path: Path) -> pl.DataFrame:
-    try:
-        # By a file: polars knows no path that is no UTF-8.
-        with codec.opened(path) as file:
-            return pl.read_parquet(file)
-    except pl.exceptions.PolarsError as error:
-        raise StudyError(f"{path} cannot be read: {error}") from error

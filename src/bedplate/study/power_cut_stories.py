@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+from io import StringIO
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.limits import MOST_LINES
 from bedplate.model.power_cut_blame import STORIES_FILE, STORIES_FOLDER, Story
 from bedplate.study.folder import Folder
 from bedplate.study.layout import StudyLayout
@@ -43,7 +46,8 @@ def keep_stories(study: Path, run_directory: Path, stories: Iterable[Story]) -> 
 
 
 def _stories(path: Path) -> Iterator[Story]:
-    for number, line in enumerate(codec.read_bytes(path).decode(errors="replace").splitlines(), start=1):
+    text = StringIO(codec.read_bytes(path).decode(errors="replace"))
+    for number, line in enumerate(islice(text, MOST_LINES), start=1):
         try:
             yield codec.from_json(Story, json.loads(line), path=f"{path}, line {number}")
         except (json.JSONDecodeError, StudyError):

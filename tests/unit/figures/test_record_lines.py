@@ -39,7 +39,7 @@ def test_damage_throughout_is_counted_and_the_file_named(tmp_path: Path) -> None
     assert (Pair(1, "a"),) == records
     assert 6 == len(damage)
     assert (
-        f"99,995 more lines of {tmp_path / 'pairs.jsonl'} cannot be read either; it has 100,001 lines"
+        f"9,995 more lines of {tmp_path / 'pairs.jsonl'} cannot be read either, and the rest was not tried; it has 100,001 lines"
         == (damage[-1])
     )
 
@@ -59,3 +59,11 @@ def test_a_missing_file_has_no_records(tmp_path: Path) -> None:
     records, damage = read_record_lines(Pair, tmp_path / "none.jsonl", missing="a pair")
     assert () == records
     assert 1 == len(damage)
+
+
+def test_lines_without_end_are_counted_and_not_read(tmp_path: Path) -> None:
+    records, damage = read(tmp_path, *([""] * 300_001))
+    assert () == records
+    assert (
+        f"{tmp_path / 'pairs.jsonl'} is not read: it has 300,000 lines, and at most 250,000 are",
+    ) == damage

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from tests.unit.study.test_stored import CELL, DATASET, write_study
 
-from bedplate.errors import StudyError
+from bedplate.analysis.claims.file import load_claims
+from bedplate.errors import PlanError, StudyError
 from bedplate.model import codec, limits
 from bedplate.model.visit import VisitRecord
 from bedplate.study.checksums import VisitFiles, write_checksums
@@ -196,3 +197,16 @@ def test_no_pipe_whose_checksum_has_its_size_is_waited_for(study: Path) -> None:
     files.verify()
     (remark,) = files.remarks
     assert "it is no plain file any more" in remark
+
+
+def test_what_a_person_names_is_read_to_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text("x" * 100)
+    assert b"x" * 100 == limits.read_at_most(path, 100)
+    with pytest.raises(OSError, match="it has more than 99 bytes"):
+        limits.read_at_most(path, 99)
+    with pytest.raises(OSError, match="it has more than 1,000 bytes"):
+        limits.read_at_most(Path("/dev/zero"), 1000)
+    os.truncate(path, 20 * GIB)
+    with pytest.raises(PlanError, match=r"claims\.toml: cannot be read: it has more than 4,194,304 bytes"):
+        load_claims([path])

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Scale
+from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.model.metrics import METRICS, metric_today
 from bedplate.near_names import did_you_mean, of_near_paths
 from bedplate.plan.reasons import MOST_REASONS, key_text
@@ -252,7 +253,7 @@ def load_claims(paths: Sequence[Path]) -> tuple[ClaimFile, ...]:
     found, reasons = [], []
     for path in paths:
         try:
-            found.append(parse_claims(decode_text(path.read_bytes())))
+            found.append(parse_claims(decode_text(read_at_most(path, TEXT_LIMIT.most_bytes))))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             reasons.append(f"{path}: cannot be read: {why}{of_near_paths(path, error)}")

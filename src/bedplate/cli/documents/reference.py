@@ -34,6 +34,7 @@ from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, Co
 from bedplate.model.figure import Metric, RunFigures
 from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.levels import Levels
+from bedplate.model.limits import FILE_LIMITS, TEXT_LIMIT
 from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
@@ -47,6 +48,7 @@ from bedplate.plan.fields import FEATURES, varies
 from bedplate.plan.table import PlanTable
 from bedplate.study.paired import PairedRecord
 from bedplate.study.records import Checksums, StudyFacts, StudySchedule
+from bedplate.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,6 +104,7 @@ def parts() -> Mapping[str, str]:
         f"columns of {COURSE_FILE}": _course(COURSE),
         f"columns of {LATENCY_FILE}": _course(LATENCY),
         **{f"columns of {name}": _exported(name, columns) for name, columns in _TABLES.items()},
+        "limits of files": _limits(),
         "options of a guest's kernel": _kernel_options(),
         **{f"keys of {_heading(place)}": _keys(table) for place, table in TABLES.items()},
         **{f"keys of {name}": _claim_keys(table, less) for name, (table, less) in _CLAIMS.items()},
@@ -135,6 +138,21 @@ def write(folder: Path) -> None:
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = tuple(heads)
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def _limits() -> str:
+    files = {
+        **{_file_words(name): limit for name, limit in FILE_LIMITS.items()},
+        "any other text": TEXT_LIMIT,
+    }
+    return _table(
+        ("file", "at most", "what real ones have"),
+        ((name, format_size(limit.most_bytes), limit.real) for name, limit in files.items()),
+    )
+
+
+def _file_words(name: str) -> str:
+    return f"any other `*{name}`" if name.startswith(".") else f"`{name}`"
 
 
 def _kernel_options() -> str:

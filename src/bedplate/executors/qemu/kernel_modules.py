@@ -6,12 +6,15 @@ import gzip
 import lzma
 import re
 import tempfile
+import zlib
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing
 from bedplate.host.facts import SCHEDULER_MODULES
+from bedplate.model.limits import read_at_most
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 _TYPE_ALIAS = re.compile(r"^alias fs-(\S+) ", re.MULTILINE)
 _BUILT_IN_TYPE_ALIAS = re.compile(rb"\.alias=fs-([^\0]+)\0")
 _ELF = b"\x7fELF"
+# The largest module of a distribution, with what debuggers need, has some 100 MiB.
+_MOST_BYTES = 512 * MIB
 
 
 def module_name(path: str) -> str:
@@ -130,16 +135,23 @@ def read_module(path: Path, *, commands: Commands, zstd: Tool | None = None) -> 
     where a file is damaged or cannot be decompressed.
     """
     try:
+        # One byte more than a module has says that it has more.
         if path.suffix == ".xz":
-            data = lzma.decompress(path.read_bytes())
+            with lzma.open(path) as packed:
+                data = packed.read(_MOST_BYTES + 1)
         elif path.suffix == ".gz":
-            data = gzip.decompress(path.read_bytes())
+            with gzip.open(path) as packed:
+                data = packed.read(_MOST_BYTES + 1)
         elif path.suffix == ".zst":
             data = _decompress_zstd(path, commands, zstd)
         else:
-            data = path.read_bytes()
-    except (OSError, EOFError, lzma.LZMAError, BedplateError) as error:
+            data = read_at_most(path, _MOST_BYTES)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, BedplateError) as error:
         raise RequirementMissing(f"the module {path} cannot be read: {error}") from error
+    if len(data) > _MOST_BYTES:
+        raise RequirementMissing(
+            f"the module {path} is not read: unpacked it has more than {_MOST_BYTES:,} bytes"
+        )
     if not data.startswith(_ELF):
         raise RequirementMissing(f"{path} is no kernel module: it begins with {data[:4]!r}")
     return data

@@ -7,7 +7,6 @@ the next visit of the same boot gets a new one.
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from bedplate.errors import (
     DeviceRefused,
     MachineUnfit,
     RequirementMissing,
+    StudyError,
 )
 from bedplate.executors.qemu.disks import disks_of, inside, renew, said_of
 from bedplate.executors.qemu.share import GUEST_STATE, guest_environment
@@ -27,6 +27,7 @@ from bedplate.host.command import Commands, environment
 from bedplate.host.devices.signature import erase_signatures
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.room import full_places
+from bedplate.model import codec
 from bedplate.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -292,7 +293,8 @@ class GuestRunner:
 def _gave_everything_back(directory: Path) -> bool:
     """Whether the visit left the guest as it found it."""
     try:
-        record = json.loads((directory / "visit.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        path = directory / "visit.json"
+        record = codec.parse(codec.read_text(path), source=str(path))
+    except StudyError:
         return False
     return isinstance(record, dict) and record.get("failed_step") != "clean-up"

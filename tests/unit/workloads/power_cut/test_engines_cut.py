@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import lzma
+import os
 import random
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -18,17 +21,19 @@ from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.configuring.configuration import configuration_text
 from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, StudyError
+from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.power_cut import RECORDING_FILE, CutPoint, Placement, Profile, RecordingFacts
 from bedplate.model.reason import Reason
-from bedplate.units import GIB
+from bedplate.units import GIB, MIB
 from bedplate.visit import native_cuts
 from bedplate.visit.cut_clients import CutClients, ServerWriter, drive
 from bedplate.visit.cut_engine import Subject
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.workloads.power_cut.run.bench import ReplayJob
-from bedplate.workloads.power_cut.run.kept_log import LogPacking, unpack_log
+from bedplate.workloads.power_cut.run.cut_room import LOG_BYTES_MOST
+from bedplate.workloads.power_cut.run.kept_log import LogPacking, most_unpacked_bytes, unpack_log
 from bedplate.workloads.power_cut.run.power_bench import worker_count
 
 if TYPE_CHECKING:
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
 
     from bedplate.engines.postgresql.session import Session
 
+RECORDING = RecordingFacts(9, 0, 3, 3, 0, 9, 9, 1, 1.0, 9, 9)
 SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
 
 
@@ -233,14 +239,39 @@ def test_a_kept_log_comes_back_whole_and_a_damaged_one_is_refused(tmp_path: Path
     log.write_bytes(b"".join(page + number.to_bytes(8, "little") for number in range(3000)))
     with LogPacking(log, kept) as packing:
         assert packing.finish()
-    unpack_log(kept, back)
+    unpack_log(kept, back, log.stat().st_size)
     assert log.read_bytes() == back.read_bytes()
     assert kept.stat().st_size < log.stat().st_size / 20
     assert not list(tmp_path.glob(".*"))
     content = kept.read_bytes()
     kept.write_bytes(content[: len(content) // 2])
     with pytest.raises(StudyError, match="damaged"):
-        unpack_log(kept, back)
+        unpack_log(kept, back, log.stat().st_size)
+
+
+def test_a_log_is_unpacked_to_what_its_recording_says_and_no_further(tmp_path: Path) -> None:
+    kept, back = tmp_path / "log.xz", tmp_path / "back"
+    # A gigabyte of zeros is 150 KB.
+    with lzma.open(kept, "wb", preset=0) as packed:
+        for _ in range(64):
+            packed.write(bytes(MIB))
+    with pytest.raises(StudyError, match=r"log\.xz is not unpacked: it comes to more than 9,999,999 bytes"):
+        unpack_log(kept, back, 9_999_999)
+    assert back.stat().st_size < 10_000_000
+    kept.unlink()
+    os.mkfifo(kept)
+    with pytest.raises(StudyError, match="no plain file"):
+        unpack_log(kept, back, 10)
+
+
+def test_the_room_of_a_log_is_what_was_recorded_at_most(tmp_path: Path) -> None:
+    codec.write(tmp_path / RECORDING_FILE, replace(RECORDING, log_bytes=5000))
+    assert 5000 == most_unpacked_bytes(tmp_path)
+    # An older recording does not say it.
+    codec.write(tmp_path / RECORDING_FILE, RECORDING)
+    assert 5000 < most_unpacked_bytes(tmp_path) <= LOG_BYTES_MOST
+    codec.write(tmp_path / RECORDING_FILE, replace(RECORDING, log_bytes=2**62))
+    assert most_unpacked_bytes(tmp_path) <= LOG_BYTES_MOST
 
 
 def test_a_log_that_packs_badly_is_given_up_at_its_limit(tmp_path: Path) -> None:
@@ -260,7 +291,7 @@ def test_a_log_that_turns_out_to_be_wanted_is_packed_whatever_its_size(tmp_path:
     with LogPacking(log, kept, limit_bytes=0) as packing:
         packing.want()
         assert packing.finish()
-    unpack_log(kept, back)
+    unpack_log(kept, back, log.stat().st_size)
     assert log.read_bytes() == back.read_bytes()
 
 

@@ -7,7 +7,6 @@ there where the kernel was built with CONFIG_IKCONFIG (kernel/configs.c): gzippe
 from __future__ import annotations
 
 import bz2
-import gzip
 import lzma
 import mmap
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.model.limits import read_at_most
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def _configuration_in(kernel: bytes) -> str | None:
         if end < 0:
             return None
         try:
-            return gzip.decompress(kernel[at + len(_BEGIN) : end]).decode("utf-8", "replace")
+            packed = kernel[at + len(_BEGIN) : end]
+            return zlib.decompressobj(31).decompress(packed, MIB).decode("utf-8", "replace")
         except (OSError, EOFError, zlib.error):
             continue
     return None
@@ -149,7 +150,7 @@ def _configuration_in(kernel: bytes) -> str | None:
 
 def _kernel_of(image: Path, commands: Commands, zstd: Tool | None) -> bytes:
     """The kernel itself, unpacked."""
-    data = image.read_bytes()
+    data = read_at_most(image, _UNPACKED_BYTES_MOST)
     if data.startswith(_ELF):
         return data
     header = data[:_HEADER_BYTES]

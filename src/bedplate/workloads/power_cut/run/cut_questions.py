@@ -17,6 +17,7 @@ from bedplate.model.power_cut import (
 )
 from bedplate.visit.events import EventStream
 from bedplate.workloads.power_cut.run.bench import ReplayJob  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.workloads.power_cut.run.cut_room import LOG_BYTES_MOST, free_bytes
 from bedplate.workloads.power_cut.run.kept_log import UnpackedLog, unpack_log, unpacked
 from bedplate.workloads.power_cut.run.power_bench import inquire, judged, replayed
 
@@ -94,7 +95,9 @@ def recovery_of(point: CutPoint, folder: Path, kept: UnpackedLog) -> Path | None
         return None
     path = kept.memory / f"recovery-{point.recovery_of}"
     if not path.exists():
-        unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), path)
+        # A recovery is recorded on its own, with the room of a recording.
+        most_bytes = min(LOG_BYTES_MOST, free_bytes(kept.memory) * 3 // 4)
+        unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), path, most_bytes)
     return path
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # What the recovery of file system and engine writes beside what the cut left: some WAL, a log, a checkpoint.
 RECOVERY_BYTES = 64 * MIB
 # A recording's log takes a share of the free memory: what the disks hold and the images of the workers take the others.
-_LOG_BYTES_MOST = 2 * GIB
+LOG_BYTES_MOST = 2 * GIB
 _SHARE_OF_MEMORY = 4
 # With less the disks cannot even be formatted, which looks like disks that break.
 _LOG_BYTES_LEAST = 32 * MIB
@@ -74,7 +74,7 @@ def log_limit_bytes(memory: Path) -> int:
             f"{format_size(_SHARE_OF_MEMORY * _LOG_BYTES_LEAST)}: make that tmpfs larger "
             "(/dev/shm of a container: --shm-size=4g)"
         )
-    return min(_LOG_BYTES_MOST, free // _SHARE_OF_MEMORY)
+    return min(LOG_BYTES_MOST, free // _SHARE_OF_MEMORY)
 
 
 def free_bytes(directory: Path) -> int:

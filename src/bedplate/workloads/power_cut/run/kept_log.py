@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import lzma
 import os
-import shutil
+import stat
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +20,10 @@ from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.state import state_directory
-from bedplate.model.power_cut import LOG_FILE
+from bedplate.model import codec
+from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, RecordingFacts
 from bedplate.units import MIB
+from bedplate.workloads.power_cut.run.cut_room import LOG_BYTES_MOST, free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,13 +127,31 @@ class LogPacking:
         self._is_whole = not self._is_over
 
 
-def unpack_log(kept: Path, target: Path) -> None:
-    """The log as it was; StudyError if the packed one is damaged."""
+def unpack_log(kept: Path, target: Path, most_bytes: int) -> None:
+    """The log as it was; StudyError if the packed one is damaged, or comes to more than a log may have."""
+    left_bytes = most_bytes
     try:
-        with lzma.open(kept) as packed, target.open("wb") as log:
-            shutil.copyfileobj(packed, log, _PIECE_BYTES)
+        descriptor = os.open(kept, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file, lzma.open(file) as packed, target.open("wb") as log:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise StudyError(f"{kept} cannot be read: it is no plain file")
+            while piece := packed.read(_PIECE_BYTES):
+                left_bytes -= len(piece)
+                if left_bytes < 0:
+                    raise StudyError(
+                        f"{kept} is not unpacked: it comes to more than {most_bytes:,} bytes, which is what its recording.json says, the "
+                        f"most that a recording has ({LOG_BYTES_MOST:,}), or three quarters of what is free in {MEMORY_DIRECTORY}"
+                    )
+                log.write(piece)
     except (lzma.LZMAError, EOFError) as error:
         raise StudyError(f"{kept} is damaged: {error}") from error
+
+
+def most_unpacked_bytes(folder: Path) -> int:
+    """How large the log of a run may be: what was recorded, and what there is room for beside the images of its cuts."""
+    recording = codec.read(RecordingFacts, folder / RECORDING_FILE)
+    recorded = () if recording.log_bytes is None else (recording.log_bytes,)
+    return min(LOG_BYTES_MOST, free_bytes(MEMORY_DIRECTORY) * 3 // 4, *recorded)
 
 
 @contextmanager
@@ -142,7 +162,7 @@ def unpacked(folder: Path) -> Iterator[UnpackedLog]:
         try:
             ledger.note(Holding("log_directory", str(memory)))
             memory.mkdir(mode=0o755)
-            unpack_log(folder / LOG_FILE, memory / "log")
+            unpack_log(folder / LOG_FILE, memory / "log", most_unpacked_bytes(folder))
             yield UnpackedLog(memory / "log", memory, ledger)
         finally:
             with held():

@@ -426,6 +426,7 @@ class _Cuts:
             sought=sought,
             sought_left_out=self._sought - sought,
             recoveries=tuple(recut.first for recut in job.recuts),
+            log_bytes=log.path.stat().st_size,
         )
 
     def _long_writes(self, log: Log, measured: range) -> tuple[int | None, int | None]:
