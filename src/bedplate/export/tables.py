@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bedplate import registry
+from bedplate.analysis.course_file import read_course
 from bedplate.analysis.run_heads import promised
 from bedplate.analysis.search.marks import is_chosen_visit
 from bedplate.analysis.search.searched import search_of
@@ -26,7 +27,7 @@ from bedplate.export.columns import (
 )
 from bedplate.export.factor_columns import factors_of
 from bedplate.export.search_table import SEARCH, SEARCH_TABLE
-from bedplate.figures.course_file import read_course
+from bedplate.model import codec
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.metrics import METRICS, unknown_metric

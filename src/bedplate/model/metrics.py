@@ -253,6 +253,14 @@ def as_named_today(run: RunFigures) -> RunFigures:
     )
 
 
+def of_known_metrics(run: RunFigures) -> tuple[RunFigures, tuple[str, ...]]:
+    """The run without figures of metrics that nothing here defines, as a newer bedplate may have them, and what these are called."""
+    unknown = tuple(dict.fromkeys(found.metric for found in run.figures if found.metric not in METRICS))
+    if not unknown:
+        return run, ()
+    return replace(run, figures=tuple(found for found in run.figures if found.metric in METRICS)), unknown
+
+
 def figure(
     metric: str,
     value: float | None,

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from bedplate.analysis.course_file import course_scan, read_course
 from bedplate.analysis.rounding import rounded
-from bedplate.figures.course_file import course_scan, read_course
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 
 if TYPE_CHECKING:

@@ -190,7 +190,8 @@ def _run(files: VisitFiles, name: str, record: VisitRecord) -> _Run:
         each["metric"]: each["value"]
         for each in run.get("figures", [])
         if isinstance(each, dict)
-        and each.get("metric") in METRICS
+        and isinstance(each.get("metric"), str)
+        and each["metric"] in METRICS
         and (each.get("phase"), each.get("item")) == (_WHOLE, "")
         and isinstance(each.get("value"), int | float)
     }

@@ -16,7 +16,7 @@ from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import StoredMachine
-from bedplate.model.metrics import as_named_today
+from bedplate.model.metrics import as_named_today, of_known_metrics
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
 from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles, changed_top_files
@@ -67,7 +67,8 @@ class StoredVisit:
     """A finished visit, its directory, and the figures of its runs in their order, with their validity as read.
 
     `begun` are the names of the folders of all runs that began, those without figures too. `remarks` name what
-    was changed in its directory and changes no figure. `cut_records` are those of the runs of power cuts, by folder.
+    was changed in its directory and changes no figure. `cut_records` are those of the runs of power cuts, by folder. `left_out` names
+    the metrics of each run that are not known here, and whose figures are not among its runs'.
     """
 
     record: VisitRecord
@@ -77,6 +78,7 @@ class StoredVisit:
     begun: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     cut_records: Mapping[Path, RunRecord] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def has_begun(self, run: RunSpec) -> bool:
         """Whether the visit came to this run, whatever became of it."""
@@ -124,6 +126,10 @@ class Study:
             *_mark("files of the study itself are not what they were", list(self.changed)),
             *_mark(f"{_visits(len(self.set_aside))} on the disk and not used", aside),
             *_mark("files that no figure is made from are not what they were", remarks),
+            *_mark(
+                "figures of metrics that this bedplate does not know are left out, and another version may have them",
+                [words for visit in self.visits for words in visit.left_out],
+            ),
         )
 
 
@@ -177,9 +183,17 @@ def read_visit(directory: Path, scheduled: Mapping[Place, Due]) -> StoredVisit:
     record = read_record(files, scheduled)
     begun = tuple(path.name for path in _folders(directory / "runs"))
     made = [name for name in begun if files.has(f"runs/{name}/run.json")]
-    runs = tuple(
-        as_named_today(as_defined_now(files.record(RunFigures, f"runs/{name}/run.json"))) for name in made
-    )
+    runs: list[RunFigures] = []
+    left_out: list[str] = []
+    for name in made:
+        run, unknown = of_known_metrics(
+            as_named_today(as_defined_now(files.record(RunFigures, f"runs/{name}/run.json")))
+        )
+        runs.append(run)
+        if unknown:
+            left_out.append(
+                f"{', '.join(f'{each:.80}' for each in unknown[:_NAMED])} in {directory / 'runs' / name / 'run.json'}"
+            )
     # Read again where they are shown; whether they are what they were is asked here, once.
     for name in begun:
         for file in (file for file in _READ_TOO if files.has(f"runs/{name}/{file}")):
@@ -215,6 +229,7 @@ def read_visit(directory: Path, scheduled: Mapping[Place, Due]) -> StoredVisit:
         begun=begun,
         remarks=files.remarks,
         cut_records=cut_records,
+        left_out=tuple(left_out),
     )
 
 

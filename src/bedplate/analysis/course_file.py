@@ -6,7 +6,6 @@ What a file comes to is in its footer (parquet.thrift of Apache Parquet): that i
 from __future__ import annotations
 
 import os
-import stat
 import struct
 from contextlib import contextmanager
 from io import BytesIO
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import polars as pl
 
 from bedplate.errors import StudyError
+from bedplate.model import codec
 from bedplate.model.limits import MOST_NAME_CHARACTERS, most_bytes_of
 from bedplate.units import MIB
 
@@ -62,19 +62,16 @@ def read_course(path: Path) -> pl.DataFrame:
 @contextmanager
 def course_scan(path: Path, *, whole: bool = False) -> Iterator[pl.LazyFrame]:
     """Its rows, for a query that takes them a group at a time, or as a `whole`; StudyError likewise, from within too."""
-    try:
-        # By a file: polars knows no path that is no UTF-8.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise StudyError(f"{path} cannot be read: it is no plain file")
-            if reason := _too_much(file, status.st_size, most_bytes_of(path.name), whole=whole):
+    # By a file: polars knows no path that is no UTF-8.
+    with codec.opened(path) as file:
+        try:
+            size_bytes = os.fstat(file.fileno()).st_size
+            if reason := _too_much(file, size_bytes, most_bytes_of(path.name), whole=whole):
                 raise StudyError(f"{path} is not read: {reason}")
             file.seek(0)
             yield pl.scan_parquet(file)
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, _FooterDamagedError) as error:
-        raise StudyError(f"{path} cannot be read: {error}") from error
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, _FooterDamagedError) as error:
+            raise StudyError(f"{path} cannot be read: {error}") from error
 
 
 class _FooterDamagedError(Exception):

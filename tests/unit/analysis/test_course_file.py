@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from bedplate.analysis import course_file
+from bedplate.analysis.course_file import course_scan, read_course
 from bedplate.errors import StudyError
-from bedplate.figures import course_file
-from bedplate.figures.course_file import course_scan, read_course
 from bedplate.units import GIB
 
 
