@@ -190,13 +190,19 @@ def decode(data: bytes, *, source: str) -> str:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record so that a reader finds the old file or the new one, never half of one."""
-    write_text(path, f"{dumps(value)}\n")
+    """Write a record so that a reader finds the old file or the new one, never half of one.
+
+    StudyError where it would be larger than readers take.
+    """
+    _put(path, encoded(path, f"{dumps(value)}\n"))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text likewise. Where a link stands it is replaced, and what it leads to stays as it is."""
-    data = encoded(path, text)
+    """Write a text likewise, however long: no reader of ours takes it. Where a link stands it is replaced, and what it leads to stays."""
+    _put(path, text.encode())
+
+
+def _put(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     temporary.unlink(missing_ok=True)
     with temporary.open("xb") as file:

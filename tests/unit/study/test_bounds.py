@@ -210,3 +210,11 @@ def test_what_a_person_names_is_read_to_its_limit(tmp_path: Path) -> None:
     os.truncate(path, 20 * GIB)
     with pytest.raises(PlanError, match=r"claims\.toml: cannot be read: it has more than 4,194,304 bytes"):
         load_claims([path])
+
+
+def test_what_is_taken_away_may_be_larger_than_anything_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bedplate.model.codec.most_bytes_of", lambda _: 10)
+    codec.write_text(tmp_path / "export.json", "x" * 100)
+    assert 100 == (tmp_path / "export.json").stat().st_size
