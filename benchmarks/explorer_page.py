@@ -94,8 +94,8 @@ def open_page(browser: Browser, page_file: Path, opens: int) -> Page:
     return page
 
 
-def choose(page: Page, rounds: int) -> None:
-    """Make each choice a few times with each section of the page in the window."""
+def choose(page: Page, rounds: int, most: int | None) -> None:
+    """Make each choice a few times with each section of the page in the window, or with the first so many."""
     run = page.evaluate(
         "[0, 1].map((step) => (bedplate.choice.state.run + step) % bedplate.document.runs.length)"
     )
@@ -114,7 +114,7 @@ def choose(page: Page, rounds: int) -> None:
         "another repetition": [{"repetition": 2}, {"repetition": 1}],
         "another cell": [{"focus": cell} for cell in courses[:4]],
     }
-    sections = page.evaluate(_SECTIONS)
+    sections = page.evaluate(_SECTIONS)[:most]
     for words, partials in choices.items():
         times = {
             section: [
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--builds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sections", type=int, help="only the first so many sections of the page")
     parser.add_argument("--study", type=Path, help="take this study and make none")
     parser.add_argument(
         "--chromium", type=Path, default=shutil.which("chromium"), help="a Chromium to open it in"
@@ -164,7 +165,7 @@ def main() -> None:
         print(f"page:   {output.stat().st_size / 1e6:.1f} MB (aim: 25 MB)")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=str(asked.chromium), args=list(ARGUMENTS))
-            choose(open_page(browser, output, 5), asked.rounds)
+            choose(open_page(browser, output, 5), asked.rounds, asked.sections)
             browser.close()
 
 

@@ -1,6 +1,6 @@
 """Are verdicts right on real devices? Two ready plans of which the truth is known, repeated and counted.
 
-    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--accept WORDS] [--keep DIR]
+    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--accept WORDS] [--keep DIR] [--seconds 6]
 
 `plans/aa.toml` is one configuration under two names: a verdict of faster or slower is false, and at most 3 of 20
 studies may have one (5 % of them will). `same` is right there. `plans/known-effect.toml` is one file system on devices of
@@ -31,6 +31,7 @@ from machine import print_machine
 
 PLANS = Path(__file__).resolve().parent.parent / "plans"
 SEED = re.compile(r"^seed = \d+$", re.MULTILINE)
+DURATION = re.compile(r'^duration = ".*"$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Known:
     truth: float
     aim: int
     accepted: tuple[str, ...] = ()
+    seconds: int | None = None
 
     def is_right(self, found: Compared) -> bool:
         """One name beside the other: no difference is told. A known effect: the interval holds it."""
@@ -81,6 +83,7 @@ def main() -> int:
         default=[],
         help="a doubt for which no run is left out, as in compare",
     )
+    parser.add_argument("--seconds", type=int, help="of each run, in place of the plan's")
     given = parser.parse_args()
     print_machine()
     base = given.keep or Path(tempfile.mkdtemp(prefix="bedplate-calibration-"))
@@ -88,7 +91,11 @@ def main() -> int:
         plans = [KNOWN[name] for name in given.plan or KNOWN]
         numbers = range(given.first, given.first + given.times)
         met = [
-            _repeated(replace(known, accepted=(*known.accepted, *given.accept)), base, numbers)
+            _repeated(
+                replace(known, accepted=(*known.accepted, *given.accept), seconds=given.seconds),
+                base,
+                numbers,
+            )
             for known in plans
         ]
     finally:
@@ -127,6 +134,8 @@ def _measured(known: Known, base: Path, number: int) -> Path:
         raise SystemExit(
             f"plans/{known.plan}.toml has {changed} lines `seed = N`; each study needs one of its own"
         )
+    if known.seconds is not None:
+        text = DURATION.sub(f'duration = "{known.seconds} s"', text)
     plan.write_text(text, encoding="utf-8")
     # A plan names its own scripts from where it lies.
     shutil.copytree(PLANS / "scripts", base / "scripts", dirs_exist_ok=True)

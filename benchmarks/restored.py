@@ -1,6 +1,6 @@
 """What does a restored dataset save, and are its figures those of a loaded one? Whole visits, in interleaved pairs.
 
-    sudo ./benchmarks/run restored [--filesystem ext4] [--pairs 3] [--into FILE] [--pressure]
+    sudo ./benchmarks/run restored [--filesystem ext4] [--pairs 3] [--into FILE] [--pressure] [--scale 25] [--seconds 60]
 
 A pair is two visits that differ in nothing but the way in which the dataset comes onto the file system; which comes first alternates.
 The image is made by a visit before the first pair, and its time is printed apart. Each visit writes through two checkpoints,
@@ -98,6 +98,7 @@ def main() -> None:
     parser.add_argument("--read-iops", type=int, default=9000)
     parser.add_argument("--write-iops", type=int, help="600 without it; 3000 under pressure")
     parser.add_argument("--scale", type=int, default=25)
+    parser.add_argument("--seconds", type=float, help="of each run, without a warm-up")
     parser.add_argument("--pressure", action="store_true", help="a memory that holds less than the data")
     given = parser.parse_args()
     print_machine()
@@ -132,7 +133,11 @@ def main() -> None:
 
 
 def _runs(given: argparse.Namespace) -> dict[str, dict[str, Scalar]]:
-    return _RUNS_UNDER_PRESSURE if given.pressure else _RUNS
+    runs = _RUNS_UNDER_PRESSURE if given.pressure else _RUNS
+    if given.seconds is None:
+        return runs
+    short: dict[str, Scalar] = {"warmup_s": 0.0, "duration_s": given.seconds}
+    return {name: {**levels, **short} for name, levels in runs.items()}
 
 
 def _tps(visited: Visited) -> str:

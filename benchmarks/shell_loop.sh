@@ -1,12 +1,12 @@
 #!/bin/sh
 # What people write instead: one loop over file systems, with sleeps where nothing tells that it is
-# time to go on. Same steps and same measured seconds as plans/use-of-time.toml beside it.
-# Usage: shell_loop.sh PREFIX_OF_POSTGRESQL DIRECTORY READ_ONLY_SECONDS READ_WRITE_SECONDS
+# time to go on. Same steps and same measured seconds as use_of_time.toml beside it.
+# Usage: shell_loop.sh PREFIX_OF_POSTGRESQL DIRECTORY SECONDS_OF_A_RUN SECONDS_OF_A_PAUSE
 set -eu
 bin=$1/bin
 directory=$2
-read_only=$3
-read_write=$4
+seconds=$3
+pause=$4
 image=$directory/disk.img
 mnt=$directory/mnt
 sock=$directory/sock
@@ -25,21 +25,21 @@ for fs in ext4 xfs btrfs; do
         btrfs) mkfs.btrfs -q -f "$loop" ;;
     esac
     mount -o noatime "$loop" "$mnt"
-    sleep 5
+    sleep "$pause"
     mkdir "$mnt/data"
     chown nobody "$mnt/data"
     as "$bin/initdb" -D "$mnt/data" -A trust >/dev/null
     as "$bin/pg_ctl" -D "$mnt/data" -s -l "$sock/log" \
         -o "-c listen_addresses= -c unix_socket_directories=$sock -c shared_buffers=64MB" start
-    sleep 5
+    sleep "$pause"
     as "$bin/createdb" -h "$sock" bench 2>/dev/null || as "$bin/psql" -q -h "$sock" postgres -c 'CREATE DATABASE bench'
     as "$bin/pgbench" -h "$sock" -i -q -s 5 bench 2>/dev/null
-    sleep 10
-    as "$bin/pgbench" -h "$sock" -n -S -c 4 -j 2 -T "$read_only" bench
-    sleep 10
+    sleep "$((2 * pause))"
+    as "$bin/pgbench" -h "$sock" -n -S -c 4 -j 2 -T "$seconds" bench
+    sleep "$((2 * pause))"
     as "$bin/psql" -q -h "$sock" bench -c CHECKPOINT
-    as "$bin/pgbench" -h "$sock" -n -c 4 -j 2 -T "$read_write" bench
+    as "$bin/pgbench" -h "$sock" -n -c 4 -j 2 -T "$seconds" bench
     as "$bin/pg_ctl" -D "$mnt/data" -s stop
-    sleep 5
+    sleep "$pause"
     umount "$mnt"
 done

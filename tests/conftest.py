@@ -26,7 +26,7 @@ settings.load_profile("bedplate")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-def _find_chromium() -> Path | None:
+def find_chromium() -> Path | None:
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     return Path(found) if found else None
 
@@ -61,7 +61,7 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     """The system's Chromium, for Playwright's `executable_path`."""
-    found = _find_chromium()
+    found = find_chromium()
     assert found is not None, "mark the test `browser`: it is then skipped where no Chromium is"
     return found
 
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("host"):
                 item.add_marker(needs_root)
-    if _find_chromium() is None:
+    if find_chromium() is None:
         needs_browser = pytest.mark.skip(reason=f"needs a browser: none of {', '.join(_BROWSERS)} is in PATH")
         for item in items:
             if item.get_closest_marker("browser"):
