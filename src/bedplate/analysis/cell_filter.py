@@ -17,9 +17,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.analysis.factors import DEFAULT, ENGINE, FILESYSTEM_BLOCK, level_text, typed, usual_factors
+from bedplate.analysis.factors import (
+    DEFAULT,
+    ENGINE,
+    FILESYSTEM_BLOCK,
+    level_text,
+    plan_key,
+    typed,
+    usual_factors,
+)
 from bedplate.errors import PlanError
-from bedplate.model.engine import database_block_levels, engine_model
+from bedplate.model.engine import database_block_levels
 from bedplate.model.template import first_of
 from bedplate.near_names import did_you_mean, near_names, quoted
 from bedplate.units import parse_size
@@ -267,12 +275,7 @@ def _means(text: str, factor: str, level: Scalar) -> bool:
 
 def _ends(name: str) -> set[str]:
     """Every way to write a factor: `build.block_size_bytes`, `block_size_bytes`, `block_size`, `postgresql.block_size`, `db`."""
-    whole = {name}
-    for engine in registry.ENGINES:
-        # A plan calls the layers of its engine so.
-        for layer, word in engine_model(engine).plan_words.items():
-            if name.startswith(layer):
-                whole.add(word + name.removeprefix(layer))
+    whole = {name, *(plan_key(name, engine) for engine in registry.ENGINES)}
     ends = set[str]().union(*map(_tails, whole))
     ends |= {end.removesuffix(_BYTES) for end in ends}
     # As labels call the two: `fs 4k · db 8k`.
@@ -290,12 +293,9 @@ def _tails(name: str) -> set[str]:
 
 def _as_in_a_plan(name: str, candidates: Iterable[Candidate]) -> str:
     """`postgresql.block_size`: as the plan has it of the one engine that has the factor; of several engines by its own name."""
-    engines = {str(one.levels.get(ENGINE)) for one in candidates if name in one.levels} & set(
-        registry.ENGINES
-    )
-    words = engine_model(engines.pop()).plan_words if len(engines) == 1 else {}
-    layer = next((begin for begin in words if name.startswith(begin)), "")
-    return f"{words.get(layer, '')}{name.removeprefix(layer)}".removesuffix(_BYTES)
+    engines = {str(one.levels.get(ENGINE)) for one in candidates if name in one.levels}
+    keys = {plan_key(name, engine) for engine in engines & set(registry.ENGINES)}
+    return keys.pop() if len(keys) == 1 else name.removesuffix(_BYTES)
 
 
 def _levels(name: str, candidates: Iterable[Candidate]) -> list[Scalar]:

@@ -124,7 +124,7 @@ def plan_levels(cells: Mapping[str, Cell]) -> Mapping[str, Mapping[str, Scalar]]
     found = factor_levels((cell, None) for cell in cells.values())
     return {
         name: {
-            plan_key(level, cell): f"{value} kB" if level == _READ_AHEAD else value
+            plan_key(level, cell.build.engine): f"{value} kB" if level == _READ_AHEAD else value
             for level, value in ({TYPE: levels[TYPE]} | levels).items()
             if value != DEFAULT
         }
@@ -132,11 +132,11 @@ def plan_levels(cells: Mapping[str, Cell]) -> Mapping[str, Mapping[str, Scalar]]
     }
 
 
-def plan_key(level: str, cell: Cell) -> str:
-    """The key of a plan that a level of a cell stands for; `engine` is the workload's."""
+def plan_key(level: str, engine: str) -> str:
+    """The key of a plan that a level of a cell of this engine stands for; `engine` is the workload's."""
     if level == ENGINE:
         return "engine"
-    words = {**_PLAN_WORDS, **engine_model(cell.build.engine).plan_words}
+    words = {**_PLAN_WORDS, **engine_model(engine).plan_words}
     begin = next((start for start in words if level.startswith(start)), "")
     rest = level.removeprefix(begin)
     # A setting of an engine has the engine's own name.

@@ -147,6 +147,25 @@ def test_a_factor_of_one_engine_is_called_as_its_plan_has_it() -> None:
         assert words in str(error.value)
 
 
+@pytest.mark.parametrize("engine", ["postgresql", "sqlite"])
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("kernel.release", "kernel"),
+        ("kernel.release", "machine.kernel"),
+        ("device.memory_bytes", "machine.memory"),
+        ("device.read_ahead_kb", "scratch_device.read_ahead"),
+        ("device.scheduler", "scratch_device.scheduler"),
+        ("device.throttle.read_bytes_per_s", "throttle.read_bandwidth"),
+        ("build.engine", "engine"),
+    ],
+)
+def test_a_factor_may_be_written_as_a_plan_has_it(engine: str, name: str, written: str) -> None:
+    cells = [cell(level, **EXT4, **{"build.engine": engine, name: level}) for level in ("a", "b")]
+    assert name == factor_named(written, cells)
+    assert ["b"] == [found.cell for found in select(f"{written}=b", cells).cells]
+
+
 def test_a_short_name_that_means_two_varying_factors_is_refused() -> None:
     other = cell("ext4-d", **EXT4, build__block_size_bytes=2048, filesystem__block_size_bytes=1024)
     with pytest.raises(
