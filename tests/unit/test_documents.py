@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 import shutil
 import textwrap
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
 
-from bedplate.cli.app import program
 from bedplate.cli.documents.manual import NAME, manual_page
 from bedplate.cli.documents.reference import MARKER, parts, renewed, rules_of_runs
 from bedplate.model.durability import CLASSES
@@ -228,51 +225,8 @@ def test_the_readme_is_read_at_once(repository: Path) -> None:
     assert len((repository / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def _calls(page: Path) -> list[str]:
-    """Every call of bedplate in the blocks of shell of a page, without comments and what a pipe does with it."""
-    text = page.read_text(encoding="utf-8")
-    lines = [
-        line.strip()
-        for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
-        for line in block.splitlines()
-    ]
-    calls = [call.strip() for line in lines for call in re.split(r"; | \| | > |  +#", line)]
-    return [call for call in calls if re.match(r"(?:sudo )?(?:\S*/)?bedplate ", call)]
-
-
-def _parsed(call: str) -> list[str]:
-    """What no command takes of a call; click's own error for an option or an argument that is wrong."""
-    words = shlex.split(call.removeprefix("sudo "))[1:]
-    context = program.make_context("bedplate", words)
-    command: click.Command = program
-    left = [*context._protected_args, *context.args]
-    while isinstance(command, click.Group):
-        _, found, left = command.resolve_command(context, left)
-        assert found is not None, call
-        command = found
-        context = command.make_context(found.name or "", list(left), parent=context)
-        left = [*context._protected_args, *context.args]
-    return left
-
-
 def _pages_to_type_from(repository: Path) -> list[Path]:
     return [repository / "README.md", *sorted((repository / "docs" / "how-to").glob("*.md"))]
-
-
-def test_every_command_of_a_page_to_type_from_is_a_right_call(repository: Path) -> None:
-    calls = {page.name: _calls(page) for page in _pages_to_type_from(repository)}
-    assert 8 <= sum(map(bool, calls.values()))
-    assert {call: [] for found in calls.values() for call in found} == {
-        call: _parsed(call) for found in calls.values() for call in found
-    }
-
-
-@pytest.mark.parametrize(
-    "call", ["bedplate shwo first", "bedplate run --stduy s", "sudo ./bedplate compare first"]
-)
-def test_a_planted_wrong_call_is_found(call: str) -> None:
-    with pytest.raises(click.UsageError):
-        _parsed(call)
 
 
 def test_a_long_page_has_contents(repository: Path) -> None:

@@ -79,7 +79,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "export": (
         "bedplate export first -o first.ods",
         "bedplate export first -o tables --format csv --table figures --metric tps",
-        "bedplate export first -o plans.parquet --table plans",
+        "bedplate export warehouse -o plans.parquet --table plans",
     ),
     "import": (
         "bedplate import pg-fs-benchmark/i5 --study i5",
