@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from bedplate.host.standard_streams import open_closed_descriptors
+
 
 def main() -> None:
     """Run what the arguments name, and exit with its code.
@@ -11,6 +13,7 @@ def main() -> None:
     `run-visit` is told apart before the command line is imported: a guest has no libraries, and in
     an emulated one every import costs seconds.
     """
+    open_closed_descriptors()
     if sys.argv[1:2] == ["run-visit"]:
         from bedplate.visit.command import main as run_visit  # noqa: PLC0415 - see above
 

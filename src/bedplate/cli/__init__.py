@@ -9,7 +9,6 @@ Must not import: jinja2, plotly, xlsxwriter.
 from __future__ import annotations
 
 import gc
-import io
 import os
 import signal
 import sys
@@ -19,6 +18,7 @@ from bedplate.campaign.display import silence_standard_output
 from bedplate.campaign.terminal_edge import guard_streams
 from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_REQUIREMENT_MISSING, BedplateError
 from bedplate.host.interruption import arrive
+from bedplate.host.standard_streams import open_said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,16 @@ def main() -> None:
     _take_ends_as_interrupts()
     # Whatever the caller lets others write: what root makes in a study, the cache or /run, root alone changes.
     os.umask(os.umask(0o022) | 0o022)
-    # A terminal of another encoding loses a character, not a study.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    output = open_said()
     guard_streams()
-    sys.exit(_run_command(sys.argv[1:]))
+    status = _run_command(sys.argv[1:])
+    if output.lost is not None:
+        _tell(
+            f"standard output cannot be written: {output.lost.strerror}; some of what the command says is lost, "
+            "and nothing of what it did"
+        )
+        status = status or EXIT_REQUIREMENT_MISSING
+    sys.exit(status)
 
 
 def _run_command(words: Sequence[str]) -> int:

@@ -160,8 +160,9 @@ def recognise(directory: Path) -> DataDirectory | None:
         return None
     reading = _Reading()
     options = _started_with(directory, reading)
-    configuration = dict(options).get("config_file") or _configuration_of(directory)
-    reading.file(directory / configuration)
+    named = dict(options).get("config_file")
+    # The other way may begin with the directory already, which may be a relative one.
+    reading.file(directory / named if named else _configuration_of(directory))
     reading.file(directory / "postgresql.auto.conf", may_lack=True)
     for name, value in options:
         reading.take(name, value, "its command line")
