@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,10 +148,17 @@ class Database:
 
 @pytest.fixture(scope="module")
 def database(build_of_pages: BuildOf) -> Iterator[Database]:
+    with made_database(build_of_pages(PAGE)) as found:
+        yield found
+
+
+@contextmanager
+def made_database(build: EngineBuild) -> Iterator[Database]:
+    """One with the transactions of PROMISED, and one without checksums."""
     base = Path(tempfile.mkdtemp(prefix="bedplate-test-oracle-", dir="/dev/shm"))
     base.chmod(0o755)
     account = server_account()
-    found = Database(base, build_of_pages(PAGE), account)
+    found = Database(base, build, account)
     socket = base / "socket"
     socket.mkdir()
     shutil.chown(socket, account.uid, account.gid)
@@ -489,6 +497,12 @@ def test_a_lost_database_is_the_engines_own_complaint(database: Database) -> Non
 
 @pytest.fixture
 def open_to_all() -> Iterator[Path]:
+    with folder_open_to_all() as folder:
+        yield folder
+
+
+@contextmanager
+def folder_open_to_all() -> Iterator[Path]:
     """A folder of the machine in which every account may leave something, and a library that does so when it is loaded."""
     with tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as name:
         folder = Path(name)
@@ -505,7 +519,7 @@ def open_to_all() -> Iterator[Path]:
         yield folder
 
 
-_OF_A_STRANGER = {
+OF_A_STRANGER = {
     "libraries": "shared_preload_libraries = '{folder}/mark.so'\njit_provider = '{folder}/mark'\n",
     "archive": "archive_mode = on\narchive_command = 'touch {folder}/marks/archived'\narchive_timeout = 1\n",
     "places": "logging_collector = on\nlog_directory = '{folder}/marks'\nexternal_pid_file = '{folder}/marks/pid'\n",
@@ -514,17 +528,17 @@ _OF_A_STRANGER = {
     "include": "include_dir = '{folder}'\n",
     "rights": "hba_file = '{folder}/none'\nident_file = '{folder}/none'\n",
 }
-_RESTORING = "restore_command = 'touch {folder}/marks/restored; false'\nrecovery_end_command = 'touch {folder}/marks/end'\n"
+RESTORING = "restore_command = 'touch {folder}/marks/restored; false'\nrecovery_end_command = 'touch {folder}/marks/end'\n"
 
 
 @pytest.mark.parametrize("file", ["postgresql.conf", "postgresql.auto.conf"])
-@pytest.mark.parametrize("kind", _OF_A_STRANGER)
+@pytest.mark.parametrize("kind", OF_A_STRANGER)
 def test_no_configuration_of_an_image_is_obeyed(
     database: Database, open_to_all: Path, kind: str, file: str
 ) -> None:
     target = database.copy()
     with (target / file).open("a") as opened:
-        opened.write(_OF_A_STRANGER[kind].format(folder=open_to_all))
+        opened.write(OF_A_STRANGER[kind].format(folder=open_to_all))
     answer = database.examine(target)
     assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
     assert [] == list((open_to_all / "marks").iterdir())
@@ -536,7 +550,7 @@ def test_no_order_of_an_image_to_restore_is_obeyed(database: Database, open_to_a
     (target / order).touch()
     (target / "pg_hba.conf").write_text("local all all reject\n")
     with (target / "postgresql.auto.conf").open("a") as opened:
-        opened.write(_RESTORING.format(folder=open_to_all))
+        opened.write(RESTORING.format(folder=open_to_all))
     answer = database.examine(target)
     assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
     assert [] == list((open_to_all / "marks").iterdir())

@@ -25,6 +25,13 @@ from tests.support.tools.left_in_memory import left_in_memory
 from tests.torture.devices import flipping_link
 from tests.torture.inputs import DAMAGED_READINGS, MUTATED_PLANS, damaged_studies, mutated_plans
 from tests.torture.kills import kills_of_one_study
+from tests.torture.strangers import (
+    bombs,
+    hostile_trees_read,
+    recorded_images,
+    scripts_of_strangers,
+    strange_places,
+)
 from tests.torture.surroundings import foreign_namespace, full_disk, two_studies, vanishing_file
 from tests.torture.trial import Tally, Trial
 
@@ -39,14 +46,19 @@ TRIALS: Mapping[str, Trial] = {
     "plans": mutated_plans,
     "studies": damaged_studies,
     "links": flipping_link,
+    "places": strange_places,
+    "trees": hostile_trees_read,
+    "scripts": scripts_of_strangers,
+    "images": recorded_images,
+    "bombs": bombs,
 }
 # In trials of this process's own, what reads without end fails before the machine has no memory left.
 _MEMORY_BYTES_MAX = 4 << 30
-_IN_THIS_PROCESS = ("plans", "studies")
+_IN_THIS_PROCESS = ("plans", "studies", "places", "bombs")
 # What the kernel still takes apart when the last process has ended.
 _MEMORY_S = 10.0
 # Kills and plans are what a thousand of is wanted.
-_WEIGHTS = {"kills": 16, "plans": 8, "studies": 3}
+_WEIGHTS = {"kills": 16, "plans": 8, "studies": 3, "places": 4, "trees": 4, "scripts": 2}
 _SAID_EVERY_S = 300.0
 
 
