@@ -241,7 +241,9 @@ def kept_plan(study: Path) -> ReadPlan:
         ) from error
 
 
-def repeated(before: ReadPlan, repetitions: int, *, executor: str | None, begun: BegunStudy) -> ReadPlan:
+def repeated(
+    before: ReadPlan, repetitions: int, *, executor: str | None, begun: BegunStudy | None = None
+) -> ReadPlan:
     """The plan with that number of repetitions; PlanError where its text cannot be changed with certainty."""
     text = with_repetitions(before.text, repetitions)
     return _read(
@@ -250,7 +252,7 @@ def repeated(before: ReadPlan, repetitions: int, *, executor: str | None, begun:
         directory=before.directory,
         executor=executor,
         defaults=_defaults(begun),
-        kept=begun.sources,
+        kept=None if begun is None else begun.sources,
     )
 
 

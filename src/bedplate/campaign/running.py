@@ -89,10 +89,12 @@ def run(
     """Run a plan into a study, or go on with it; `executor` takes the place of the plan's.
 
     A new study begins with the doubts about its plan; without `doubts` the caller has told them. With `paired` it is one of pairs,
-    whose first blocks these are.
+    and has its first block alone, which says whether others are worth their time.
     """
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
-    begun, found = called(plan, study, consent, executor=executor, refuse=refuse_unended_search)
+    begun, found = called(
+        plan, study, consent, executor=executor, refuse=refuse_unended_search, one_block=paired is not None
+    )
     made = first_made(study)
     with ExitStack() as stack:
         stack.callback(give_to_caller, made)
@@ -198,6 +200,7 @@ def called(
     *,
     executor: str | None,
     refuse: Callable[[Path, SearchRecord | None], None],
+    one_block: bool = False,
 ) -> tuple[BegunStudy | None, PlannedStudy]:
     """The study as it was begun, None of a new one, and the plan worked out for it; nothing is touched.
 
@@ -209,6 +212,8 @@ def called(
     else:
         refuse_unless_new(study)
     read = read_plan(plan, executor=executor, begun=begun)
+    if one_block and begun is None:
+        read = repeated(read, 1, executor=executor)
     found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
     refuse_wrong_call(found, consent)
     return begun, found

@@ -159,7 +159,8 @@ def _opening(found: PlannedStudy) -> tuple[ScheduledVisit, ...]:
 
 
 def _is_over(store: StudyStore, course: SearchCourse) -> bool:
-    return not _due(store) and course.next(store.layout.directory).is_last
+    step = course.next(store.layout.directory)
+    return step.has_failed or (step.is_last and not _due(store))
 
 
 def _due(store: StudyStore) -> tuple[ScheduledVisit, ...]:
@@ -181,6 +182,9 @@ def _search(
     with watch() as display:
         while True:
             step = course.next(store.layout.directory)
+            if step.has_failed:
+                has_ended = True
+                break
             again = _write_down(found, store, step)
             due = (*_due(store), *again)
             if not due:
@@ -189,6 +193,8 @@ def _search(
             display.note(step.words)
             starts.append(_start(found, store, step, due, consent=consent, display=display))
             last = starts[-1]
+            if last.left_behind and course.next(store.layout.directory).has_failed:
+                continue
             if (
                 last.needs_kernel is not None
                 or last.left_behind
@@ -198,7 +204,7 @@ def _search(
                 break
     return SearchOutcome(
         store.layout.directory,
-        _together(starts),
+        _together(starts, has_ended=has_ended),
         has_ended,
         step.names_a_cell,
         found.machine.kernel_release,
@@ -275,11 +281,13 @@ def _start(
     return StudyStart.prepared(found, store, due, consent, watched, cells=tuple(cells)).by(found.executor)
 
 
-def _together(starts: Sequence[StartOutcome]) -> StartOutcome | None:
+def _together(starts: Sequence[StartOutcome], *, has_ended: bool) -> StartOutcome | None:
     if not starts:
         return None
     return replace(
         starts[-1],
+        # Nothing is due of a search that has ended, and its answer says why.
+        left_behind=() if has_ended else starts[-1].left_behind,
         completed=sum(each.completed for each in starts),
         failed=sum(each.failed for each in starts),
         seconds=sum(each.seconds for each in starts),

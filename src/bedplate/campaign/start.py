@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.alike import AlikeFailures
 from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.engine_preparation import preparations
 from bedplate.campaign.keeping import SharedInputs, VisitRequests, keep, summary
@@ -22,6 +21,7 @@ from bedplate.campaign.preparation import (
 )
 from bedplate.campaign.study_run import StudyRun
 from bedplate.executors.protocol import StartOutcome
+from bedplate.model.alike import AlikeFailures
 from bedplate.study.nodes import node_devices
 from bedplate.units import format_count
 

@@ -1,6 +1,6 @@
 """Runs a study: visit after visit in the order of its schedule, each one kept as soon as it is done.
 
-A visit that fails is a result and the study goes on, unless all that is left would fail alike (`alike.py`). What the
+A visit that fails is a result and the study goes on, unless all that is left would fail alike (`model/alike.py`). What the
 machine fails is no result, and ends the start. A study that was interrupted, or killed, goes on where it stopped:
 what is complete is in its place, what is not is not there.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.alike import AlikeFailures
 from bedplate.campaign.choice import runs_here
 from bedplate.campaign.keeping import VisitRequests, keep, summary
 from bedplate.campaign.known_answers import KnownAnswers
@@ -20,6 +19,7 @@ from bedplate.executors.lost import lost_record
 from bedplate.executors.protocol import StartOutcome
 from bedplate.host.interruption import held
 from bedplate.model import codec
+from bedplate.model.alike import AlikeFailures
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import Outcome, VisitRecord
 from bedplate.plan.estimate import visit_seconds

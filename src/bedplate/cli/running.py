@@ -80,5 +80,7 @@ def tell_start(start: StartOutcome, kernel_release: str, go_on: str) -> None:
         return
     for sentence in (*start.not_built, *start.left_behind):
         print(sentence)
-    if start.left_behind or start.not_built:
+    if start.not_built:
+        print(f"visits of what was not built did not run; when it builds they are due: {go_on}")
+    elif start.left_behind:
         print(f"visits that did not run are due again: {go_on}")

@@ -120,7 +120,8 @@ class SearchStep:
     """What a search does next: `blocks`, or power cuts in the cells `cuts`, or nothing more.
 
     A block that the search has already gets further attempts at these cells. `words` say where the search is. `spent_s` are the
-    seconds of its visits so far. An end that names no cell is one where none could be measured.
+    seconds of its visits so far. An end that names no cell is one where none could be measured; with
+    `has_failed` visits that are due are not worth their time either.
     """
 
     words: str
@@ -128,6 +129,7 @@ class SearchStep:
     blocks: tuple[SearchedBlock, ...] = ()
     cuts: tuple[str, ...] = ()
     names_a_cell: bool = True
+    has_failed: bool = False
 
     @property
     def is_last(self) -> bool:

@@ -66,6 +66,7 @@ class PairedLab:
         self.budget_s = 3600.0
         self.condition: str | None = None
         self.accepted: tuple[str, ...] = ()
+        self.metrics: tuple[str, ...] = ()
 
     def play(self, executor: PlantedExecutor, *, blocks: int = FIRST_LOOK) -> PairedOutcome:
         self.on(executor)
@@ -73,7 +74,11 @@ class PairedLab:
         plan = paired_plan(varied_key(VARIED), plan=self.base, repetitions=course.first_blocks)
         self.plan.write_text(plan.text)
         record = plan.record(
-            budget_s=self.budget_s, margin=0.05, condition=self.condition, accepted=self.accepted
+            budget_s=self.budget_s,
+            margin=0.05,
+            metrics=self.metrics,
+            condition=self.condition,
+            accepted=self.accepted,
         )
         return measure_pairs(self.plan, self.study, record, course, consent=Consent(yes=True))
 

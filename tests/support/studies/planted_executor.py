@@ -59,7 +59,7 @@ class PlantedNodes:
 class PlantedExecutor:
     """`truth` says what runs of a cell come to, `noise` how they scatter.
 
-    `fails` and `suspect` name visits by the cell and the attempt, `unbuilt` cells whose build fails, `durability` what a cell promises and `loses` of which a power cut
+    `absent` are figures that a cell's runs do not have, and why. `fails` and `suspect` name visits by the cell and the attempt, `unbuilt` cells whose build fails, `durability` what a cell promises and `loses` of which a power cut
     loses commits all the same. `stop_after` visits a Ctrl-C comes.
     """
 
@@ -68,6 +68,7 @@ class PlantedExecutor:
     seconds: float = 60.0
     fails: Callable[[Cell, int], bool] = lambda _cell, _attempt: False
     suspect: Callable[[Cell, int], bool] = lambda _cell, _attempt: False
+    absent: Callable[[Cell], Mapping[str, str]] = lambda _cell: {}
     unbuilt: Callable[[Cell], bool] = lambda _cell: False
     durability: Callable[[Cell], Durability] = lambda _cell: DURABLE
     loses: Callable[[Cell], bool] = lambda _cell: False
@@ -179,6 +180,7 @@ class PlantedExecutor:
         key = request.key
         chance = random.Random(f"{key.cell} {key.dataset} {key.repetition} {key.attempt} {spec.name}")
         level = math.exp(chance.gauss(0.0, self.noise))
+        absent = self.absent(request.cell)
         folder.mkdir(parents=True)
         record = RunRecord(spec, Outcome.COMPLETED)
         codec.write(folder / "record.json", record)
@@ -197,7 +199,10 @@ class PlantedExecutor:
             warmup_s=1.0,
             duration_s=10.0,
             figures=tuple(
-                figure(name, value * level) for name, value in self.truth(request.cell, spec).items()
+                figure(name, None, reason=planted(absent[name])[0])
+                if name in absent
+                else figure(name, value * level)
+                for name, value in self.truth(request.cell, spec).items()
             ),
         )
         codec.write(folder / "run.json", figures)

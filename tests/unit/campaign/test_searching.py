@@ -11,6 +11,7 @@ import pytest
 from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
 from tests.support.studies.search_lab import BEST, CELLS, SearchLab, best_of, search_lab, truth
 
+from bedplate.analysis.search.answer import answer_lines
 from bedplate.campaign.running import extend
 from bedplate.campaign.search_question import SearchAsked
 from bedplate.errors import StudyError
@@ -148,13 +149,28 @@ def test_where_every_cell_fails_none_is_named(lab: SearchLab) -> None:
     assert len(executor.requests) <= 2 * 12
 
 
-def test_where_visits_fail_alike_the_start_ends_and_says_why(lab: SearchLab) -> None:
+def test_where_visits_fail_alike_the_search_ends_with_its_cause_and_no_advice_of_more_time(
+    lab: SearchLab,
+) -> None:
     executor = PlantedExecutor(truth, fails=lambda *_: True, why=lambda _: "unknown parameter shared_bufers")
     outcome = lab.play(executor)
     assert outcome.start is not None
-    assert "failed alike" in outcome.start.left_behind[0]
-    assert (False, 1) == (outcome.has_ended, outcome.exit_code)
-    assert len(executor.requests) < 6
+    assert (True, 1, ()) == (outcome.has_ended, outcome.exit_code, outcome.start.left_behind)
+    visits = len(executor.requests)
+    assert visits < 6
+    answer = " ".join(answer_lines(lab.read()))
+    assert "failed alike, at mkfs: unknown parameter shared_bufers" in answer
+    assert "--budget" not in answer
+    assert "another hour" not in answer
+    lab.play(executor, SearchAsked())
+    assert visits == len(executor.requests)
+
+
+def test_a_figure_that_is_absent_ends_it_after_the_first_block_and_says_why(lab: SearchLab) -> None:
+    executor = PlantedExecutor(truth, absent=lambda _: {BEST: "the log was cut short"})
+    with pytest.raises(StudyError, match=f"none has {BEST} \\(the log was cut short\\); "):
+        lab.play(executor)
+    assert len(executor.starts) == 1
 
 
 def test_cells_of_another_class_are_visited_once_at_most_and_never_named(lab: SearchLab) -> None:

@@ -18,6 +18,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
 from bedplate.plan.load import load_plan
 from bedplate.visit.logged_client import ClientEnded
+from bedplate.workloads.pgbench.own_database import without_data
 from bedplate.workloads.pgbench.run import _explained, _script_options
 
 if TYPE_CHECKING:
@@ -122,6 +123,11 @@ def test_a_run_that_fails_of_parameters_names_the_simple_protocol(said: str) -> 
     assert _explained(ended, "simple") == ended
     other = ClientEnded(2, 0.0, "deadlock detected", said="deadlock detected")
     assert _explained(other, "prepared") == other
+
+
+def test_a_parameter_is_nobodys_data_and_a_name_is() -> None:
+    said = 'pgbench: error: ERROR:  syntax error at or near "$1" in "customers"\n'
+    assert without_data(said) == 'pgbench: error: ERROR:  syntax error at or near "$1" in "…"\n'
 
 
 def test_a_command_that_a_version_lacks_is_refused(

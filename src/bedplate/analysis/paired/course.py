@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UntilTold:
-    """Blocks until every line tells, the condition is known, or time is gone; `first_blocks` run before the first look."""
+    """Blocks until every line tells, the condition is known, or time is gone.
+
+    `first_blocks` run before the first look, unless a side lacks what is asked for in the first of them.
+    """
 
     first_blocks: int = FIRST_LOOK
 
     def next(self, study: Path) -> PairedStep:
         """The next step of a study that stands on disk."""
         found = looked_at(study)
-        return PairedStep(progress_words(found), is_last=found.is_last)
+        # Before the first look a block says only whether there is anything to look at.
+        is_last = found.is_last if found.blocks >= self.first_blocks else found.has_failed
+        return PairedStep(progress_words(found, is_last=is_last), is_last=is_last)

@@ -16,6 +16,7 @@ from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
 from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.overview import overview
 from bedplate.analysis.paired.condition import paired_truth, parse_paired_condition
+from bedplate.analysis.paired.lacking import lacking
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict, at_confidence
@@ -28,17 +29,19 @@ if TYPE_CHECKING:
     from bedplate.analysis.comparison.compared import Compared
     from bedplate.analysis.overview import Overview
     from bedplate.analysis.paired.condition import PairedCondition
+    from bedplate.analysis.paired.lacking import LackingSide
     from bedplate.model.visit import VisitRecord
     from bedplate.study.paired import PairedCells, PairedRecord
 
-_FAILED_BLOCKS = 2
+# Visits after which nothing more is tried where none has completed.
+_FAILED_VISITS = 2
 
 
 @dataclass(frozen=True)
 class Looked:
     """A study of pairs after its last block. `lines` are its pairs in each figure, with the interval of a sequence.
 
-    `blocks` are those whose visits have ended, `spent_s` what all visits took. `without_runs` are cells of which no run completed.
+    `blocks` are those whose visits have ended, `spent_s` what all visits took. `lacking` is what a side has in no visit so far.
     """
 
     overview: Overview
@@ -46,7 +49,7 @@ class Looked:
     lines: tuple[Compared, ...]
     blocks: int
     spent_s: float
-    without_runs: tuple[str, ...] = ()
+    lacking: tuple[LackingSide, ...] = ()
 
     @cached_property
     def block_s(self) -> float:
@@ -79,13 +82,15 @@ class Looked:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a side has not one completed run after some blocks: more of the same would not help."""
-        return self.blocks >= _FAILED_BLOCKS and bool(self.without_runs)
+        """Whether a side lacks what is asked for in a whole block, or every visit failed: more of the same would not help."""
+        records = [visit.record for visit in self.overview.study.visits]
+        nothing_runs = len(records) >= _FAILED_VISITS and all(r.outcome is Outcome.FAILED for r in records)
+        return bool(self.lacking) and (self.blocks > 0 or nothing_runs)
 
     @property
     def is_last(self) -> bool:
         """Whether nothing follows."""
-        return self.blocks > 0 and (self.is_told or self.has_failed or self.time_is_gone)
+        return self.has_failed or (self.blocks > 0 and (self.is_told or self.time_is_gone))
 
 
 def is_told(line: Compared) -> bool:
@@ -111,23 +116,31 @@ def _looked(found: Overview) -> Looked | None:
     if record is None:
         return None
     found = accepting([found], record.accepted)[0]
-    compared = [line for pair in record.pairs for line in _compared(found, record, pair)]
+    compared: list[Compared] = []
+    problem = None
+    for pair in record.pairs:
+        try:
+            compared += _compared(found, record, pair)
+        except PlanError as error:
+            problem = "; ".join(error.reasons)
+    asked = (
+        None if record.condition is None else parse_paired_condition(record.condition, margin=record.margin)
+    )
     confidence = joint(record.wrong, len(compared))
     records = [visit.record for visit in found.study.visits]
     cells = dict.fromkeys(cell for pair in record.pairs for cell in (pair.baseline, pair.contender))
-    completed = {m.cell for m in found.measurements if m.outcome is Outcome.COMPLETED}
     return Looked(
         overview=found,
         record=record,
         lines=tuple(_as_sequence(line, confidence) for line in compared),
         blocks=_ended_blocks(records, list(cells)),
         spent_s=sum(each.whole_seconds or each.seconds for each in records),
-        without_runs=tuple(cell for cell in cells if cell not in completed),
+        lacking=lacking(found, record, asked, compared, problem),
     )
 
 
 def _compared(found: Overview, record: PairedRecord, pair: PairedCells) -> tuple[Compared, ...]:
-    """The pair in each figure that is asked for; nothing before both sides have one."""
+    """The pair in each figure that is asked for; nothing before both sides have one. PlanError where no run has the figure."""
     question = ComparisonQuestion(
         pair.baseline,
         pair.contender,
@@ -137,11 +150,7 @@ def _compared(found: Overview, record: PairedRecord, pair: PairedCells) -> tuple
     )
     if not {m.cell for m in found.measurements if m.by_metric} >= {pair.baseline, pair.contender}:
         return ()
-    try:
-        return answer([found], question).compared
-    except PlanError:
-        # Of figures that no run has, every start would say so before its first visit is paid for: `refuse_figures`.
-        return ()
+    return answer([found], question).compared
 
 
 def _as_sequence(line: Compared, confidence: float) -> Compared:

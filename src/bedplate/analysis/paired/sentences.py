@@ -10,7 +10,6 @@ from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.comparison.sentences import estimate_words, figure_words, ratio_words
 from bedplate.analysis.paired.looked import is_told
 from bedplate.analysis.wording import capital, durability_class, figure, verdict_word
-from bedplate.model.template import first_of
 from bedplate.model.visit import Outcome
 from bedplate.statistics.paired_sequence import FIRST_LOOK
 from bedplate.units import cut_line, format_count, format_duration
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 _LINES = 3
 _NAME_CHARACTERS = 60
 _CODES = 3
+_REASON_CHARACTERS = 300
 
 
 def answer_lines(found: Looked) -> tuple[str, ...]:
@@ -33,11 +33,13 @@ def answer_lines(found: Looked) -> tuple[str, ...]:
     return tuple(_answer(found))
 
 
-def progress_words(found: Looked) -> str:
+def progress_words(found: Looked, *, is_last: bool) -> str:
     """Where it is, in one line: `block 5: tps ×0.98 (0.95 to 1.01): cannot tell; 8 min of 2 h`."""
     told = "; ".join(line_words(found, line) for line in found.lines[:_LINES]) or "no pair has a figure yet"
+    if found.has_failed:
+        told = lacking_words(found)
     time = f"{format_duration(found.spent_s)} of {format_duration(found.record.budget_s)}"
-    if found.is_last:
+    if is_last:
         return f"{'known' if found.is_told else 'not known'} after {_blocks(found)}: {told}; {time}"
     return f"block {found.blocks}: {told}; {time}"
 
@@ -141,12 +143,22 @@ def _suspect_runs(found: Looked, count: int) -> str:
     return f"{count} suspect run{'s' * (count > 1)}{f' ({named})' if named else ''}"
 
 
+def lacking_words(found: Looked) -> str:
+    """What a side never has, and why; of several the first, and how many more there are."""
+    first, more = found.lacking[0], len(found.lacking) - 1
+    facts = found.overview.cells.get(first.cell)
+    of = f" of {short_name(facts.label.full)}" if facts is not None else ""
+    what = f"has {first.what}" if first.what else "completed"
+    others = f" (and {more} more of the kind)" if more else ""
+    return f"no run{of} {what}{others}: {short_name(first.why, _REASON_CHARACTERS)}"
+
+
 def _why_not(found: Looked) -> Iterator[str]:
     if found.is_told:
         return
-    if found.without_runs:
-        cells = first_of(list(found.without_runs), 3)
-        yield f"  No run of {cells} completed: `bedplate status {found.overview.study.directory}` says why."
+    if found.has_failed:
+        mend = "Ask for another (--metric, --workload)" if found.lacking[0].what else "Mend that"
+        yield f"  {capital(lacking_words(found))}. {mend} and begin in another --directory."
     elif found.time_is_gone:
         yield "  The time is gone. The same command with a larger --budget goes on."
     else:

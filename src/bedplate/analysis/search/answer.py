@@ -187,6 +187,8 @@ def _left_out_lines(found: Searched) -> Iterator[str]:
 
 def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     """What another hour would buy, and the command that buys it."""
+    if found.failed_alike:
+        return ("nothing, before that is mended; then a search of its own begins anew (another --study)",)
     seconds = [
         found.entrants.space.seconds[number]
         for number in range(len(found.entrants.cells))

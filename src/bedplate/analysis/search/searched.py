@@ -16,6 +16,7 @@ import numpy as np
 from bedplate.analysis.comparison.accepted import accepting
 from bedplate.analysis.labels import label_cells
 from bedplate.analysis.search.entrants import Entrants, entrants
+from bedplate.model.alike import AlikeFailures
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import because
@@ -170,11 +171,25 @@ class Searched:
         return lead(self.known, self.open, self.question.margin)
 
     @cached_property
+    def failed_alike(self) -> tuple[str, ...]:
+        """Why no further visit is worth its time: all of them failed alike, and what is left has all that those had in common. Empty else."""
+        alike = AlikeFailures()
+        for visit in self.overview.study.visits:
+            if not visit.record.key.canary:
+                alike.add(visit.record)
+        tried = {each.cell for each in self.tried}
+        every = self.overview.study.schedule.cells
+        left = [cell for number, cell in enumerate(self.entrants.cells) if number not in tried]
+        return alike.verdict((every[cell], self.record.dataset, None) for cell in left)
+
+    @cached_property
     def after(self) -> tuple[NextBlock, ...] | SearchEnd | None:
         """What comes next, or the end; None while a block is under way.
 
         ValueError before the first visit where the budget is below one block.
         """
+        if self.failed_alike:
+            return SearchEnd(Ending.NOT_KNOWN, (), 0.0, None, None)
         if self.pending:
             return None
         found = following(self.entrants.space, self.question, self.tried, at_once=self.record.at_once)

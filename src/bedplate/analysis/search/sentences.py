@@ -96,6 +96,8 @@ def chance_words(chance: float) -> str:
 def end_words(found: Searched, end: SearchEnd) -> str:
     """How it ended, in a sentence. Never a bare winner."""
     margin = percent(found.question.margin)
+    if found.failed_alike:
+        return f"Not known: {'; '.join(found.failed_alike)}."
     if not end.cells:
         nothing = "none of its runs is believed" if found.doubted else "no cell could be measured"
         return f"Not known: {nothing}."

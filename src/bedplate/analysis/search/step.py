@@ -9,6 +9,7 @@ from bedplate.analysis.search.entrants import first_space
 from bedplate.analysis.search.searched import question_of, searched, stages
 from bedplate.analysis.search.sentences import progress_words
 from bedplate.errors import PlanError, StudyError
+from bedplate.model.figure import Status
 from bedplate.model.search import SearchedBlock, SearchStep
 from bedplate.model.visit import Outcome
 from bedplate.near_names import did_you_mean
@@ -49,6 +50,8 @@ def next_step(study: Path) -> SearchStep:
         raise PlanError(str(error)) from error
     if after is None:
         return SearchStep(words, found.spent_s)
+    if found.failed_alike:
+        return SearchStep(words, found.spent_s, names_a_cell=False, has_failed=True)
     if isinstance(after, SearchEnd):
         return SearchStep(words, found.spent_s, cuts=_cuts(found), names_a_cell=bool(after.cells))
     blocks = tuple(
@@ -93,12 +96,14 @@ def _refuse_a_figure_that_a_run_lacks(found: Searched, name: str) -> None:
     runs = [m for cell in found.entrants.cells for m in found.overview.of(cell, run)]
     completed = [m for m in runs if m.outcome is Outcome.COMPLETED]
     metrics = (found.record.best, *(each.metric for each in found.record.not_worse))
-    having = sorted({name for m in completed for name in m.by_metric})
+    figures = [figure for m in completed for figure in m.by_metric.values()]
+    having = sorted({figure.metric for figure in figures if figure.status is not Status.ABSENT})
     for metric in metrics:
         if completed and metric not in having:
+            reasons = [each.reason.sentence for each in figures if each.metric == metric and each.reason]
             hint = did_you_mean(metric, having, otherwise=f"they have {', '.join(having) or 'no figures'}")
             raise StudyError(
-                f"{format_count(len(completed), 'run')} of {name} so far, and none has {metric}; {hint}",
+                f"{format_count(len(completed), 'run')} of {name} so far, and none has {metric}{f' ({reasons[0]})' if reasons else ''}; {hint}",
                 "begin another study with --best of these",
             )
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class PairedCourse(Protocol):
-    """What a study of pairs does next, worked out from its records alone. It ends after `first_blocks` of them at the earliest."""
+    """What a study of pairs does next, worked out from its records alone. It ends after `first_blocks` of them, or where a side lacks what is asked for."""
 
     @property
     def first_blocks(self) -> int:
-        """Blocks that run before the first look."""
+        """Blocks that run before the first look; after one of them it is asked whether the others are worth their time."""
         ...
 
     def next(self, study: Path) -> PairedStep:
@@ -81,13 +81,14 @@ def measure_pairs(
         last = run(plan, study, consent=consent, watch=watch, paired=asked, doubts=False)
     while True:
         start = last.start
-        if start is not None and (start.needs_kernel is not None or start.left_behind or start.not_built):
+        if start is not None and (start.needs_kernel is not None or start.not_built):
             return PairedOutcome(last, has_ended=False)
         step = course.next(study)
         lines.note(step.words)
-        if step.is_last:
-            return PairedOutcome(last, has_ended=True)
-        last = extend(study, repetitions=last.plan.repetitions + 1, consent=consent, watch=watch)
+        if step.is_last or (start is not None and start.left_behind):
+            return PairedOutcome(last, has_ended=step.is_last)
+        blocks = max(last.plan.repetitions + 1, course.first_blocks)
+        last = extend(study, repetitions=blocks, consent=consent, watch=watch)
         if last.start is None or not last.start.completed + last.start.failed:
             # A block that ran nothing would be followed by another such one.
             return PairedOutcome(last, has_ended=False)

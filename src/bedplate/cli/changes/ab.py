@@ -115,7 +115,8 @@ def ab(
     """Did a change make it slower: both sides in blocks, until it can tell or its time is gone.
 
     A block is a visit of each side, in random order. After each block it looks, with an interval that may be looked at (docs/METHOD.md). It ends
-    with slower, faster, the same within the margin, or cannot tell. The same command goes on where it was stopped.
+    with slower, faster, the same within the margin, or cannot tell; after the first block where a side does not run or has no such figure, and says
+    why. The same command goes on where it was stopped.
     """
     from bedplate.cli.changes.measuring import AbAsked, measured  # noqa: PLC0415
     from bedplate.cli.comparing import bisectable  # noqa: PLC0415

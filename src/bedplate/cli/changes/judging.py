@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.condition import Truth
-from bedplate.analysis.failures import failures
 from bedplate.analysis.paired.condition import ConditionSubject, nearest, seen_words, side_truth
 from bedplate.analysis.paired.course import UntilTold
 from bedplate.analysis.paired.looked import looked_at
-from bedplate.analysis.paired.sentences import line_words, short_name
+from bedplate.analysis.paired.sentences import lacking_words, line_words, short_name
 from bedplate.campaign.bisection.history import BAD, GOOD, SKIP
 from bedplate.campaign.bisection.record import BY_ESTIMATE, BY_FAILURE, BY_INTERVAL, BY_RECORD, JudgedCommit
 from bedplate.campaign.display import display_for_terminal
@@ -59,10 +58,11 @@ class PairedJudge:
         StudyError where an end does not run, or the good one is bad. What keeps an end from being built is raised as it is.
         """
         found, visits = self._measured(bad, _BOTH_ENDS)
-        if found.without_runs and found.has_failed:
+        if found.has_failed:
             raise StudyError(
-                f"both ends must run before a commit is looked for; {self._failure(found)}",
-                f"`bedplate status {found.overview.study.directory}` has all of it",
+                f"both ends must have what is asked for before a commit is looked for; {lacking_words(found)}",
+                f"`bedplate status {found.overview.study.directory}` has all of it; mend that, or name other ends or another condition, and "
+                "begin in another --directory",
             )
         if self.condition.subject is not ConditionSubject.SIDES:
             self._refuse_a_bad_good_end(found)
@@ -87,10 +87,21 @@ class PairedJudge:
         if known is Truth.CANNOT_TELL:
             known, basis = nearest(self.condition, found.overview, found.record, found.lines), BY_ESTIMATE
         if known is Truth.CANNOT_TELL:
-            contenders = {pair.contender for pair in found.record.pairs}
-            if contenders & set(found.without_runs):
+            goods = {pair.baseline for pair in found.record.pairs}
+            if found.has_failed and any(each.cell in goods for each in found.lacking):
+                raise StudyError(
+                    f"{candidate.level}: the good commit has no figure beside it, so nothing is said of this one; {lacking_words(found)}",
+                    f"`bedplate status {found.overview.study.directory}` has all of it",
+                )
+            if found.has_failed:
                 return JudgedCommit(
-                    candidate.hash, candidate.subject, SKIP, BY_FAILURE, self._failure(found), study, visits
+                    candidate.hash,
+                    candidate.subject,
+                    SKIP,
+                    BY_FAILURE,
+                    lacking_words(found),
+                    study,
+                    visits,
                 )
             raise StudyError(
                 f"{candidate.level}: no run of it could be believed, and a commit is not skipped for that",
@@ -142,16 +153,3 @@ class PairedJudge:
             seen_words(self.condition, found.overview, found.record, cells) for cells in sides
         )
         return f"{of_commit}; the good one: {of_good}"
-
-    def _failure(self, found: Looked) -> str:
-        """Why the visits of a side failed, by the first of them."""
-        labels = [
-            found.overview.cells[cell].label.full
-            for cell in found.without_runs
-            if cell in found.overview.cells
-        ]
-        rows = [
-            row for row in failures(found.overview, "") if any(row.cell.startswith(each) for each in labels)
-        ]
-        reason = rows[0].reasons[0] if rows else "no run of it completed"
-        return f"its visits failed: {short_name(reason, _REASON_CHARACTERS)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.paired_lab import PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
+from tests.support.studies.search_lab import BEST
 
 from bedplate.analysis.comparison.condition import Truth
 from bedplate.analysis.headline.answered import headline
@@ -19,10 +20,10 @@ from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.paired_sequence import FIRST_LOOK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from bedplate.model.cell import Cell
+    from bedplate.model.cell import Cell, RunSpec
 
 
 @pytest.fixture
@@ -145,16 +146,87 @@ def test_runs_that_are_all_suspect_are_counted_with_their_doubt_which_may_be_acc
         lab.play(again)
 
 
-def test_a_side_that_never_runs_ends_it_at_the_first_look_and_is_named(lab: PairedLab) -> None:
-    def fails(cell: Cell, _attempt: int) -> bool:
-        return cell.levels.get("device.scheduler") == "mq-deadline"
+def is_contender(cell: Cell, _attempt: int = 1) -> bool:
+    return cell.levels.get("device.scheduler") == "mq-deadline"
 
-    executor = PlantedExecutor(slower(0.0), fails=fails)
-    lab.play(executor)
+
+def said_at_the_end(lab: PairedLab, executor: PlantedExecutor) -> str:
+    """The last line of a study that ended after its first block, and ends at once when it is called again."""
+    assert lab.play(executor).has_ended
     found = lab.read()
     assert found.has_failed
-    assert len(executor.requests) <= 2 * FIRST_LOOK
-    assert "completed: `bedplate status" in answer_lines(found)[-1]
+    assert found.blocks <= 1
+    assert len(executor.requests) == 2
+    assert lab.play(executor).has_ended
+    assert len(executor.requests) == 2
+    answer = " ".join(answer_lines(found))
+    assert "--budget" not in answer
+    assert "same command" not in answer
+    assert len(answer_lines(found)) <= 8
+    return answer_lines(found)[-1]
+
+
+@pytest.mark.parametrize("fails", [is_contender, lambda cell, _: not is_contender(cell), lambda *_: True])
+def test_a_side_that_does_not_run_ends_it_after_the_first_block_with_its_cause(
+    lab: PairedLab, fails: Callable[[Cell, int], bool]
+) -> None:
+    executor = PlantedExecutor(slower(0.0), fails=fails, why=lambda _: "unknown parameter shared_bufers")
+    last = said_at_the_end(lab, executor)
+    assert last.startswith("  No run of ext4 scheduler=")
+    assert "unknown parameter shared_bufers. Mend that and begin in another --directory." in last
+
+
+@pytest.mark.parametrize("condition", [None, "slower 10%", f"{BEST} worse 10%", f"{BEST} < 100"])
+def test_a_side_without_the_figure_ends_it_after_the_first_block(
+    lab: PairedLab, condition: str | None
+) -> None:
+    """The contender's runs have another figure only."""
+
+    def truth(cell: Cell, run: RunSpec) -> Mapping[str, float]:
+        return {"latency_ms_p99": 5.0} if is_contender(cell) else slower(0.0)(cell, run)
+
+    lab.condition = condition
+    last = said_at_the_end(lab, PlantedExecutor(truth))
+    assert f"No run of ext4 scheduler=mq-deadline · fs 4 KiB has {BEST}" in last
+    assert "its runs have latency_ms_p99. Ask for another (--metric, --workload)" in last
+
+
+@pytest.mark.parametrize("metrics", [(), (BEST,)])
+def test_a_figure_that_is_absent_everywhere_says_why(lab: PairedLab, metrics: tuple[str, ...]) -> None:
+    lab.metrics = metrics
+    executor = PlantedExecutor(slower(0.0), absent=lambda _: {BEST: "the log was cut short"})
+    last = said_at_the_end(lab, executor)
+    assert last.startswith(f"  No run has {BEST if metrics else 'a figure'}: the log was cut short. Ask for")
+
+
+def test_a_figure_that_is_absent_on_one_side_says_why(lab: PairedLab) -> None:
+    def absent(cell: Cell) -> Mapping[str, str]:
+        return {BEST: "the log was cut short"} if is_contender(cell) else {}
+
+    last = said_at_the_end(lab, PlantedExecutor(slower(0.0), absent=absent))
+    assert f"has {BEST} of " in last
+    assert ": the log was cut short. Ask for" in last
+
+
+def test_a_figure_that_no_workload_has_is_named_with_those_that_there_are(lab: PairedLab) -> None:
+    lab.metrics = ("latency_ms_p99",)
+    last = said_at_the_end(lab, PlantedExecutor(slower(0.0)))
+    assert f"no run has a value of latency_ms_p99; they have {BEST}" in last
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("flushes per appending fsync on the journal device < 1", "has a count of flushes per appending"),
+        ("bad", "has a power cut: the plan has no workload that cuts power"),
+        ("tps < 1000", "has tps"),
+    ],
+)
+def test_a_condition_on_what_a_plan_never_has_ends_it_after_the_first_block(
+    lab: PairedLab, condition: str, words: str
+) -> None:
+    lab.condition = condition
+    assert words in said_at_the_end(lab, PlantedExecutor(slower(0.0)))
 
 
 @pytest.mark.parametrize(("share", "truth"), [(0.2, Truth.HOLDS), (0.0, Truth.FAILS)])

@@ -31,7 +31,8 @@ UNSAFE = Durability("unsafe", "durable", "declared")
 class PlantedHistory:
     """A tree whose commits no build is made of: what a commit does is planted in the visits of its study.
 
-    `slow` are commits that are slower by a third, `broken` do not build, `failing` build and fail in their visits, `disturbed` have
+    `slow` are commits that are slower by a third, `broken` do not build, `failing` build and fail in their visits (`failing_both`: the good
+    one beside them too), `disturbed` have
     suspect runs alone, `unsafe` lose what they promised.
     """
 
@@ -41,6 +42,7 @@ class PlantedHistory:
     slow: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
+    failing_both: set[str] = field(default_factory=set)
     disturbed: set[str] = field(default_factory=set)
     unsafe: set[str] = field(default_factory=set)
     visits: int = 0
@@ -52,9 +54,10 @@ class PlantedHistory:
             return lambda cell, _: name in cells and cell.levels.get("device.scheduler") == "mq-deadline"
 
         is_unsafe, is_broken = of_contender(self.unsafe), of_contender(self.broken)
+        is_failing = of_contender(self.failing)
         executor = PlantedExecutor(
             slower(0.3 if name in self.slow else 0.0),
-            fails=of_contender(self.failing),
+            fails=lambda cell, at: name in self.failing_both or is_failing(cell, at),
             suspect=of_contender(self.disturbed),
             unbuilt=lambda cell: is_broken(cell, 1),
             durability=lambda cell: UNSAFE if is_unsafe(cell, 1) else DURABLE,
@@ -145,9 +148,7 @@ def test_only_what_cannot_be_built_or_run_is_skipped_and_why_is_said(
     assert history.commits[6] in done.stdout
     said = " ".join(done.stdout.split())
     assert f"skip {history.commits[4][:12]} commit 4" in said
-    reason = (
-        "it was not built: make ended with status 2" if kind == "broken" else "its visits failed: mkfs failed"
-    )
+    reason = "it was not built: make ended with status 2" if kind == "broken" else "completed: mkfs failed"
     assert reason in said
 
 
@@ -167,6 +168,40 @@ def test_an_end_that_cannot_be_built_is_said_and_no_commit_is_looked_for(
     done = bisect()
     assert 3 == done.returncode
     assert "make ended with status 2: error: x" in done.stderr
+
+
+def test_an_end_that_does_not_run_ends_it_after_one_block_with_its_cause(
+    bisect: Any, history: PlantedHistory, tmp_path: Path
+) -> None:
+    history.failing = {history.commits[-1]}
+    done = bisect()
+    assert done.returncode not in (0, 1)
+    said = " ".join(done.stderr.split())
+    assert "both ends must have what is asked for before a commit is looked for; no run of" in said
+    assert "completed: mkfs failed in" in said
+    assert "--budget" not in said
+    assert 2 == len(list((tmp_path / "own" / "both-ends" / "study" / "visits").glob("*/*/*/visit.json")))
+
+
+def test_a_figure_that_no_end_has_ends_it_after_one_block(bisect: Any, tmp_path: Path) -> None:
+    done = bisect(condition="tps worse 10%")
+    assert done.returncode not in (0, 1)
+    said = " ".join(done.stderr.split())
+    assert "no run has tps: no run has a value of tps; they have" in said
+    assert "--budget" not in said
+    assert 2 == len(list((tmp_path / "own" / "both-ends" / "study" / "visits").glob("*/*/*/visit.json")))
+
+
+def test_a_commit_beside_which_the_good_one_fails_is_not_skipped(
+    bisect: Any, history: PlantedHistory
+) -> None:
+    history.slow = set(history.commits[6:])
+    history.failing_both = {history.commits[4]}
+    done = bisect()
+    assert done.returncode not in (0, 1)
+    assert "the good commit has no figure beside it, so nothing is said of this one" in " ".join(
+        done.stderr.split()
+    )
 
 
 def test_a_commit_whose_runs_cannot_be_believed_is_not_skipped(bisect: Any, history: PlantedHistory) -> None:
