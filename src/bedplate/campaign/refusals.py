@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bedplate.campaign.consent import Consent
     from bedplate.campaign.planning import PlannedStudy
     from bedplate.model.search import SearchRecord
+    from bedplate.study.paired import PairedRecord
     from bedplate.study.store import StudyStore
 
 
@@ -60,6 +61,18 @@ def refuse_nothing_to_run(found: PlannedStudy) -> None:
     if not found.expansion.cells:
         causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
         raise PlanError("no cell of this plan can run here", *causes)
+
+
+def refuse_a_side_left_out(found: PlannedStudy, paired: PairedRecord) -> None:
+    """PlanError with what prunes it, where a cell of a pair cannot run here after all: a pair of one is none, and blocks would have no end."""
+    kept = {planned.cell.id for planned in found.expansion.cells}
+    if all({pair.baseline, pair.contender} <= kept for pair in paired.pairs):
+        return
+    causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
+    raise PlanError(
+        f"a side of {paired.contender} beside {paired.baseline} cannot run here, so there is nothing to compare it with",
+        *causes,
+    )
 
 
 def refuse_datasets(found: PlannedStudy) -> None:

@@ -17,6 +17,7 @@ from bedplate.campaign.doubts import tell_doubts, tell_pruned
 from bedplate.campaign.planning import begun_study, kept_plan, read_plan, repeated, work_out
 from bedplate.campaign.refusals import (
     absolute,
+    refuse_a_side_left_out,
     refuse_another_machine,
     refuse_another_plan,
     refuse_lost_visits,
@@ -111,6 +112,8 @@ def run(
             refuse_without_root(found)
             before = {each.cell for each in found.expansion.pruned}
             found, devices = held(found, study, consent, stack, plan)
+            if paired is not None:
+                refuse_a_side_left_out(found, paired)
             if doubts:
                 tell_doubts(found, lines)
             else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.paired_lab import PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
+from tests.support.studies.planted_reasons import planted
 from tests.support.studies.search_lab import BEST
 
 from bedplate.analysis.comparison.condition import Truth
@@ -14,8 +16,10 @@ from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.overview import overview
 from bedplate.analysis.paired.sentences import answer_lines, line_words
+from bedplate.campaign import running
 from bedplate.campaign.running import run
-from bedplate.errors import StudyError
+from bedplate.errors import PlanError, StudyError
+from bedplate.model.plan import Pruned
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.paired_sequence import FIRST_LOOK
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from bedplate.campaign.consent import Consent
+    from bedplate.campaign.planning import PlannedStudy
     from bedplate.model.cell import Cell, RunSpec
 
 
@@ -227,6 +233,29 @@ def test_a_condition_on_what_a_plan_never_has_ends_it_after_the_first_block(
 ) -> None:
     lab.condition = condition
     assert words in said_at_the_end(lab, PlantedExecutor(slower(0.0)))
+
+
+def test_a_side_that_only_a_trial_leaves_out_is_refused_before_a_visit(
+    lab: PairedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks would have no end: the other side runs, and a pair never comes about."""
+
+    def without_the_contender(found: PlannedStudy, _study: Path, _consent: Consent) -> PlannedStudy:
+        kept = tuple(planned for planned in found.expansion.cells if not is_contender(planned.cell))
+        left_out = (
+            Pruned(planned.cell, planted("the kernel has no such scheduler"))
+            for planned in found.expansion.cells
+            if is_contender(planned.cell)
+        )
+        return replace(found, expansion=replace(found.expansion, cells=kept, pruned=tuple(left_out)))
+
+    monkeypatch.setattr(running, "known_better", without_the_contender)
+    executor = PlantedExecutor(slower(0.0))
+    with pytest.raises(PlanError, match=r"a side of .* cannot run here") as refused:
+        lab.play(executor)
+    assert "the kernel has no such scheduler" in refused.value.reasons
+    assert executor.requests == []
+    assert not lab.study.exists()
 
 
 @pytest.mark.parametrize(("share", "truth"), [(0.2, Truth.HOLDS), (0.0, Truth.FAILS)])
