@@ -228,6 +228,14 @@ def test_the_plan_of_another_server_names_its_engine_and_what_measures_it(
         assert '\n[mariadb.settings]\ninnodb_flush_log_at_trx_commit = "2"\n' in text
         assert f'type = "{kind}"' in text
         assert 'engine = "mariadb"\n' in text
+    options.write_text(
+        f"[mysqld]\ndatadir={place}\ninnodb-buffer-pool-size = 2G\ninnodb_data_home_dir=/x\nmax_connections=9\n[client]\ninnodb_x=1\n"
+    )
+    text = plan_text(inspect(place), beside=True)
+    assert '\ninnodb_buffer_pool_size = "2G"\n' in text
+    assert "innodb_x" not in text
+    for words in ("innodb_data_home_dir: bedplate sets", "max_connections: none of InnoDB's"):
+        assert any(words in line for line in text.splitlines() if line.startswith("# Not in this plan: "))
     options.unlink()
     assert "unknown" == inspect(place).durability.volatile_cache
     with pytest.raises(PlanError, match=r"(?s)how its server is set: none runs on it.*write a plan of its"):

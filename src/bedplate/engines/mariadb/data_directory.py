@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.mariadb.model import PAGE_SIZE, USUAL_PAGE_BYTES
 from bedplate.engines.mariadb.option_files import USUAL_FILES, OptionReading
-from bedplate.engines.mariadb.settings import truth
+from bedplate.engines.mariadb.settings import setting_name, setting_value, truth
 from bedplate.host.plain_file import plain_bytes, plain_text
 from bedplate.host.process import PROC
 from bedplate.model.data_directory import DataDirectory, KnownFiles
 from bedplate.model.engines import MARIADB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PROCESSES = frozenset({"mariadbd", "mysqld"})
 _SYSTEM = "ibdata1"
@@ -81,6 +81,7 @@ def recognise(directory: Path, *, proc: Path = PROC) -> DataDirectory | None:
     if page_bytes not in {None, USUAL_PAGE_BYTES}:
         said[PAGE_SIZE] = _SYSTEM
     said_by = {name: said[name] for name in settings if name in said}
+    more, left_out = _as_in_a_plan(reading.others)
     return DataDirectory(
         engine=MARIADB,
         version=version,
@@ -91,9 +92,29 @@ def recognise(directory: Path, *, proc: Path = PROC) -> DataDirectory | None:
         unread=tuple(unread),
         knows_settings=not unread,
         untold=(_UNTOLD,),
-        left_out=("other settings of its option files: write those that matter into [mariadb.settings]",),
+        more=more,
+        left_out=tuple(left_out),
         measured_by="sysbench",
     )
+
+
+def _as_in_a_plan(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """InnoDB's settings, which `[mariadb.settings]` can have, and sentences about the other options."""
+    more, others, refused = {}, [], []
+    for name, value in options.items():
+        try:
+            if not name.startswith("innodb_"):
+                others.append(name)
+            else:
+                setting_value(value)
+                more[setting_name(name)] = value
+        except ValueError as error:
+            refused.append(f"{name}: {error}")
+    if others:
+        refused.append(
+            f"{', '.join(others)}: none of InnoDB's; write those that matter into [mariadb.settings]"
+        )
+    return more, refused
 
 
 def page_size(head: bytes) -> int | None:
@@ -126,6 +147,7 @@ def _read_options(directory: Path, reading: OptionReading, proc: Path) -> Iterat
         if not _is_same(Path(reading.values.get(_DATA, _USUAL_PLACE)), directory):
             reading.values.clear()
             reading.said_by.clear()
+            reading.others.clear()
             files = " and ".join(map(str, USUAL_FILES))
             yield f"how its server is set: none runs on it, and {files} do not name this directory"
             return

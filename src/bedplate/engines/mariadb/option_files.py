@@ -49,7 +49,7 @@ def _value(text: str) -> str:
 
 
 class OptionReading:
-    """What was found of the options `names` so far, by their names; `said_by` has where, `unread` what could not be read.
+    """What was found of the options `names` so far, by their names; `said_by` has where, `unread` what could not be read, `others` the other options.
 
     `version` is the server's (`10.11`), or empty where it is not known: whether it reads a group of one version is open then.
     """
@@ -57,6 +57,7 @@ class OptionReading:
     def __init__(self, names: Collection[str], version: str) -> None:
         self.values: dict[str, str] = {}
         self.said_by: dict[str, str] = {}
+        self.others: dict[str, str] = {}
         self.unread: list[str] = []
         self._names, self._groups, self._version = names, groups(version), version
         self._files = 0
@@ -109,7 +110,10 @@ class OptionReading:
             yield from (path for path in found if path.suffix == ".cnf")
 
     def _take(self, name: str, value: str, source: str) -> None:
-        for each in self._meant(name):
+        meant = self._meant(name)
+        if not meant:
+            self.others[name] = value
+        for each in meant:
             self.values[each] = value
             self.said_by[each] = source
 
