@@ -82,6 +82,12 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
         f"  cells            {len(found.expansion.cells):,} to run, {len(found.expansion.pruned):,} pruned, "
         f"{format_count(plan.repetitions, 'repetition')}, {format_count(visits, 'visit')}{_of_canaries(found)}"
     )
+    tried = found.circumstances.refusals
+    untried = len({each.cell.filesystem for each in found.expansion.cells} - set(tried))
+    if found.executor.runs_here and untried:
+        say(
+            f"  not tried yet    {format_count(untried, 'way')} to make and mount a file system; the start tries them, and prunes what this kernel refuses"
+        )
     if plan.dataset_by == RESTORED:
         loads = {
             (deciding(planned.cell), load.dataset)

@@ -479,7 +479,9 @@ def test_rows_of_pgbench_tools_that_are_no_run_of_pgbench_are_left_out_by_name(
         assert f"{row['script']} (1)" in str(problem)
 
 
-@pytest.mark.parametrize("column", ["tps", "scale", "clients", "workers", "rate_limit"])
+@pytest.mark.parametrize(
+    "column", ["tps", "scale", "clients", "workers", "rate_limit", "avg_latency", "trans"]
+)
 def test_a_row_of_pgbench_tools_with_a_number_of_another_writing_is_named_and_never_another_run(
     tmp_path: Path, column: str
 ) -> None:
@@ -608,3 +610,12 @@ def test_a_table_with_other_separators_is_named_with_the_way_out(
         read(tmp_path)
     (problem,) = read(tmp_path, "pgbench-tools").problems
     assert words in str(problem)
+
+
+@pytest.mark.parametrize("absent", ["NULL", "[NULL]", "\\N", ""])
+def test_what_a_program_writes_for_a_null_is_absent(tmp_path: Path, absent: str) -> None:
+    run = rows_of_tests()[0]
+    _tests_csv(tmp_path, [tuple(absent if word is None else word for word in run)])
+    found = read(tmp_path)
+    assert ((), 1) == (found.problems, len(found.runs))
+    assert "rate" not in found.runs[0].spec.levels

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _TABLES = ("tests", "testset", "server")
 _NEEDED = ("server", "set", "script", "tps")
 _METRICS = {"avg_latency": "latency_ms_mean", "max_latency": "latency_ms_max", "trans": "transactions"}
+_SIZES = ("dbsize", "wal_written")
 # What makes a run another one; of its rate and its multiplier 0 is none.
 _LEVELS = ("scale", "clients", "workers", "rate_limit", "multi")
 # It keeps loads of pgbench's tables and osm2pgsql's imports too (`util/pgbench-init-parse`).
@@ -69,7 +70,7 @@ class PgbenchTools:
         for place, row in enumerate(rows, start=1):
             strange = [f"has no {name}" for name in _NEEDED if not row.get(name)] + [
                 f"has {name} = {shown(row[name])[:_LONGEST_WORD]!r}, which is no number"
-                for name in ("tps", *_LEVELS)
+                for name in ("tps", *_LEVELS, *_METRICS, *_SIZES)
                 if row.get(name) and number(row[name]) is None
             ]
             if strange:
@@ -146,7 +147,7 @@ def _run(file: str, row: Mapping[str, str], info: str | None, server: Mapping[st
 def _figures(row: Mapping[str, str]) -> Iterator[Figure]:
     known = {metric: number(row.get(name)) for name, metric in _METRICS.items()}
     yield from (figure(metric, value) for metric, value in known.items() if value is not None)
-    size, wal, count = (number(row.get(name)) for name in ("dbsize", "wal_written", "trans"))
+    size, wal, count = (number(row.get(name)) for name in (*_SIZES, "trans"))
     if size:
         yield figure("database_mib", size / MIB)
     if wal and count:

@@ -26,6 +26,8 @@ _SQLITE = b"SQLite format 3\0"
 _COPY = re.compile(r'^COPY (?:\w+\.)?"?(\w+)"? \(([^)]*)\) FROM stdin;$')
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\\": "\\"}
 _ESCAPED = re.compile(r"\\(.)")
+# What programs write for a NULL.
+_ABSENT = frozenset({"NULL", "[NULL]", "\\N"})
 # No name of a column has one. The first line of some spreadsheets' files names the separator: `sep=;`.
 _OTHER_SEPARATORS = (
     (";", "semicolons"),
@@ -78,7 +80,7 @@ def _of_csv(source: PublishedSource, file: PurePosixPath) -> list[Row]:
             f"has {between} between its columns, as spreadsheets save it where a number has a comma; save it with commas between columns "
             "and points in numbers",
         )
-    return [_row(names, each) for each in values if each]
+    return [_row(names, [None if word in _ABSENT else word for word in each]) for each in values if each]
 
 
 def _of_dump(text: str, wanted: Sequence[str]) -> Iterator[tuple[str, list[Row]]]:
