@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.sources.toy_postgresql import toy_postgresql
 from tests.support.studies.own_data_plan import own_data_plan
 
 from bedplate.engines.postgresql.own_data.archive import read_archive
+from bedplate.host.git.revisions import GitRevisions
 from bedplate.model.cell import Dataset
 from bedplate.model.plan import Plan
 from bedplate.plan.differences import differences
@@ -49,6 +51,28 @@ def head(
         + text("17.2")
         + text(dump)
     )
+
+
+def listed(*entries: str, minor: int = 16, offset_bytes: int | None = 8) -> bytes:
+    """The list behind a head (WriteToc): each entry as its kind and its name."""
+
+    def integer(value: int) -> bytes:
+        return bytes([value < 0]) + abs(value).to_bytes(4, "little")
+
+    def text(value: str) -> bytes:
+        return integer(len(value)) + value.encode()
+
+    none = integer(-1)
+    found = integer(len(entries))
+    for number, entry in enumerate(entries):
+        kind, _, name = entry.rpartition(" ")
+        found += integer(number + 1) + integer(0) + text("3079") + text("16386") + text(name) + text(kind)
+        # Section, definition, drop, copy, schema, tablespace, method of access, kind, owner, no OIDs, what it depends on.
+        found += integer(2) + text(f"CREATE {entry};\n") + text("DROP") + none + text("public") + none
+        found += (none if minor >= 14 else b"") + (integer(0) if minor >= 16 else b"")
+        found += text("me") + text("false") + text("5") + text("6") + none
+        found += text("") if offset_bytes is None else bytes(1 + offset_bytes)
+    return found
 
 
 @pytest.fixture
@@ -170,6 +194,48 @@ def test_compression_of_every_format_is_known(place: Path, minor: int, number: i
     assert expected == read_archive(place / "mine.dump").compression
 
 
+@pytest.mark.parametrize("minor", [12, 13, 14, 15, 16])
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_extensions_stand_in_the_list_of_every_format(place: Path, minor: int, is_directory: bool) -> None:
+    names = (
+        "TABLE t",
+        "EXTENSION uuid-ossp",
+        "TABLE DATA t",
+        "EXTENSION hstore",
+        "PROCEDURAL LANGUAGE plperl",
+    )
+    content = head(minor=minor, kind=3 if is_directory else 1) + listed(
+        *names, minor=minor, offset_bytes=None if is_directory else 8
+    )
+    archive = place / "shop"
+    if is_directory:
+        archive.mkdir()
+    (archive / "toc.dat" if is_directory else archive).write_bytes(content)
+    assert ("uuid-ossp", "hstore", "plperl") == read_archive(archive).extensions
+
+
+@pytest.mark.parametrize("algorithm", [0, 1, 2, 3])
+def test_an_archive_may_be_compressed_as_pg_dump_does(place: Path, algorithm: int) -> None:
+    (place / "mine.dump").write_bytes(head(compression=algorithm) + listed("EXTENSION pgcrypto"))
+    assert plan_of(place, 'dump = "mine.dump"').workloads
+
+
+def test_a_list_that_is_damaged_is_left_to_pg_restore(place: Path) -> None:
+    whole = head() + listed("EXTENSION hstore", "EXTENSION postgis")
+    for content in (whole[:-40], head() + b"\0\xff\xff\xff\x7f" + b"\0\xff\xff\xff\x7f" * 20, head()):
+        (place / "mine.dump").write_bytes(content)
+        assert "postgis" not in read_archive(place / "mine.dump").extensions
+
+
+def test_what_a_commit_has_is_not_known_before_it_is_built(place: Path) -> None:
+    (place / "mine.dump").write_bytes(head() + listed("EXTENSION of_mine"))
+    tree = toy_postgresql(place / "postgres")
+    engine = f'[postgresql]\nsource = {{ tree = "{tree}", commit = "master" }}'
+    text = own_data_plan('dump = "mine.dump"', engine)
+    plan = load_plan(text, source="p.toml", directory=place, revisions=GitRevisions())
+    assert plan.workloads
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -179,11 +245,19 @@ def test_compression_of_every_format_is_known(place: Path, minor: int, number: i
         (b"\x7fELF\0\0\0\0\0", "no archive of pg_dump"),
         (head()[:30], "it was truncated"),
         (head(kind=5), "damaged, or in a format other"),
-        (head(compression=3), "compressed with zstd"),
         (head(compression=9), "compressed with algorithm 9"),
         (head(minor=11), "of a pg_dump before 9.0"),
         (head("x" * 2000), "more than 1000 bytes"),
         (head("19.1"), "was written by pg_dump 19"),
+        (
+            head() + listed("EXTENSION pg_trgm", "EXTENSION postgis", "TABLE t"),
+            "does not have: postgis; dump without",
+        ),
+        (
+            head() + listed("PROCEDURAL LANGUAGE plperl", "EXTENSION adminpack"),
+            "does not have: adminpack, plperl;",
+        ),
+        (head(minor=14) + listed("EXTENSION vector", minor=14), "does not have: vector;"),
     ],
 )
 def test_what_is_no_archive_that_can_be_restored_is_refused(

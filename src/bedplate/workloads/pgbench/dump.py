@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 
     from bedplate.model.levels import Levels, Scalar
 
-_READABLE = ("none", "gzip")
+_READABLE = ("none", "gzip", "lz4", "zstd")
 COMPRESSION = "source_compression"
 SCRIPTS = ("prepare", "settle")
 
 
 @dataclass(frozen=True)
 class Dump:
-    """An archive as a plan names it. `major` is of the pg_dump that wrote it."""
+    """An archive as a plan names it. `major` is of the pg_dump that wrote it, `extensions` are what its list needs, with blanks between."""
 
     name: str
     sha256: str
     size_bytes: int
     compression: str
     major: int
+    extensions: str = ""
 
     def levels(self, scripts: Mapping[str, str]) -> Mapping[str, Scalar]:
         """Those of its dataset: `scripts` are texts by what they are for."""
@@ -52,7 +53,14 @@ def dump(value: Any, info: ValidationInfo) -> Dump:
             archive = read_archive(source.path)
         except OSError as error:
             raise ValueError(f"it cannot be read: {error.strerror}") from None
-        found = Dump(value, archive.sha256, archive.size_bytes, archive.compression, archive.major)
+        found = Dump(
+            value,
+            archive.sha256,
+            archive.size_bytes,
+            archive.compression,
+            archive.major,
+            " ".join(archive.extensions),
+        )
     if found.compression not in _READABLE:
         raise ValueError(
             f"it is compressed with {found.compression}, which bedplate's pg_restore does not read; dump with --compress=gzip"

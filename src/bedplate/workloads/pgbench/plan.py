@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
+from bedplate.engines.postgresql.builds.extensions import extensions_of, lacking_sentence
 from bedplate.engines.postgresql.builds.version import major_of
 from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.engines.postgresql.own_data.adopted import database_name
@@ -239,7 +240,7 @@ class PgbenchTable(WorkloadTable):
     def suited(self, setups: Sequence[EngineSetup]) -> PgbenchTable:
         """Runs without a duration last as long as one checkpoint of any of its clusters.
 
-        PlanError where a version of the plan cannot restore an archive.
+        PlanError where a version of the plan cannot restore an archive, or lacks what is in it. What a commit or a patch has is not known.
         """
         setup = next(each for each in setups if each.engine == POSTGRESQL)
         too_old = [
@@ -248,6 +249,13 @@ class PgbenchTable(WorkloadTable):
             for each in self.dump
             for build in setup.builds
             if major_of(build.version) < each.major
+        ]
+        too_old += [
+            f"workload.dump: {lacking_sentence(each.name, lacking)}"
+            for each in self.dump
+            for build in setup.builds
+            if build.source_commit is None and not build.patches
+            if (lacking := sorted(set(each.extensions.split()) - extensions_of(major_of(build.version))))
         ]
         oldest = min(setup.builds, key=lambda build: major_of(build.version), default=None)
         if oldest is not None and major_of(oldest.version) < SYNC_PIPELINE_SINCE:

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.builds.extensions import lacking_sentence
 from bedplate.engines.postgresql.own_data.archive import read_archive, restored_bytes
 from bedplate.engines.postgresql.own_data.restoring import DATA, LOG, PLACES, RestoringJob
 from bedplate.engines.postgresql.pgbench_script import read_script
@@ -195,10 +196,7 @@ def _make(
         names = needed_extensions(work / "archive", build, account)
         missing = missing_extensions(names, build)
         if missing:
-            raise PlanError(
-                f"{source.name} needs extensions that bedplate's PostgreSQL does not have: {', '.join(missing)}; dump without "
-                "them (pg_dump --exclude-extension since 17, else without the schemas that use them)"
-            )
+            raise PlanError(lacking_sentence(source.name, missing))
         scripts = []
         for name, text in source.scripts.items():
             scripts.append(str(work / f"{name}.sql"))
