@@ -10,19 +10,33 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.display import silence_standard_output
 from bedplate.campaign.terminal_edge import guard_streams
-from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_REQUIREMENT_MISSING, BedplateError
+from bedplate.errors import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_REQUIREMENT_MISSING,
+    BedplateError,
+    RequirementMissing,
+)
 from bedplate.host.interruption import arrive
 from bedplate.host.standard_streams import open_said
+from bedplate.units import GIB, MIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
+
+
+# `report` of a small study reserves 1.5 GiB with 2 processors and 2 GiB with 64.
+_ADDRESS_SPACE_BYTES = 2 * GIB
+_OF_EACH_PROCESSOR_BYTES = 4 * MIB
+_TELLS_OF_ITSELF = {"--help", "--version"}
 
 
 def main() -> None:
@@ -50,6 +64,8 @@ def _run_command(words: Sequence[str]) -> int:
         gc.set_threshold(100_000, 50, 100)
         from bedplate.cli.app import call  # noqa: PLC0415
 
+        if not _TELLS_OF_ITSELF & {*words}:
+            _require_address_space()
         status = call(words)
         # Here, where its failure is understood, and not when the interpreter ends.
         sys.stdout.flush()
@@ -69,7 +85,27 @@ def _run_command(words: Sequence[str]) -> int:
         what = f"{error.filename}: " if error.filename else ""
         _tell(f"{what}{error.strerror or error}")
         return EXIT_REQUIREMENT_MISSING
+    except MemoryError:
+        _tell(
+            f"{' '.join(words[:1])}: memory ran out; leave more of it free, take away a limit (ulimit -v, a control group), or ask for "
+            "fewer cells (--cells)"
+        )
+        return EXIT_REQUIREMENT_MISSING
     return status
+
+
+def _require_address_space() -> None:
+    """RequirementMissing where a limit (ulimit -v) leaves less than the libraries reserve.
+
+    They use a tenth of that. Without it they do not say so: an import fails anywhere, OpenBLAS tries for ever, polars aborts.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    needed = _ADDRESS_SPACE_BYTES + (os.cpu_count() or 1) * _OF_EACH_PROCESSOR_BYTES
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < needed:
+        raise RequirementMissing(
+            f"the address space is limited to {format_size(limit)} (ulimit -v), and the libraries reserve up to {format_size(needed)}, though they "
+            "use a tenth of it: ulimit -v unlimited; a control group limits what is used"
+        )
 
 
 def _tell(*reasons: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.study.checksums import CHECKSUMS_FILE, top_checksums, write_checksums
 from bedplate.study.records import StudyFacts
@@ -80,3 +82,15 @@ def _ways(value: Any, way: _Path = ()) -> Iterator[tuple[_Path, bool]]:
     elif isinstance(value, list):
         for number, item in enumerate(value):
             yield from _ways(item, (*way, number))
+
+
+def reseal(study: Path) -> None:
+    """Make all checksums again, of whatever is there by now: who changes a study on purpose does so."""
+    for visit in sorted((study / "visits").glob("*/*/*")):
+        with suppress(StudyError, OSError):
+            if (visit / CHECKSUMS_FILE).exists():
+                write_checksums(visit)
+    with suppress(StudyError, OSError):
+        facts = codec.read(StudyFacts, study / "study.json")
+        own = top_checksums({name: (study / name).read_bytes() for name in facts.checksums})
+        codec.write(study / "study.json", replace(facts, checksums=own))
