@@ -19,7 +19,7 @@ from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
 from bedplate.study.checksums import top_checksums, write_checksums
 from bedplate.study.folder import Folder
-from bedplate.study.layout import UNFINISHED, StudyLayout, is_study
+from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.paired import read_paired
 from bedplate.study.records import MEASURED, FileChecksum, HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.schedule import read_schedule, schedule_record
@@ -356,19 +356,21 @@ def refuse_unless_new(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise StudyError(f"{directory} is there and no directory; name another with --study")
+    layout = StudyLayout(directory)
     try:
-        fit = _is_empty_or_begun(StudyLayout(directory))
+        fit = _has_own_names_alone(layout)
+        if fit:
+            # Before anything of them is listed: one may be a link.
+            Folder.of_study(directory, to_write=True).close()
+            fit = not any(layout.visits.glob("*"))
     except OSError as error:
         raise StudyError(f"{directory} cannot be read: {error.strerror}") from error
     if not fit:
         raise StudyError(f"{directory} is not empty and no study; name another directory with --study")
-    Folder.of_study(directory, to_write=True).close()
 
 
-def _is_empty_or_begun(layout: StudyLayout) -> bool:
-    """Whether a study may be made here: nothing is there, or only what a killed `create` left."""
-    if is_study(layout.directory) or any(layout.visits.glob("*")):
-        return False
+def _has_own_names_alone(layout: StudyLayout) -> bool:
+    """Whether nothing is there, or only what a killed `create` may have left."""
     own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
     own |= {layout.scratch, layout.fleet, layout.search, layout.paired}
     return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())

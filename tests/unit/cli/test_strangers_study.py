@@ -16,6 +16,7 @@ from tests.support.studies.planted_places import (
     LINKS,
     OF_OTHERS,
     OWN_WORDS,
+    PIPE,
     WORDS,
     make_outside,
     places,
@@ -27,7 +28,7 @@ from tests.support.tools.command_line import call_here
 from tests.support.tools.watched_folder import watched
 
 from bedplate.errors import EXIT_PLAN_OR_CALL_WRONG
-from bedplate.study.layout import UNFINISHED
+from bedplate.study.layout import UNFINISHED, StudyLayout
 
 # A pipe that is waited for without end fails its test, and not the session.
 _HANGS_S = 60
@@ -128,6 +129,35 @@ def test_places_are_all_that_the_format_knows(site: Site) -> None:
     } <= names
     for name in ("log.xz", "points.jsonl", "tests/test.json", "blame.jsonl", "logs"):
         assert any(place.endswith(f"/{name}") for place in names), name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "{plan}", "--study", "{study}"),
+        ("search", "{plan}", "--study", "{study}", "--budget", "1h"),
+        ("import", "{out}", "--study", "{study}"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_looks_like_a_killed_start_is_looked_at_too(
+    site: Site, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Without a `study.json` it is no study yet, and would become one."""
+    study, before = tmp_path / "study", seen_from(site.outside)
+    study.mkdir()
+    names = [name for name, value in vars(StudyLayout).items() if isinstance(value, property)]
+    for place in (getattr(StudyLayout(study), name) for name in names):
+        for kind in (*LINKS, PIPE):
+            with planted(place, kind, site.outside), watched(site.outside) as events:
+                plan = site.study / "plan.toml"
+                done = call_here(*(word.format(study=study, plan=plan, out=site.out) for word in words))
+                about = f"{kind} at {place.name}: {done.stderr}"
+                assert [] == events.events(), about
+                assert EXIT_PLAN_OR_CALL_WRONG == done.returncode, about
+                assert "is a" in done.stderr or "is not empty and no study" in done.stderr, about
+            assert [] == list(study.iterdir()), about
+    assert before == seen_from(site.outside)
 
 
 def test_an_index_names_the_study_and_reads_the_rest(site: Site) -> None:
