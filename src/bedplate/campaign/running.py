@@ -258,6 +258,7 @@ def hold_devices(
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
     from bedplate.host.own_mounts import (  # noqa: PLC0415
         enter_own_namespaces,
+        follow_no_links_below,
         let_go_of_foreign_mounts,
         paths_in,
     )
@@ -282,6 +283,8 @@ def hold_devices(
         # The image may stand on a disk of its own, mounted there.
         places = (study, StudyLayout(study).scratch)
         let_go_of_foreign_mounts((*places, *files, *own, *paths_in(codec.to_json(found.plan))))
+        if store is not None:
+            follow_no_links_below(study)
     return devices
 
 
@@ -303,11 +306,13 @@ def begin(
     paired: PairedRecord | None = None,
 ) -> StudyStore:
     """The new study on disk, held by its store, with the `devices` that were held for it; with `search` it is one, with `paired` one of pairs."""
+    from bedplate.campaign.preparation import is_root  # noqa: PLC0415
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
+    from bedplate.host.own_mounts import follow_no_links_below  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
     fleet = found.executor.fleet
-    return StudyStore.create(
+    store = StudyStore.create(
         study,
         plan=found.plan,
         plan_text=found.text,
@@ -321,6 +326,10 @@ def begin(
         paired=paired,
         devices=devices,
     )
+    # By now in mounts of its own.
+    if found.executor.runs_here and is_root():
+        follow_no_links_below(study)
+    return store
 
 
 def _measure(
