@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.bisection.history import BAD, GOOD, SKIP
 from bedplate.errors import StudyError
+from bedplate.host.git.repository import is_full_hash
 from bedplate.model import codec
+from bedplate.near_names import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +64,7 @@ class BisectionRecord:
 
 
 def read_bisection(place: Path) -> BisectionRecord | None:
-    """What a bisection came to; None where none was begun. StudyError for another format."""
+    """What a bisection came to; None where none was begun. StudyError for another format, and for what is no verdict."""
     path = place / BISECT_FILE
     if not path.exists():
         return None
@@ -70,6 +73,13 @@ def read_bisection(place: Path) -> BisectionRecord | None:
         raise StudyError(
             f"{path} has format {found.version}, this bedplate knows {BISECT_VERSION}; read it with the version that wrote it"
         )
+    for each in (*found.judged, *(() if found.ends is None else (found.ends,))):
+        # git takes other words in the place of a verdict, and one of them starts programs.
+        if each.verdict not in (GOOD, BAD, SKIP) or not is_full_hash(each.commit):
+            raise StudyError(
+                f"{path} has the verdict {quoted(each.verdict)} on {quoted(each.commit)}; a verdict is {GOOD}, {BAD} or {SKIP}, "
+                "on a commit by its full hash; name another --directory"
+            )
     return found
 
 

@@ -13,7 +13,9 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from bedplate.errors import BedplateError, CommandFailed, PlanError
 from bedplate.host.command import environment
 from bedplate.host.git.own_repository import Repository, borrow
+from bedplate.host.git.repository import is_full_hash
 from bedplate.host.interruption import held
+from bedplate.near_names import quoted
 from bedplate.units import GIB, MIB, format_size
 
 if TYPE_CHECKING:
@@ -147,6 +149,8 @@ def _clear(into: Path, path: str) -> None:
 def _entries(repository: Repository, commit: str) -> Sequence[_Entry]:
     """All files of a commit; PlanError where some cannot be written below a folder."""
     where = f"{repository.tree} at {commit[:12]}"
+    if not is_full_hash(commit):
+        raise PlanError(f"{quoted(commit)} is no hash of a commit of {repository.tree}")
     with _started(repository, "ls-tree", "-r", "-z", "--full-tree", commit) as listing:
         assert listing.stdout is not None  # noqa: S101 -- Popen was given a pipe
         # A tree of a few hundred bytes may name more files than a disk can hold.

@@ -38,6 +38,11 @@ class WorkingChanges:
     untracked: int
 
 
+def is_full_hash(name: str) -> bool:
+    """Whether it is the whole hash of an object, and no other name or option."""
+    return _HASH.fullmatch(name) is not None
+
+
 def resolve(tree: Path, revision: str) -> SourceCommit:
     """The commit that a name stands for: a branch, a tag, `master~1`, a hash.
 
@@ -61,7 +66,7 @@ def commit_in(repository: Repository, revision: str) -> SourceCommit:
         )
     found = repository.text("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", check=False)
     name = found.strip()
-    if not _HASH.fullmatch(name):
+    if not is_full_hash(name):
         raise PlanError(_unknown(repository, revision))
     return SourceCommit(name, _subject(repository, name), _described(repository, name))
 

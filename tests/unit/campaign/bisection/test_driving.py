@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from bedplate.campaign.bisection.record import (
     BY_INTERVAL,
     BisectionRecord,
     JudgedCommit,
+    write_bisection,
 )
 from bedplate.errors import StudyError
 from bedplate.model.source_commit import SourceCommit
@@ -192,3 +193,24 @@ def test_another_bisection_in_the_same_folder_is_refused(
     other = ends_of(ends.tree, commits[1], commits[8])
     with pytest.raises(StudyError, match="has another bisection"):
         played(tmp_path, other, KnownCommits(set(commits[3:])))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_commit"), [("run", False), ("replay", False), ("good", False), ("run", True)]
+)
+def test_no_word_of_a_strangers_record_is_handed_to_git(
+    tmp_path: Path, ends: Ends, commits: list[str], verdict: str, is_commit: bool
+) -> None:
+    # `git bisect run PROGRAM` starts it.
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    program.chmod(0o755)
+    name = commits[4] if is_commit else str(program)
+    judge = KnownCommits(set(commits[3:]))
+    at_end = judge.ends(ends.bad)
+    (tmp_path / "own").mkdir()
+    planted = JudgedCommit(name, "a commit", verdict, BY_INTERVAL, "words", "study")
+    write_bisection(tmp_path / "own", replace(record(ends), ends=at_end, judged=(planted,)))
+    with pytest.raises(StudyError, match=f"has the verdict '{verdict}' on"):
+        played(tmp_path, ends, judge)
+    assert not (tmp_path / "sprung").exists()

@@ -212,3 +212,10 @@ def test_a_folder_that_was_lost_is_written_whole(tree: Path, tmp_path: Path) -> 
     out.rename(tmp_path / "elsewhere")
     refresh(tree, head, out, manifest)
     assert _same(out, tree, head, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["master", "--help", "-z", ""])
+def test_what_is_no_hash_is_not_handed_to_git(tree: Path, tmp_path: Path, name: str) -> None:
+    # A study's note says which commit it was, and the study may be a stranger's.
+    with pytest.raises(PlanError, match="is no hash of a commit"):
+        export(tree, name, tmp_path / "out")
