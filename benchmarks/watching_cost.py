@@ -56,6 +56,7 @@ from bedplate.model.visit import (
 from bedplate.probe.sampler import read_all
 from bedplate.units import GIB
 from bedplate.visit import life
+from bedplate.workloads.pgbench.model import MODEL
 from bedplate.workloads.pgbench.run import pgbench_options
 from machine import print_machine
 
@@ -134,8 +135,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bedplate-watching-") as name:
         base = Path(name)
         base.chmod(0o755)
-        # A workload is the file `run` of a folder: this one stands in no file of its own.
-        sys.modules["bare_pgbench.run"] = cast("ModuleType", SimpleNamespace(RUN=BarePgbench()))
+        # A workload is the files `run` and `model` of a folder: this one stands in no file of its own.
+        for role, object_ in (("RUN", BarePgbench()), ("MODEL", MODEL)):
+            module = cast("ModuleType", SimpleNamespace(**{role: object_}))
+            sys.modules[f"bare_pgbench.{role.lower()}"] = module
         registry.WORKLOADS = {**registry.WORKLOADS, BARE: "bare_pgbench"}
         request = _request(given, base)
         record = life.live(request, base, executor="benchmark", emit=_show)
@@ -213,20 +216,21 @@ def _report(directories: list[Path], seconds: float) -> None:
             f"  watched {watched:>10.0f}   bare {bare:>10.0f}   ratio {watched / bare:.3f}   sleeps each {ours:.2f} {theirs:.2f}"
         )
     print(f"{len(tps[BARE])} pairs of {seconds:g} s")
-    print(f"tps, watched / bare              {_ratio(tps['pgbench'], tps[BARE])}")
+    print(f"tps, watched / bare              {ratio(tps['pgbench'], tps[BARE])}")
     for name, rates in tps.items():
         cv = float(np.std(rates, ddof=1) / np.mean(rates)) if len(rates) > 1 else float("nan")
         print(
             f"{len(rates)} equal runs, {name:<12} coefficient of variation {cv:.1%}, {min(rates):.0f} to {max(rates):.0f} tps"
         )
     # A neighbour takes time from a run, not CPU seconds: the companion that noise leaves alone.
-    print(f"CPU per transaction, the same    {_ratio(cpu_us['pgbench'], cpu_us[BARE])}  (server and client)")
+    print(f"CPU per transaction, the same    {ratio(cpu_us['pgbench'], cpu_us[BARE])}  (server and client)")
     print(
         f"CPU of watching itself           median {np.median(cores):.2%} of one core, largest {max(cores):.2%}"
     )
 
 
-def _ratio(watched: list[float], bare: list[float]) -> str:
+def ratio(watched: list[float], bare: list[float]) -> str:
+    """Of the one to the other, pair by pair, with its 95 % interval."""
     logs = np.log(np.array(watched) / np.array(bare))
     mean, error = float(logs.mean()), float(stats.sem(logs))
     low, high = stats.t.interval(0.95, len(logs) - 1, loc=mean, scale=error)

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.host.test_power_cut_strangers import made, reproduced
 from tests.support.tools.inner_process import outer_pid
 
 from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.reproduction import REPRODUCTION
 from bedplate.errors import KilledFromOutside
 from bedplate.host.account import server_account
 from bedplate.host.command import Account, Commands
@@ -31,9 +33,11 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
+from bedplate.model.levels import Levels
 from bedplate.visit import cut_accounts
-from bedplate.visit.cut_engine import OracleAnswer
+from bedplate.visit.cut_engine import OracleAnswer, Subject
 from bedplate.visit.engine_server import ServerSite
+from bedplate.workloads.power_cut.run.bench import ReplayJob
 
 if TYPE_CHECKING:
     from bedplate.engines.postgresql.session import Session
@@ -591,4 +595,30 @@ def test_a_program_that_the_data_of_an_image_start_reaches_nothing(
         assert not (target / "reached").exists()
         assert str(os.getpid()) not in (target / "processes").read_text().split()
     assert not Path("/etc/ran").exists()
+    assert [] == list((open_to_all / "marks").iterdir())
+
+
+@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="mkfs.ext4 is not installed")
+def test_the_script_of_a_bundle_obeys_no_configuration_of_its_image(
+    database: Database, open_to_all: Path, tmp_path: Path
+) -> None:
+    target = database.copy()
+    for text in _OF_A_STRANGER.values():
+        with (target / "postgresql.conf").open("a") as opened:
+            opened.write(text.format(folder=open_to_all))
+    (target / "recovery.signal").touch()
+    (target / "postgresql.auto.conf").write_text(_RESTORING.format(folder=open_to_all))
+    (target / "pg_hba.conf").write_text("local all all reject\n")
+    (tmp_path / "content").mkdir()
+    shutil.move(target, tmp_path / "content/data")
+    subject = Subject(
+        "postgresql", postgresql.ACCOUNTS, Levels(), Levels(), database.build, postgresql.ORACLE
+    )
+    job = ReplayJob(FilesystemLevels("ext4"), subject, (), 2**28, 2**20, 0)
+    places = REPRODUCTION.places(subject)
+    lines = list(REPRODUCTION.lines(subject, database.account))
+    bundle = made(tmp_path, job, tmp_path / "content", lines, {}, size="256M", variables=tuple(places))
+    (bundle / "promised.txt").write_text("".join(f"{client} {last}\n" for client, last in PROMISED.items()))
+    done = reproduced(bundle, **places)
+    assert "all is well\n" == done.stdout, done.stderr
     assert [] == list((open_to_all / "marks").iterdir())

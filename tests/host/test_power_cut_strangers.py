@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -42,12 +44,21 @@ def job() -> ReplayJob:
     return ReplayJob(EXT4, subject, (), 32 * 2**20, 2**20, 0)
 
 
-def made(folder: Path, job: ReplayJob, content: Path, check: list[str], engine: dict[str, Path]) -> Path:
+def made(
+    folder: Path,
+    job: ReplayJob,
+    content: Path,
+    check: list[str],
+    engine: dict[str, Path],
+    *,
+    size: str = "32M",
+    variables: tuple[str, ...] = (),
+) -> Path:
     """A bundle as a stranger makes it: an image of `content`, and what his job says."""
     bundle = folder / "bundle"
     bundle.mkdir()
     image = folder / "disk"
-    subprocess.run(["truncate", "--size=32M", image], check=True)
+    subprocess.run(["truncate", f"--size={size}", image], check=True)
     subprocess.run(["mkfs.ext4", "-q", "-d", content, image], check=True)
     argv = [
         "tar",
@@ -59,7 +70,7 @@ def made(folder: Path, job: ReplayJob, content: Path, check: list[str], engine: 
         "disk",
     ]
     subprocess.run(argv, check=True)
-    for name, text in scripts(job, ("disk",), check, has_mended=False).items():
+    for name, text in scripts(job, ("disk",), check, variables, has_mended=False).items():
         (bundle / name).write_text(text)
     (bundle / "promised.txt").write_text("")
     for name, path in engine.items():
@@ -160,6 +171,34 @@ def test_a_strangers_programs_have_no_rights_no_network_and_no_say_over_the_term
         done.stderr,
     )
     assert not any(Path(place, name).exists() for place in ("/var/tmp", "/etc"))
+
+
+_LINK = """
+import os, subprocess, sys
+from pathlib import Path
+from bedplate.filesystem.after_cut import follow_no_links
+from bedplate.host.own_mounts import enter_own_namespaces
+enter_own_namespaces()
+place = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+(place / "link").symlink_to("/etc/passwd")
+(place / "folder").symlink_to("/etc")
+(place / "link").read_text()
+follow_no_links(place)
+for path in (place / "link", place / "folder/passwd"):
+    try:
+        path.read_text()
+        print("followed")
+    except OSError as error:
+        print(error.strerror)
+print((place / "link").readlink(), *(word for word in ("nosuid", "nodev", "noexec") if word in Path("/proc/self/mountinfo").read_text()))
+"""
+
+
+def test_no_link_of_an_image_is_followed_by_root(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _LINK, tmp_path], capture_output=True, text=True, check=True)
+    refused = os.strerror(errno.ELOOP)
+    assert [refused, refused, "/etc/passwd nosuid nodev noexec"] == done.stdout.splitlines()
 
 
 def knows_module(name: str) -> bool:

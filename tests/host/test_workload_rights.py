@@ -1,16 +1,28 @@
-"""What a plan's own texts may do in the server: no program runs, whatever they say."""
+"""What a plan's own texts may do: no program runs in the server, and one that a client runs reaches nothing."""
 
 from __future__ import annotations
 
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.host.conftest import built
+from tests.support.tools.inner_process import descendants
 
+from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.host.account import server_account
+from bedplate.host.command import Commands
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.visit import Outcome
+from bedplate.visit.engine_server import ServerSite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from bedplate.model.cell import RunSpec
 
@@ -45,3 +57,127 @@ def test_no_text_of_a_plan_starts_a_program(bench: Any, make_run: Callable[..., 
     assert "5MB" == asked["setting work_mem"].effective
     assert "setting archive_command" not in asked
     assert [] == bench.left_behind()
+
+
+def test_every_program_of_a_visit_that_is_not_bedplates_own_is_shut_in(
+    bench: Any, make_run: Callable[..., RunSpec]
+) -> None:
+    found: dict[str, set[tuple[str, ...]]] = {}
+
+    def look(line: str) -> None:
+        event = json.loads(line)
+        if event["event"] == "second" and event["phase"] == "measure":
+            for status in descendants(bench.started[-1].pid):
+                if status["Uid"].split()[0] != "0":
+                    held = (status["NoNewPrivs"], status["Seccomp"])
+                    found.setdefault(status["Name"], set()).add(held)
+
+    record = bench.live(bench.request(runs=(make_run("only", script="read-write", duration_s=3),)), look)
+    assert Outcome.COMPLETED is record.outcome, record.reasons
+    assert {"postgres", "pgbench", "psql"} <= set(found)
+    assert {("1", "2")} == set.union(*found.values())
+    assert [] == bench.left_behind()
+
+
+class _NothingHeld:
+    """A test's server is ended by the test."""
+
+    def note(self, holding: Any) -> None:
+        """Nothing."""
+
+    def settled(self, holding: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    account = server_account()
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/dev/shm") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        for folder in ("data", "socket", "own"):
+            (place / folder).mkdir(mode=0o700)
+            shutil.chown(place / folder, account.uid, account.gid)
+        found = Cluster(
+            ServerSite(
+                built(), place / "data", place / "socket", place / "log", account, Commands(), _NothingHeld()
+            )
+        )
+        try:
+            found.initialise(
+                Cell(
+                    DeviceLevels(),
+                    KernelLevels(),
+                    FilesystemLevels("none"),
+                    BuildLevels(),
+                    ClusterLevels(),
+                )
+            )
+            found.start()
+            found.create_database()
+            yield found
+        finally:
+            found.kill()
+
+
+# By the network, by a socket with a path and by one without, to a file that everybody may write, and to other processes.
+_REACH = """#!/usr/bin/python3
+import glob, socket, sys
+from pathlib import Path
+own, mark, port, *addresses = sys.argv[1:]
+ways = [lambda: Path(mark).touch(), lambda: socket.create_connection(("127.0.0.1", int(port)))]
+for address in addresses:
+    ways.append(lambda address=address: socket.socket(socket.AF_UNIX).connect(address.replace("@", chr(0))))
+open_ = 0
+for way in ways:
+    try:
+        way()
+        open_ += 1
+    except OSError:
+        pass
+held = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(("NoNewPrivs:", "Seccomp:"))]
+Path(own, "told").write_text("; ".join((str(open_), *held)))
+"""
+
+
+@pytest.mark.parametrize("program", ["psql", "pgbench", "fio"])
+def test_what_a_client_starts_reaches_nothing(cluster: Cluster, listening: list[str], program: str) -> None:
+    """A reader of scripts that misses a form, or an option that nobody knew: nothing is reached all the same."""
+    if shutil.which(program if program == "fio" else "sh") is None:
+        pytest.skip(f"{program} is not installed")
+    connection, place = cluster.connection, cluster.log.parent
+    with (
+        tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as name,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
+        marks = Path(name)
+        marks.chmod(0o777)
+        reach = place / "reach"
+        reach.write_text(_REACH)
+        reach.chmod(0o755)
+        words = [str(place / "own"), f"{marks}/mark", str(listener.getsockname()[1]), *listening]
+        # pgbench takes no long command.
+        command = str(place / "run")
+        (place / "run").write_text(f"#!/bin/sh\nexec {reach} {' '.join(words)}\n")
+        (place / "run").chmod(0o755)
+        script = place / "script"
+        script.write_text({"psql": f"\\! {command}\n", "pgbench": f"\\shell {command}\n", "fio": ""}[program])
+        script.chmod(0o644)
+        argv = {
+            "psql": ("--no-psqlrc", f"--file={script}", *connection.options()),
+            "pgbench": ("--no-vacuum", "--transactions=1", f"--file={script}", *connection.options()),
+            "fio": (
+                *("--name=x", "--size=4k", "--bs=4k", "--rw=write", f"--directory={place / 'own'}"),
+                f"--exec_prerun={command}",
+            ),
+        }[program]
+        path = program if program == "fio" else str(connection.program(program))
+        # Nothing holds this process.
+        subprocess.run([command], check=True)
+        assert (place / "own/told").read_text().startswith(f"{2 + len(listening)}; ")
+        (marks / "mark").unlink()
+        (place / "own/told").unlink()
+        restriction = connection.restriction(writable=(place / "own",), readable=(place,))
+        Commands().run([path, *argv], confinement=restriction, check=False)
+        assert "0; NoNewPrivs:\t1; Seccomp:\t2" == (place / "own/told").read_text()
+        assert [] == list(marks.iterdir())

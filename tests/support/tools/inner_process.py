@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+
+
+def descendants(ancestor: int) -> Iterator[dict[str, str]]:
+    """The status of each process that `ancestor`, or a descendant of it, began, as proc_pid_status(5) has it."""
+    pids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    yield from (
+        status for pid in pids if pid != ancestor and _is_of(pid, ancestor) and (status := _status(pid))
+    )
 
 
 def outer_pid(inner: int, ancestor: int, name: str = "postgres") -> int:
     """The number here of the only such process of that name that `ancestor`, or a descendant of it, began."""
     found = [
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if (status := _status(int(folder.name))).get("Name") == name
-        and int(status["NSpid"].split()[-1]) == inner
-        and _is_of(int(folder.name), ancestor)
+        int(status["Pid"])
+        for status in descendants(ancestor)
+        if status["Name"] == name and int(status["NSpid"].split()[-1]) == inner
     ]
     (pid,) = found
     return pid
