@@ -5,7 +5,7 @@
 Two servers with equal data in memory, so that nothing but processors is waited for: a filter of system calls costs something for each call,
 and a client in memory makes the most of them. One server and its client have lost nothing but root's rights, the other ones are restricted
 (`host/shut_in/restriction.py`). Both run all the while, the order within a pair alternates. The figure is the ratio of pgbench's own tps,
-on logarithms, with a 95 % t-interval over the pairs, and that of the server's CPU for each transaction beside it.
+on logarithms, with a 95 % t-interval over the pairs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.own_mounts import enter_own_namespaces
-from bedplate.host.process import servers_of
 from bedplate.host.shut_in.restriction import Restriction
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
@@ -90,18 +89,6 @@ class Side:
         with self.begun():
             return Commands().run(argv, timeout_s=3600, confinement=connection.restriction()).stdout
 
-    def cpu_s(self) -> float:
-        """Of the server and of all its processes that have ended, as those of a client's sessions have behind its run."""
-        (pid,) = servers_of(self.cluster.data_directory, Path(self.cluster.build.prefix))[:1]
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-    def measured(self, given: argparse.Namespace, seconds: float) -> tuple[float, float]:
-        """The tps of one run, and the server's CPU for each transaction in microseconds."""
-        before = self.cpu_s()
-        tps = self.tps(given, seconds)
-        return tps, (self.cpu_s() - before) / (tps * seconds) * 1e6
-
     def tps(self, given: argparse.Namespace, seconds: float) -> float:
         """Of one run."""
         clients, script = given.clients, _SCRIPTS[given.script]
@@ -142,18 +129,13 @@ def main() -> None:
             side.tps(given, 1)
             sides.append(side)
         rates: dict[bool, list[float]] = {True: [], False: []}
-        cpu_us: dict[bool, list[float]] = {True: [], False: []}
         for pair in range(given.pairs):
             for side in sides if pair % 2 == 0 else reversed(sides):
-                tps, us = side.measured(given, given.seconds)
-                rates[side.is_restricted].append(tps)
-                cpu_us[side.is_restricted].append(us)
+                rates[side.is_restricted].append(side.tps(given, given.seconds))
             own, bare = rates[True][-1], rates[False][-1]
             print(f"  restricted {own:>10.0f}   as it was {bare:>10.0f}   ratio {own / bare:.3f}", flush=True)
     print(f"{given.pairs} pairs of {given.seconds:g} s, {given.script}, {given.clients} clients")
     print(f"tps, restricted / as it was      {ratio(rates[True], rates[False])}")
-    # A neighbour takes time from a run, not CPU seconds: the companion that noise leaves alone.
-    print(f"CPU per transaction, the same    {ratio(cpu_us[True], cpu_us[False])}  (server)")
 
 
 def _cluster(folder: Path) -> Cluster:

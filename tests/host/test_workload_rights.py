@@ -178,6 +178,6 @@ def test_what_a_client_starts_reaches_nothing(cluster: Cluster, listening: list[
         (marks / "mark").unlink()
         (place / "own/told").unlink()
         restriction = connection.restriction(writable=(place / "own",), readable=(place,))
-        Commands().run([path, *argv], confinement=restriction, check=False)
+        Commands().run([path, *argv], confinement=restriction, check=False, directory=place / "own")
         assert "0; NoNewPrivs:\t1; Seccomp:\t2" == (place / "own/told").read_text()
         assert [] == list(marks.iterdir())

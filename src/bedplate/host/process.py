@@ -157,10 +157,20 @@ def servers_of(data_directory: Path, prefix: Path, proc: Path = PROC) -> tuple[i
     ]
     # From within a namespace of its own the file has no name here, but its processes stand beside it.
     places = (data_directory, *(proc / str(pid) / "cwd" for pid in found))
-    postmaster = next((pid for place in places if (pid := _postmaster(place)) is not None), None)
-    if postmaster in found:
+    told = {pid for place in places if (pid := _postmaster(place)) is not None}
+    postmaster = next((pid for pid in found if inner_pid(pid, proc) in told), None)
+    if postmaster is not None:
         found = [postmaster, *(pid for pid in found if pid != postmaster)]
     return tuple(pid for pid in found if start_time(pid, proc) is not None)
+
+
+def inner_pid(pid: int, proc: Path = PROC) -> int:
+    """The number that a process has in its own namespace of processes, as it knows itself; the same where it is of none, or gone."""
+    with contextlib.suppress(OSError):
+        for line in (proc / str(pid) / "status").read_text(errors="replace").splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return pid
 
 
 def writers_below(directory: Path, proc: Path = PROC) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from bedplate.host import undo
 from bedplate.host.command import restricted_environment
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
+from bedplate.host.process import inner_pid
 from bedplate.host.shut_in.restriction import Restriction
 from bedplate.visit.engine_server import ServerFailed
 
@@ -53,11 +54,7 @@ class ServerProcess:
     @property
     def own_pid(self) -> int:
         """The process id as the server itself knows it; ServerFailed where there is none."""
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-                if line.startswith("NSpid:"):
-                    return int(line.split()[-1])
-        return self.pid
+        return inner_pid(self.pid)
 
     @property
     def status(self) -> int | None:
