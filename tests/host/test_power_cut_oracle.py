@@ -603,11 +603,11 @@ def test_the_script_of_a_bundle_obeys_no_configuration_of_its_image(
     database: Database, open_to_all: Path, tmp_path: Path
 ) -> None:
     target = database.copy()
-    for text in _OF_A_STRANGER.values():
+    for text in OF_A_STRANGER.values():
         with (target / "postgresql.conf").open("a") as opened:
             opened.write(text.format(folder=open_to_all))
     (target / "recovery.signal").touch()
-    (target / "postgresql.auto.conf").write_text(_RESTORING.format(folder=open_to_all))
+    (target / "postgresql.auto.conf").write_text(RESTORING.format(folder=open_to_all))
     (target / "pg_hba.conf").write_text("local all all reject\n")
     (tmp_path / "content").mkdir()
     shutil.move(target, tmp_path / "content/data")
