@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.support.studies.planted_places import (
     seen_from,
 )
 from tests.support.studies.study_readers import sealed_study
-from tests.support.tools.command_line import call_here
+from tests.support.tools.command_line import call_apart, call_here
 from tests.support.tools.watched_folder import watched
 
 from bedplate.errors import EXIT_PLAN_OR_CALL_WRONG
@@ -166,3 +167,14 @@ def test_an_index_names_the_study_and_reads_the_rest(site: Site) -> None:
         assert [] == events.events()
     assert 0 == done.returncode, done.stderr
     assert f"{site.study / 'visits'} is a link" in done.stderr
+
+
+def test_what_a_command_makes_others_do_not_write_whatever_the_umask(site: Site, tmp_path: Path) -> None:
+    page = tmp_path / "pages" / "page.html"
+    before = os.umask(0)
+    try:
+        done = call_apart("report", site.study, "-o", page)
+    finally:
+        os.umask(before)
+    assert 0 == done.returncode, done.stderr
+    assert [0, 0] == [path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) for path in (page, page.parent)]
