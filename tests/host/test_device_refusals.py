@@ -241,12 +241,15 @@ def test_a_use_of_the_same_bytes_is_seen_however_many_loops_deep(
             assert other.stdout is not None
             assert other.stdout.readline() == "mounted\n"
         else:
-            disk.commands.run(["mkswap", "--quiet", str(disk.base / "disk.img")], check=False)
+            image = disk.base / "disk.img"
+            # Swap has no holes.
+            image.write_bytes(bytes(SIZE))
+            disk.commands.run(["mkswap", "--quiet", str(image)])
             try:
-                disk.commands.run(["swapon", str(disk.base / "disk.img")])
+                disk.commands.run(["swapon", str(image)])
             except CommandFailed:
                 pytest.skip("the file cannot be swap here")
-            stack.callback(disk.commands.run, ["swapoff", str(disk.base / "disk.img")])
+            stack.callback(disk.commands.run, ["swapoff", str(image)])
         name.symlink_to(below[-1])
         text = refused(disk, name, mounted=True)
         assert any(said in text for said in ("in common with", "which is in use", "a file that is swap"))
