@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.documents.command_lines import command_lines
 from tests.support.studies.study_lab import Lab
+from tests.support.tools.patience import AT_MOST_S
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -75,7 +76,7 @@ def test_a_plan_of_ones_own_is_run_and_extended_as_the_readme_says(lab: Lab) -> 
 
 def test_a_setting_is_told_from_another_as_its_page_says(lab: Lab) -> None:
     plan = lab.plan(('script = "read-only"', 'script = "read-write"'))
-    said = lab.call(
+    process = lab.start(
         *line_of("change.md", "ab --vary wal_compression=off,lz4"),
         "--plan",
         plan,
@@ -83,6 +84,10 @@ def test_a_setting_is_told_from_another_as_its_page_says(lab: Lab) -> None:
         "3min",
         "--yes",
     )
+    said, _ = process.communicate(timeout=AT_MOST_S)
+    # In a second's run there is nothing to tell. That is no fault, and another test's.
+    assert process.returncode in (0, 1), said
     assert "wal_compression=lz4 beside wal_compression=off" in said
-    assert "failed" not in said
+    assert "failed in" not in said
+    assert 8 <= said.count("completed in")
     assert [] == lab.left_behind()
