@@ -141,7 +141,7 @@ def test_no_word_that_is_out_is_in_what_a_user_reads(sources: Sequence[_Source],
     judge(found + [f for name, text in _helps() for f in words_that_are_out(f"{name} --help", of_help(text))])
 
 
-_LONG = " ".join(["word"] * 36)
+_LONG = " ".join(["word"] * (_WORDS_MAX + 1))
 
 
 @pytest.mark.parametrize(
