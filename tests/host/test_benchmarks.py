@@ -38,6 +38,7 @@ SMALL = {
     "report_build": ("--repetitions 1 --seconds 2 --builds 1", "page: "),
     "restored": ("--pairs 1 --scale 1 --seconds 1", "two at least make an interval"),
     "search_calibration": ("--studies 1 --only 1 --jobs 1", "| strong main effects | racing |"),
+    "shut_in_cost": ("--pairs 2 --seconds 0.5", "tps, restricted / as it was"),
     "slurm_overhead": ("--repetitions 1", "of a node for each visit"),
     "tpch_load": ("--scale-factor 0.01 --pairs 1", "median ratio"),
     "use_of_time": ("--pairs 1 --seconds 1 --pause 0", "median ratio"),
@@ -63,7 +64,7 @@ def _of_lane(name: str) -> object:
     return pytest.param(name, marks=lane.get(name, (pytest.mark.third_lane,)))
 
 
-@pytest.mark.parametrize("name", map(_of_lane, SMALL))
+@pytest.mark.parametrize("name", [_of_lane(name) for name in SMALL])
 def test_a_program_runs_to_its_end(name: str, lab: Lab) -> None:
     if name == "slurm_overhead" and lacking_programs():
         pytest.skip("needs Slurm")
