@@ -18,6 +18,7 @@ NAMED: dict[str, str] = {
     ".page.surroundings.names: [['machine', 'machine'], ['disk', 'device stack']": "whether a dataset was loaded or restored",
     ".page.surroundings.kinds[][][].dataset": "the same; former studies loaded theirs",
     ".export.power_cuts[].volatile_discards": "discards that a cut found in the cache, of which former studies say none",
+    ".show.studies[].pruned": "cells that the kernel does not take, of which former studies name none",
     ".page.rules": "what the script judges by and says comes with the document",
     ".page.effects[].stopped": "cells of which runs were stopped at a limit, and which are in no effect",
     ".effects.effects[].stopped": "the same",

@@ -39,7 +39,8 @@ class Server:
         self.answer: Answer = usual_answer
         self.build = SimpleNamespace(version="18.6", block_size_bytes=8192)
 
-    def session(self) -> Session:
+    def session(self, *, readable: tuple[Path, ...] = ()) -> Session:
+        assert all(folder.is_dir() for folder in readable)
         self.sessions.append(Session(self, 1000 + len(self.sessions)))
         return self.sessions[-1]
 

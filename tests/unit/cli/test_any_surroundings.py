@@ -112,7 +112,8 @@ def every_end(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str],
         for path in (base, *base.rglob("*")):
             os.chown(path, 65534, 65534, follow_symlinks=False)
     done = subprocess.run(
-        [*as_user, sys.executable, "-c", _FORKS],
+        # As a start: the folder that it is called in is no place of modules.
+        [*as_user, sys.executable, "-P", "-c", _FORKS],
         input=json.dumps(calls),
         capture_output=True,
         text=True,

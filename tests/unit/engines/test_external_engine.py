@@ -351,7 +351,11 @@ def test_an_emulated_or_a_busy_processor_gives_a_checker_more_time_than_its_auth
     context = SimpleNamespace(
         engine_settings=Levels(),
         native_drivers={PROGRAMS_KEY: str(folder)},
-        request=SimpleNamespace(build=None, provenance=provenance),
+        request=SimpleNamespace(
+            build=None,
+            provenance=provenance,
+            cell=SimpleNamespace(cluster=SimpleNamespace(configuration=None)),
+        ),
         account=Account("bedplate", 998, 997),
     )
     subject = subject_of(cast("VisitContext", context), "own-engine", POWER_CUT)
