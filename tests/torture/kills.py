@@ -124,9 +124,10 @@ def _killed_start(lab: Lab, plan: Path, kind: str, drawn: random.Random, tally: 
     said = said_by(start, kind, tally)
     status = start.returncode
     if kind == "interrupt" and hit:
-        # Python dies by the signal itself where it came inside exec(), which makes data classes, or after the last line.
+        # Python dies by SIGINT, whatever signal it was that interrupted, where it came inside exec(), which makes data classes; and by
+        # the signal itself after the last line.
         tally.expect(
-            status in {130, 0, 1, -number},
+            status in {130, 0, 1, -number, -signal.SIGINT},
             f"{signal.Signals(number).name} ended a start with {status}: {said[-300:]}",
         )
         left = lab.left_behind() if status in {130, -number} and not inherited else []
