@@ -85,13 +85,20 @@ _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
 
 
 def configuration_files(levels: ClusterLevels, socket_directory: str) -> Mapping[str, str]:
-    """The files of a server on an image, by their names, and what is in them: io_uring is left to none that may be a stranger's."""
+    """The files of a server on an image, by their names, and the settings in them: io_uring is left to none that may be a stranger's."""
     text = configuration.configuration_text(levels, BuildLevels(), socket_directory)
-    lines = text.splitlines()
-    for number, name, value in configuration_lines(text):
-        if (name, value.lower()) == ("io_method", _IO_URING):
-            lines[number] = f"# {lines[number]}"
-    own = "\n".join([*lines, "max_logical_replication_workers = 0", ""])
+    lines = text.split("\n")
+    own = "\n".join(
+        [
+            *(
+                lines[number]
+                for number, name, value in configuration_lines(text)
+                if (name, value.lower()) != ("io_method", _IO_URING)
+            ),
+            "max_logical_replication_workers = 0",
+            "",
+        ]
+    )
     return {_CONFIGURATION: own, _RIGHTS: "local all all trust\n", _NAMES: ""}
 
 
