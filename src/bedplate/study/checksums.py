@@ -32,11 +32,12 @@ _CHANGED = "was changed after its visit had ended: its checksum is another"
 
 
 def write_checksums(directory: Path) -> None:
-    """Take the checksums of all files of a visit, and write them beside them."""
+    """Take the checksums of all plain files of a visit, and write them beside them; readers name whatever else lies there."""
     files = {
         name: FileChecksum(size_bytes, _sha256_of(directory / name))
         for name, size_bytes in sorted(_sizes(directory).items())
-        if name != CHECKSUMS_FILE
+        # Opening a pipe would wait for whoever writes to it.
+        if name != CHECKSUMS_FILE and size_bytes >= 0
     }
     codec.write(directory / CHECKSUMS_FILE, Checksums(FORMAT_VERSION, files))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,14 @@ def test_every_file_but_its_own_has_a_checksum(study: Path) -> None:
     files = json.loads((visit(study) / CHECKSUMS_FILE).read_text())["files"]
     there = {str(path.relative_to(visit(study))) for path in visit(study).rglob("*") if path.is_file()}
     assert there - {CHECKSUMS_FILE} == set(files)
+
+
+def test_a_pipe_and_a_link_have_no_checksum_and_are_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "visit.json").write_text("{}")
+    os.mkfifo(tmp_path / "run.json")
+    (tmp_path / "server.log").symlink_to("/etc/hostname")
+    write_checksums(tmp_path)
+    assert list(json.loads((tmp_path / CHECKSUMS_FILE).read_bytes())["files"]) == ["visit.json"]
 
 
 @pytest.mark.parametrize("name", ["visit.json", RUN])
