@@ -14,7 +14,7 @@ from pathlib import Path
 GOLDEN = Path(__file__).parents[1] / "golden"
 WRITE = "WRITE_GOLDENS"
 # A longer text is packed: nobody reads it whole, and a difference is shown line by line all the same.
-PLAIN_CHARACTERS = 40_000
+PLAIN_CHARACTERS = 60_000
 _SHOWN_LINES = 200
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.tools.doubles import put_in_place_of
 
 from bedplate.host import facts, requirement
 from bedplate.host.devices import contents, scratch_device
@@ -75,8 +76,7 @@ def pretended_machine(what: Pretended, cache: Path) -> Iterator[None]:
         patch.setattr(os, "geteuid", lambda: 0 if what.machine.is_root else 1000)
         patch.setattr(subprocess, "Popen", _Answer)
         for function, double in doubles.items():
-            # The function stays the same, under whatever name it was imported, or will be.
-            patch.setattr(function, "__code__", double.__code__)
+            put_in_place_of(function, double, patch)
         before, _now = _now, what
         try:
             yield
@@ -89,7 +89,7 @@ def pretended() -> Pretended:
     return _now
 
 
-# Their code runs in the place of another function's, with its module's names: they import what they need.
+# Code that runs in the place of another function's (`tools/doubles.py`).
 
 
 def _read_machine(root: object) -> Machine:
