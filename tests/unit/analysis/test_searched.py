@@ -208,7 +208,9 @@ def test_where_no_run_is_believed_there_is_no_guess_and_each_doubt_is_counted(tm
         f"  doubted      {late} of {total} runs, such as: late",
     ] == [line for line in rest if line.startswith("  doubted ")]
     assert f"{total} of {total} runs not believed" in progress_words(found)
-    assert any("before what speaks against the runs is mended" in line for line in rest)
+    assert any(
+        "until what speaks against the runs is mended; then start a new search" in line for line in rest
+    )
 
 
 def test_a_doubt_that_was_accepted_costs_no_run_and_is_said(tmp_path: Path) -> None:

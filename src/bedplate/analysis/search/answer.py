@@ -188,7 +188,7 @@ def _left_out_lines(found: Searched) -> Iterator[str]:
 def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     """What another hour would buy, and the command that buys it."""
     if found.failed_alike:
-        return ("nothing, before that is mended; then a search of its own begins anew (another --study)",)
+        return ("nothing, until that is mended; then start a new search with another --study",)
     seconds = [
         found.entrants.space.seconds[number]
         for number in range(len(found.entrants.cells))
@@ -198,7 +198,9 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     if not seconds:
         return ("nothing: no cell is left to be visited",)
     if not end.cells:
-        return ("nothing, before what speaks against the runs is mended: a search of its own begins anew",)
+        return (
+            "nothing, until what speaks against the runs is mended; then start a new search with another --study",
+        )
     visits = max(int(_HOUR_S * found.record.at_once // (sum(seconds) / len(seconds))), 0)
     hour = f"another hour is about {format_count(visits, 'visit')}"
     repetitions = found.overview.study.schedule.repetitions
