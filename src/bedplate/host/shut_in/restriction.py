@@ -159,15 +159,16 @@ def _stay() -> None:
 
 
 @contextlib.contextmanager
-def own_processes() -> Iterator[None]:
-    """The child that is begun within is the first process (1) of a namespace: it sees none but its own, and they end with it.
+def own_processes(namespace: int | None = None) -> Iterator[None]:
+    """The child that is begun within sees no processes but its own: it joins a `namespace`, or is the first process (1) of a new one.
 
-    Outside it has an id as any other. No thread can be begun within. MachineUnfit where the kernel or our rights do not allow it.
+    A namespace ends with its first process. Outside it has an id as any other. No thread can be begun within. MachineUnfit where the kernel
+    or our rights do not allow it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     before = os.open(_PROCESSES, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if libc.unshare(_CLONE_NEWPID):
+        if libc.unshare(_CLONE_NEWPID) if namespace is None else libc.setns(namespace, _CLONE_NEWPID):
             raise _unfit("given processes of its own", ctypes.get_errno())
         try:
             yield
@@ -193,18 +194,8 @@ class _OwnProcesses:
         """The child that is begun within joins it. No thread can be begun within. MachineUnfit as of `own_processes`."""
         if self._owner != os.getpid() or _has_ended(self._first):
             self._begin()
-        libc = ctypes.CDLL(None, use_errno=True)
-        before = os.open(_PROCESSES, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if libc.setns(self._namespace, _CLONE_NEWPID):
-                raise _unfit("begun among processes of its own", ctypes.get_errno())
-            try:
-                yield
-            finally:
-                if libc.setns(before, _CLONE_NEWPID):
-                    raise _unfit("begun beside others", ctypes.get_errno())
-        finally:
-            os.close(before)
+        with own_processes(self._namespace):
+            yield
 
     def _begin(self) -> None:
         """Anew where the first process of an earlier one was killed. It is nobody's child here, whom a wait for any would meet."""
@@ -308,7 +299,7 @@ def take_places(
         raise _unfit("taken off the network", ctypes.get_errno())
     if libc.unshare(_CLONE_NEWNS):
         raise _unfit("given mounts of its own", ctypes.get_errno())
-    # A kernel without CONFIG_IPC_NS, as a guest's may be, says EINVAL.
+    # A kernel without CONFIG_IPC_NS says EINVAL. A guest's is asked for it before, where its configuration is known.
     if libc.unshare(_CLONE_NEWIPC) and ctypes.get_errno() != errno.EINVAL:
         raise _unfit("given shared memory of its own", ctypes.get_errno())
     # What is unmounted outside goes here too, and nothing that is mounted here is seen outside.

@@ -38,6 +38,15 @@ _DISKS = "the guest's disks"
 _SHARES = "the folders of the host"
 _SERVERS = "servers and their clients"
 
+# What a visit starts is shut in by these (`host/shut_in/`). A program that is kept from less would be measured otherwise.
+SHUT_IN = (
+    NeededOption("NAMESPACES", "what programs of others are kept from: all that follows"),
+    NeededOption("PID_NS", "what programs of others are kept from: other processes"),
+    NeededOption("NET_NS", "what programs of others are kept from: the network"),
+    NeededOption("IPC_NS", "what programs of others are kept from: shared memory of other programs"),
+    # SECCOMP_FILTER follows from this one and NET, and nobody sets it.
+    NeededOption("SECCOMP", "what programs of others are kept from: system calls"),
+)
 EVERY_GUEST = (
     NeededOption("64BIT", _RUNS),
     NeededOption("PCI", "the devices of QEMU's machine"),
@@ -77,6 +86,7 @@ EVERY_GUEST = (
     NeededOption("POSIX_TIMERS", _SERVERS),
     NeededOption("ADVISE_SYSCALLS", "forgetting what is in the page cache"),
     NeededOption("CGROUPS", "the CPU time of a visit"),
+    *SHUT_IN,
 )
 # Power cuts and failing disks: the recorder is a file system in user space, and loop devices go above its disk.
 RECORDER = (

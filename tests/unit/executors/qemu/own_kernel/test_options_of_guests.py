@@ -18,10 +18,12 @@ from bedplate.executors.qemu.own_kernel.options import (
     FILESYSTEMS,
     RECORDER,
     SCHEDULERS,
+    SHUT_IN,
     lacking,
 )
 from bedplate.host.command import Commands
 from bedplate.host.facts import SCHEDULER_MODULES
+from bedplate.host.shut_in import restriction
 from bedplate.model.filesystem import TRAITS
 
 # What init.sh needs as a module is what its option is called.
@@ -53,6 +55,13 @@ def test_what_the_first_program_looks_for_is_checked_before_the_boot_as_well() -
 def test_every_file_system_and_scheduler_of_a_plan_has_its_option() -> None:
     assert set(FILESYSTEMS) == set(TRAITS) - {"zfs"}
     assert set(SCHEDULERS) == set(SCHEDULER_MODULES.values())
+
+
+def test_every_namespace_and_filter_that_shuts_a_program_in_is_asked_for() -> None:
+    text = Path(restriction.__file__).read_text()
+    # Namespaces of mounts have no option: every kernel has them.
+    used = {f"{kind}_NS" for kind in re.findall(r"_CLONE_NEW(\w+)", text)} - {"NS_NS"}
+    assert {"NAMESPACES", "SECCOMP"} | used == {option.name for option in SHUT_IN}
 
 
 def test_a_whole_configuration_lacks_nothing() -> None:
