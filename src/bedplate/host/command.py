@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from bedplate.host.interruption import held
 from bedplate.installation import sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO
 
@@ -137,7 +138,7 @@ class Commands:
                     account,
                     extra_environment,
                     directory,
-                    has_stdin=stdin is not None,
+                    stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                     confinement=confinement,
                 )
             if most_bytes is None:
@@ -159,6 +160,41 @@ class Commands:
         if check:
             done.require_success()
         return done
+
+    def stream(
+        self,
+        argv: Sequence[str],
+        source: IO[bytes],
+        *,
+        timeout_s: float,
+        extra_environment: Mapping[str, str] | None = None,
+        confinement: Restriction | None = None,
+    ) -> Iterator[bytes]:
+        """What `argv` makes of what `source` holds, piece by piece; it is killed where the caller takes no more. CommandFailed as of `run`."""
+        self.record.append(tuple(argv))
+        started = time.monotonic()
+        process: subprocess.Popen[str] | None = None
+        try:
+            with held():
+                process = _start(argv, None, extra_environment, None, stdin=source, confinement=confinement)
+            assert process.stdout is not None  # noqa: S101 -- Popen was given pipes
+            pipe = process.stdout.fileno()
+            while select.select([pipe], [], [], max(0.0, started + timeout_s - time.monotonic()))[0]:
+                piece = os.read(pipe, 1 << 20)
+                if not piece:
+                    break
+                yield piece
+            _, stderr = process.communicate(timeout=max(0.0, started + timeout_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise CommandFailed(
+                f"{argv[0]} did not end within {timeout_s:g} s and was killed: {' '.join(argv)}",
+                argv=argv,
+                status=None,
+                output="",
+            ) from None
+        finally:
+            _end(process)
+        Completed(tuple(argv), process.returncode, "", stderr, time.monotonic() - started).require_success()
 
 
 def started_apart(argv: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -183,14 +219,14 @@ def _start(
     extra_environment: Mapping[str, str] | None,
     directory: Path | None,
     *,
-    has_stdin: bool,
+    stdin: int | IO[bytes],
     confinement: Confinement | Restriction | None,
 ) -> subprocess.Popen[str]:
     try:
         with contextlib.nullcontext() if confinement is None else confinement.child() as become:
             return subprocess.Popen(
                 list(argv),
-                stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,

@@ -61,6 +61,9 @@ FILE_LIMITS: Mapping[str, FileLimit] = {
 TEXT_LIMIT = FileLimit(4 * MIB, "some KB")
 # Of a log, which is compared with its checksum and not read as a whole.
 LOG_LIMIT = FileLimit(4 * GIB, "1 MB")
+# Of a kernel and of one of its modules, as they are when they are unpacked.
+KERNEL_LIMIT = FileLimit(512 * MIB, "70 MB, some 300 MB with everything in it")
+MODULE_LIMIT = FileLimit(256 * MIB, "5 MB, and some 100 MB with all its symbols")
 # Below a visit: 100,000 cuts in recovery keep some ten thousand logs.
 MOST_FILES = 100_000
 # runs/NAME/logs/FILE is four.

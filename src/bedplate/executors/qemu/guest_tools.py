@@ -23,10 +23,11 @@ _PT_INTERP = 3
 
 @dataclass(frozen=True)
 class Tool:
-    """A program and what it needs in its environment."""
+    """A program, what it needs in its environment, and the folder that holds both where they are not the machine's."""
 
     program: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    root: Path | None = None
 
 
 def find_busybox(cache_directory: Path) -> Path | None:
@@ -90,11 +91,11 @@ def _find(name: str, cache_directory: Path) -> Tool | None:
 def _in_cache(name: str, cache_directory: Path) -> Tool | None:
     tree = find_package_tree(PACKAGES, cache_directory=cache_directory)
     program = None if tree is None else tree.program(name)
-    return None if tree is None or program is None else Tool(program, tree.environment)
+    return None if tree is None or program is None else Tool(program, tree.environment, tree.root)
 
 
 def _fetched(name: str, cache_directory: Path, commands: Commands, progress: Callable[[str], None]) -> Tool:
     tree = ensure_package_tree(
         PACKAGES, cache_directory=cache_directory, commands=commands, progress=progress
     )
-    return Tool(tree.demand_program(name), tree.environment)
+    return Tool(tree.demand_program(name), tree.environment, tree.root)

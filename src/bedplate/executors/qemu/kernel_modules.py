@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import re
-import tempfile
-import zlib
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing
+from bedplate.errors import OutputNotUnderstood, RequirementMissing
+from bedplate.executors.qemu.unpacking import NotUnpacked, unpack
 from bedplate.host.facts import SCHEDULER_MODULES
-from bedplate.model.limits import read_at_most
-from bedplate.units import MIB
+from bedplate.model.limits import MODULE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
 _TYPE_ALIAS = re.compile(r"^alias fs-(\S+) ", re.MULTILINE)
 _BUILT_IN_TYPE_ALIAS = re.compile(rb"\.alias=fs-([^\0]+)\0")
 _ELF = b"\x7fELF"
-# The largest module of a distribution, with what debuggers need, has some 100 MiB.
-_MOST_BYTES = 512 * MIB
 
 
 def module_name(path: str) -> str:
@@ -129,38 +123,17 @@ class ModuleTree:
 
 
 def read_module(path: Path, *, commands: Commands, zstd: Tool | None = None) -> bytes:
-    """The module itself, decompressed (.ko, .ko.gz, .ko.xz, .ko.zst).
+    """The module itself, unpacked from any of the forms of `unpacking.py`.
 
-    `zstd` is the program for the last kind, by default the one in the search path. RequirementMissing
-    where a file is damaged or cannot be decompressed.
+    `zstd` is the program for one of them, by default the one in the search path. RequirementMissing
+    where a file is damaged or cannot be unpacked.
     """
     try:
-        # One byte more than a module has says that it has more.
-        if path.suffix == ".xz":
-            with lzma.open(path) as packed:
-                data = packed.read(_MOST_BYTES + 1)
-        elif path.suffix == ".gz":
-            with gzip.open(path) as packed:
-                data = packed.read(_MOST_BYTES + 1)
-        elif path.suffix == ".zst":
-            data = _decompress_zstd(path, commands, zstd)
-        else:
-            data = read_at_most(path, _MOST_BYTES)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, BedplateError) as error:
+        with path.open("rb") as file:
+            packed = file.read(MODULE_LIMIT.most_bytes + 1)
+        data = b"".join(unpack(packed, MODULE_LIMIT, commands, zstd))
+    except (OSError, NotUnpacked) as error:
         raise RequirementMissing(f"the module {path} cannot be read: {error}") from error
-    if len(data) > _MOST_BYTES:
-        raise RequirementMissing(
-            f"the module {path} is not read: unpacked it has more than {_MOST_BYTES:,} bytes"
-        )
     if not data.startswith(_ELF):
         raise RequirementMissing(f"{path} is no kernel module: it begins with {data[:4]!r}")
     return data
-
-
-def _decompress_zstd(path: Path, commands: Commands, zstd: Tool | None) -> bytes:
-    """Python before 3.14 has no zstd of its own."""
-    with tempfile.TemporaryDirectory(prefix="bedplate-module-") as folder:
-        plain = Path(folder, "module.ko")
-        argv = ["zstd" if zstd is None else str(zstd.program), "-q", "-d", "-o", str(plain), "--", str(path)]
-        commands.run(argv, extra_environment=None if zstd is None else zstd.environment)
-        return plain.read_bytes()

@@ -22,7 +22,7 @@ from bedplate.host.plain_file import bytes_below
 from bedplate.host.reachable import open_to_all
 from bedplate.host.requirement import Need, demand, look
 from bedplate.host.shut_in.building import build_command
-from bedplate.units import MIB
+from bedplate.model.limits import MODULE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,6 @@ _CONFIGURE_TIMEOUT_S = 2 * 3600.0
 _COMPILE_TIMEOUT_S = 4 * 3600.0
 _STRIP_TIMEOUT_S = 600.0
 # zfs.ko has 4 MiB without its symbols.
-_MODULE_BYTES_MOST = 256 * MIB
 # Objects in module/Kbuild for x86-64, with the four that link them; only the progress display depends
 # on them.
 _OBJECTS = {"2.3": 303}
@@ -225,7 +224,7 @@ def strip_modules(work: ZfsWork, directory: Path) -> None:
     for path in built:
         work.run(["strip", "--strip-debug", str(path)], timeout_s=_STRIP_TIMEOUT_S)
         try:
-            content = bytes_below(work.tree, str(path.relative_to(work.tree)), _MODULE_BYTES_MOST)
+            content = bytes_below(work.tree, str(path.relative_to(work.tree)), MODULE_LIMIT.most_bytes)
         except OSError as error:
             raise VerifyFailed(
                 f"{error.filename}, a module that was built, cannot be read: {error.strerror}"

@@ -15,7 +15,7 @@ from bedplate.host.account import server_account
 from bedplate.host.process import PROC
 from bedplate.host.requirement import find_tool
 from bedplate.host.shut_in.confinement import Confinement
-from bedplate.host.shut_in.restriction import SYSTEM_FOLDERS
+from bedplate.host.shut_in.restriction import SYSTEM_FOLDERS, Restriction
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Account, Commands, Completed
 
 # What it says goes into a log; a compiler's warnings about all of Linux are less.
-_SAID_BYTES_MOST = 64 * MIB
+SAID_BYTES_MOST = 64 * MIB
 _COMPILERS = ("cc", "gcc")
 # linux/capability.h: the right to mount and to make namespaces.
 _CAP_SYS_ADMIN = 21
@@ -38,6 +38,12 @@ def builder_account(*, is_own: bool = True) -> Account | None:
     bedplate's, or came with a signature or a checksum that is known, is compiled by the caller: the container is its wall.
     """
     return server_account() if os.geteuid() == 0 and (is_own or _may_shut_in()) else None
+
+
+def to_read_alone(*folders: Path, is_own: bool = True) -> Restriction | None:
+    """What is left to a program that answers a question and writes nothing, beside what every account may read; None as of `builder_account`."""
+    account = builder_account(is_own=is_own)
+    return None if account is None else Restriction(account, readable=folders)
 
 
 def build_command(
@@ -67,7 +73,7 @@ def build_command(
         directory=str(directory),
     )
     return commands.run(
-        argv, timeout_s=timeout_s, directory=directory, most_bytes=_SAID_BYTES_MOST, confinement=confined
+        argv, timeout_s=timeout_s, directory=directory, most_bytes=SAID_BYTES_MOST, confinement=confined
     )
 
 

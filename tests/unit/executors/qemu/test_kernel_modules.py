@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
+from bedplate.executors.qemu import kernel_modules
 from bedplate.executors.qemu.guest_tools import Tool
 from bedplate.executors.qemu.kernel_modules import ModuleTree, module_name, read_module
-from bedplate.host.command import Commands, Completed
+from bedplate.host.command import Commands
+from bedplate.model.limits import FileLimit
+from bedplate.units import MIB
 
 # As depmod of kernel 6.12 writes it: all that a module needs, the last to be loaded first.
 DEPENDENCIES = """\
@@ -123,22 +126,26 @@ def test_modules_are_decompressed(tmp_path: Path, suffix: str, content: bytes) -
     assert read_module(path, commands=Commands()) == MODULE
 
 
-def test_zstd_is_left_to_its_program(tmp_path: Path) -> None:
+def test_a_program_that_unpacks_and_is_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "m.ko.zst"
-    path.write_bytes(b"compressed")
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    with pytest.raises(
+        RequirementMissing, match=r"m\.ko\.zst cannot be read: /opt/tree/zstd cannot be started"
+    ):
+        read_module(path, commands=Commands(), zstd=Tool(Path("/opt/tree/zstd")))
 
-    def zstd(argv: tuple[str, ...], directory: Path | None) -> Completed:
-        del directory
-        assert Path(argv[-1]) == path
-        Path(argv[argv.index("-o") + 1]).write_bytes(MODULE)
-        return Completed(argv, 0, "", "", 0.0)
 
-    commands = ScriptedCommands(answers={"zstd": zstd})
-    tool = Tool(Path("/opt/tree/zstd"))
-    assert read_module(path, commands=commands, zstd=tool) == MODULE
-    assert commands.record[0][0] == "/opt/tree/zstd"
-    with pytest.raises(RequirementMissing, match="zstd cannot be started"):
-        read_module(path, commands=ScriptedCommands())
+@pytest.mark.parametrize("pack", [bytes, lzma.compress, gzip.compress])
+def test_a_module_that_is_larger_than_any_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(kernel_modules, "MODULE_LIMIT", FileLimit(2 * MIB, "5 MB"))
+    path = tmp_path / "m.ko"
+    path.write_bytes(pack(MODULE + bytes(3 * MIB)))
+    with pytest.raises(
+        RequirementMissing, match=r"m\.ko cannot be read: unpacked it has more than 2,097,152 bytes"
+    ):
+        read_module(path, commands=Commands())
 
 
 @pytest.mark.parametrize(("suffix", "content"), [(".ko.xz", b"damaged"), (".ko.gz", b""), (".ko", b"MZ")])

@@ -6,22 +6,22 @@ there where the kernel was built with CONFIG_IKCONFIG (kernel/configs.c): gzippe
 
 from __future__ import annotations
 
-import bz2
-import lzma
+import contextlib
+import itertools
 import mmap
 import re
 import struct
-import tempfile
 import zlib
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from bedplate.errors import BedplateError, RequirementMissing
-from bedplate.model.limits import read_at_most
+from bedplate.errors import BedplateError
+from bedplate.executors.qemu.unpacking import GZIP, NotUnpacked, unpack
+from bedplate.model.limits import KERNEL_LIMIT
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from bedplate.executors.qemu.guest_tools import Tool
     from bedplate.host.command import Commands
@@ -39,8 +39,10 @@ _HEADER_BYTES = 0x260
 # init/version.c: `Linux version 6.12.1 (who@where) …`
 _BANNER = re.compile(rb"Linux version (\d[!-~]*) \(")
 _BEGIN, _END = b"IKCFG_ST", b"IKCFG_ED"
-# A kernel with everything in it and debugging symbols left out has some 100 MB.
-_UNPACKED_BYTES_MOST = 512 * MIB
+# A kernel with everything in it takes some 100 MB.
+_PACKED_BYTES_MOST = 256 * MIB
+# One with everything has 100 KB, 300 KB when it is unpacked. The first of the two words stands in the code once or twice.
+_CONFIGURATION_BYTES_MOST, _BEGINNINGS_MOST = MIB, 64
 _PT_NOTE = 4
 # include/xen/interface/elfnote.h: where a 32-bit entry is, by which QEMU begins a vmlinux (CONFIG_PVH).
 _XEN, _PHYS32_ENTRY = b"Xen\0", 18
@@ -80,7 +82,7 @@ def embedded_configuration(image: Path, *, commands: Commands, zstd: Tool | None
     """
     status = image.stat()
     key = (str(image), status.st_size, status.st_mtime_ns)
-    return _configuration(key, lambda: _kernel_of(image, commands, zstd))
+    return _configuration(key, _kernel_in(image, commands, zstd))
 
 
 def has_pvh_entry(image: Path) -> bool:
@@ -119,7 +121,7 @@ def _release_in_vmlinux(image: Path) -> str | None:
     if image.stat().st_size == 0:
         return None
     with image.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        found = _BANNER.search(content)
+        found = _BANNER.search(content, 0, KERNEL_LIMIT.most_bytes)
         return found[1].decode("ascii") if found else None
 
 
@@ -127,79 +129,65 @@ def _release_in_vmlinux(image: Path) -> str | None:
 _KNOWN: dict[tuple[str, int, int], str | None] = {}
 
 
-def _configuration(key: tuple[str, int, int], kernel: Callable[[], bytes]) -> str | None:
+def _configuration(key: tuple[str, int, int], pieces: Iterator[bytes]) -> str | None:
     if key not in _KNOWN:
-        _KNOWN[key] = _configuration_in(kernel())
+        _KNOWN[key] = _configuration_in(pieces)
     return _KNOWN[key]
 
 
-def _configuration_in(kernel: bytes) -> str | None:
+def _configuration_in(pieces: Iterator[bytes]) -> str | None:
     """The words stand in the code that looks for them as well: whatever is not gzip between two of them is passed over."""
-    at = -1
-    while (at := kernel.find(_BEGIN, at + 1)) >= 0:
-        end = kernel.find(_END, at)
-        if end < 0:
-            return None
-        try:
-            packed = kernel[at + len(_BEGIN) : end]
-            return zlib.decompressobj(31).decompress(packed, MIB).decode("utf-8", "replace")
-        except (OSError, EOFError, zlib.error):
-            continue
+    kept, at, tried = b"", 0, 0
+    for piece in pieces:
+        kept, at = kept[at:] + piece, 0
+        while (begin := kept.find(_BEGIN, at)) >= 0:
+            end = kept.find(_END, begin)
+            if end < 0 and len(kept) - begin < _CONFIGURATION_BYTES_MOST:
+                break
+            at = begin + len(_BEGIN)
+            tried += 1
+            if tried > _BEGINNINGS_MOST:
+                return None
+            if end < 0:
+                continue
+            with contextlib.suppress(zlib.error):
+                text = zlib.decompressobj(31).decompress(kept[at:end], _CONFIGURATION_BYTES_MOST)
+                return text.decode("utf-8", "replace")
+        # A word may be in two pieces.
+        at = max(at, len(kept) - len(_BEGIN)) if begin < 0 else begin
     return None
 
 
-def _kernel_of(image: Path, commands: Commands, zstd: Tool | None) -> bytes:
-    """The kernel itself, unpacked."""
-    data = read_at_most(image, _UNPACKED_BYTES_MOST)
-    if data.startswith(_ELF):
-        return data
-    header = data[:_HEADER_BYTES]
+def _kernel_in(image: Path, commands: Commands, zstd: Tool | None) -> Iterator[bytes]:
+    """The kernel itself, unpacked, as far as the caller takes it."""
+    try:
+        with image.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+            if header.startswith(_ELF):
+                # What the configuration is in stands before all that debuggers need.
+                file.seek(0)
+                yield from itertools.islice(iter(lambda: file.read(MIB), b""), KERNEL_LIMIT.most_bytes // MIB)
+                return
+            packed = _payload(image, file, header)
+        # Behind all forms but gzip stands the length of the kernel, four bytes that are none of the packer's (scripts/Makefile.lib).
+        packed = packed if packed.startswith(GZIP) else packed[:-4]
+        yield from unpack(packed, KERNEL_LIMIT, commands, zstd)
+    except (OSError, NotUnpacked) as error:
+        raise ImageUnread(f"{image} cannot be unpacked: {error}") from error
+
+
+def _payload(image: Path, file: IO[bytes], header: bytes) -> bytes:
+    """The packed kernel of a bzImage."""
     if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or len(header) < _HEADER_BYTES:
         raise ImageUnread(f"{image} is neither a bzImage nor a vmlinux")
     (protocol,) = struct.unpack_from("<H", header, _PROTOCOL_AT)
     offset, length = struct.unpack_from("<II", header, _PAYLOAD_AT)
-    start = ((header[_SETUP_SECTORS_AT] or _USUAL_SETUP_SECTORS) + 1) * _SECTOR + offset
-    packed = data[start : start + length]
+    if length > _PACKED_BYTES_MOST:
+        raise ImageUnread(
+            f"{image} says that its kernel has {length:,} packed bytes; at most {_PACKED_BYTES_MOST:,} are read"
+        )
+    file.seek(((header[_SETUP_SECTORS_AT] or _USUAL_SETUP_SECTORS) + 1) * _SECTOR + offset)
+    packed = file.read(length)
     if protocol < _PROTOCOL_WITH_PAYLOAD or not length or len(packed) < length:
         raise ImageUnread(f"{image} does not say where its kernel lies, or is cut off")
-    try:
-        return _unpacked(packed, commands, zstd)
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, BedplateError) as error:
-        raise ImageUnread(f"{image} cannot be unpacked: {error}") from error
-
-
-def _unpacked(packed: bytes, commands: Commands, zstd: Tool | None) -> bytes:
-    """Behind all forms but gzip stands the length of the kernel, four bytes that are none of the packer's (scripts/Makefile.lib)."""
-    if packed.startswith(b"\x1f\x8b"):
-        return zlib.decompressobj(31).decompress(packed, _UNPACKED_BYTES_MOST)
-    if packed.startswith((b"\xfd7zXZ\0", b"\x5d\0\0")):
-        return lzma.LZMADecompressor().decompress(packed, _UNPACKED_BYTES_MOST)
-    if packed.startswith(b"BZh"):
-        return bz2.BZ2Decompressor().decompress(packed, _UNPACKED_BYTES_MOST)
-    if packed.startswith(b"\x28\xb5\x2f\xfd"):
-        program = "zstd" if zstd is None else str(zstd.program)
-        return _by_program(
-            [program, "-q", "-d"], packed[:-4], commands, None if zstd is None else dict(zstd.environment)
-        )
-    if packed.startswith(b"\x02\x21\x4c\x18"):
-        return _by_program(["lz4", "-q", "-d"], packed[:-4], commands, None)
-    if packed.startswith(b"\x7fELF"):
-        return packed
-    raise ValueError(f"it is packed in a way that is not known (it begins with {packed[:4].hex()})")
-
-
-def _by_program(
-    argv: list[str], packed: bytes, commands: Commands, environment: dict[str, str] | None
-) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="bedplate-image-") as folder:
-        source, target = Path(folder, "kernel.packed"), Path(folder, "kernel")
-        source.write_bytes(packed)
-        commands.run(
-            [*argv, str(source), str(target)]
-            if argv[0] == "lz4"
-            else [*argv, "-o", str(target), "--", str(source)],
-            extra_environment=environment,
-        )
-        if target.stat().st_size > _UNPACKED_BYTES_MOST:
-            raise RequirementMissing("it is larger than any kernel")
-        return target.read_bytes()
+    return packed

@@ -19,8 +19,8 @@ from bedplate.host.account import server_account
 from bedplate.host.build_progress import BuildProgress, count_objects, watched
 from bedplate.host.git.checkout import give
 from bedplate.host.requirement import find_tool
+from bedplate.host.shut_in.building import SAID_BYTES_MOST
 from bedplate.host.shut_in.confinement import DATA, PROGRAMS, Confinement
-from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,6 @@ _IMAGE = "arch/x86/boot/bzImage"
 _CONFIGURE_TIMEOUT_S = 1800.0
 # On two busy cores the first build takes an hour.
 _COMPILE_TIMEOUT_S = 6 * 3600.0
-_SAID_BYTES_MOST = 64 * MIB
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -197,7 +196,7 @@ def _make(work: KernelWork, *words: str, timeout_s: float) -> None:
     confined = None
     if work.confined:
         confined = Confinement(argv, work.work, work.source, server_account(), sees_system_alone=True)
-    work.commands.run(argv, timeout_s=timeout_s, confinement=confined, most_bytes=_SAID_BYTES_MOST)
+    work.commands.run(argv, timeout_s=timeout_s, confinement=confined, most_bytes=SAID_BYTES_MOST)
 
 
 def _path() -> str:

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.guests.fake_distribution import bz_image
 from tests.support.guests.own_kernels import guest_configuration, kernel_with, packed_image, vmlinux
 
+from bedplate.executors.qemu.own_kernel import image as kernel_image
 from bedplate.executors.qemu.own_kernel.configuration import Configuration
 from bedplate.executors.qemu.own_kernel.image import (
     ImageUnread,
@@ -23,6 +25,8 @@ from bedplate.executors.qemu.own_kernel.image import (
 )
 from bedplate.host.command import Commands
 from bedplate.host.requirement import find_tool
+from bedplate.model.limits import FileLimit
+from bedplate.units import MIB
 
 SIZE = b"\x12\x34\x56\x00"
 
@@ -103,6 +107,51 @@ def test_what_cannot_be_looked_into_is_said(tmp_path: Path, content: bytes, why:
     image = tmp_path / "bzImage"
     image.write_bytes(content)
     with pytest.raises(ImageUnread, match=why):
+        embedded_configuration(image, commands=Commands())
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_kernel_that_is_larger_than_any_is_refused_and_not_unpacked_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packer: str
+) -> None:
+    monkeypatch.setattr(kernel_image, "KERNEL_LIMIT", FileLimit(4 * MIB, "70 MB"))
+    image = tmp_path / "bzImage"
+    image.write_bytes(packed_image("6.12.1", PACKERS[packer](bytes(64 * MIB))))
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            ImageUnread, match=r"bzImage cannot be unpacked: unpacked it has more than 4,194,304"
+        ):
+            embedded_configuration(image, commands=Commands())
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_no_more_of_a_kernel_is_unpacked_than_the_configuration_lies_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packer: str
+) -> None:
+    monkeypatch.setattr(kernel_image, "KERNEL_LIMIT", FileLimit(4 * MIB, "70 MB"))
+    image = tmp_path / "bzImage"
+    # The configuration is in two pieces of what is unpacked.
+    kernel = bytes(MIB - 100) + kernel_with(guest_configuration()) + bytes(64 * MIB)
+    image.write_bytes(packed_image("6.12.1", PACKERS[packer](kernel)))
+    assert guest_configuration() == embedded_configuration(image, commands=Commands())
+
+
+def test_words_without_a_configuration_behind_them_are_looked_at_a_few_times(tmp_path: Path) -> None:
+    image = tmp_path / "vmlinux"
+    image.write_bytes(vmlinux(b"IKCFG_ST\x1f\x8b\x08\0" * 2**18 + b"IKCFG_ED", pvh=False))
+    assert embedded_configuration(image, commands=Commands()) is None
+
+
+def test_a_kernel_that_asks_for_a_dictionary_of_gigabytes_is_refused(tmp_path: Path) -> None:
+    packed = bytearray(PACKERS["lzma"](kernel_with(None)))
+    packed[1:5] = (3 << 30).to_bytes(4, "little")
+    image = tmp_path / "bzImage"
+    image.write_bytes(packed_image("6.12.1", bytes(packed)))
+    with pytest.raises(ImageUnread, match="bzImage cannot be unpacked: Memory usage limit"):
         embedded_configuration(image, commands=Commands())
 
 
