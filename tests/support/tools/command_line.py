@@ -9,12 +9,16 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.terminal_edge import guard_streams
 from bedplate.cli import _run_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCES = Path(__file__).parents[3] / "src"
 
@@ -42,6 +46,23 @@ def call_here(*words: str | Path, cwd: Path | None = None, **environment: str) -
             sys.stdin, sys.stdout, sys.stderr = streams
     said, complained = (pipe.buffer.getvalue().decode() for pipe in pipes[1:])
     return Done(status, said, complained)
+
+
+@contextlib.contextmanager
+def begin_apart(*words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """One command in a process of its own while it runs; it has ended when the block is left, or is killed then."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bedplate", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    ) as running:
+        try:
+            yield running
+            running.wait(AT_MOST_S)
+        finally:
+            running.kill()
 
 
 def call_apart(*words: str | Path, cwd: Path | None = None, **environment: str) -> Done:

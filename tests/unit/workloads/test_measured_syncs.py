@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
-from tests.support.tools.command_line import call_apart, call_here
+from tests.support.tools.command_line import begin_apart, call_here
 
 from bedplate.engines.postgresql.builds.build_record import Build, stamp_text
 from bedplate.errors import CommandFailed
+from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger, release_orphans
@@ -36,12 +38,12 @@ def said(repository: Path) -> str:
 
 
 def built(version: str, script: str, *, commit_digits: str = "") -> None:
-    """A build in the cache whose pg_test_fsync is a script; what it was called with stands beside it."""
+    """A build in the cache whose pg_test_fsync is a script: as an account without rights it reads its own build alone."""
     prefix = cache_directory() / "builds" / f"postgresql-{version}{commit_digits}"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin" / "postgres").touch()
     program = prefix / "bin" / "pg_test_fsync"
-    program.write_text(f'#!/bin/sh\necho "$@" > {prefix}/called\n{script}\n', encoding="utf-8")
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
     found = Build(
         prefix, version, 8192, 8192, "", "", "cc", "x86_64", (), "d", 1.0, 1.0, commit_digits=commit_digits
@@ -49,16 +51,12 @@ def built(version: str, script: str, *, commit_digits: str = "") -> None:
     (prefix / "build.json").write_text(stamp_text(found), encoding="utf-8")
 
 
-def golden(said: str, folder: Path) -> str:
-    path = folder / "said.txt"
-    path.write_text(said, encoding="utf-8")
-    return f"echo x > $2; cat {path}"
+def golden(said: str) -> str:
+    return f"test $4 -le 5 && echo x > $2 && cat << END\n{said}END"
 
 
-def test_each_method_is_told_in_its_part_and_the_folder_is_left_as_it_was(
-    place: Path, tmp_path: Path, said: str
-) -> None:
-    built("18.6", golden(said, tmp_path))
+def test_each_method_is_told_in_its_part_and_the_folder_is_left_as_it_was(place: Path, said: str) -> None:
+    built("18.6", golden(said))
     done = call_here("device", "measure", place, "--seconds", "600", COLUMNS="200")
     assert 0 == done.returncode, done.stderr
     assert "pg_test_fsync of PostgreSQL 18.6, writes of 8 kB:" in done.stdout
@@ -68,13 +66,10 @@ def test_each_method_is_told_in_its_part_and_the_folder_is_left_as_it_was(
     )
     assert "fsync_writethrough" in done.stdout
     assert [] == list(place.iterdir())
-    called = (cache_directory() / "builds/postgresql-18.6/called").read_text().split()
-    assert ["-s", "5"] == called[2:]
-    assert called[1].startswith(str(place))
 
 
-def test_the_figures_stand_in_the_document(place: Path, tmp_path: Path, said: str) -> None:
-    built("18.6", golden(said, tmp_path))
+def test_the_figures_stand_in_the_document(place: Path, said: str) -> None:
+    built("18.6", golden(said))
     found = json.loads(call_here("device", "measure", place, "--json").stdout)
     assert (None, [], []) == (found["plan"], found["measured"], found["left_out"])
     assert "PostgreSQL 18.6" == found["syncs"]["program"]
@@ -87,7 +82,7 @@ def test_the_newest_release_is_taken_and_never_a_tree_of_somebodys(
     place: Path, tmp_path: Path, said: str
 ) -> None:
     for version, digits in (("17.9", ""), ("18.6", ""), ("19.0", "0123456789ab")):
-        built(version, golden(said, tmp_path), commit_digits=digits)
+        built(version, golden(said), commit_digits=digits)
     with Ledger.open(tmp_path / "state", "test") as ledger:
         assert "PostgreSQL 18.6" == measure_syncs(place, 1, ledger, Commands()).program
 
@@ -116,9 +111,41 @@ def test_one_that_fails_leaves_nothing_and_is_quoted(place: Path, tmp_path: Path
         assert () == ledger.held()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root shuts anything in")
+def test_it_runs_as_an_account_without_rights_that_writes_to_its_folder_alone(
+    place: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "open").mkdir(mode=0o777)
+    (tmp_path / "open").chmod(0o777)
+    # Its folder may lie where no other account gets to.
+    place.chmod(0o700)
+    built(
+        "18.6",
+        f"grep -E '^(Uid|NoNewPrivs|Seccomp):' /proc/self/status >&2; touch {tmp_path}/open/mark 2> /dev/null;"
+        "echo x > $2 && echo wrote >&2; tail -n +3 /proc/net/dev | cut -d: -f1 >&2; exit 1",
+    )
+    uid = server_account().uid
+    with (
+        Ledger.open(tmp_path / "state", "test") as ledger,
+        pytest.raises(
+            CommandFailed,
+            match=rf"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nNoNewPrivs:\t1\nSeccomp:\t2\nwrote\n +lo$",
+        ),
+    ):
+        measure_syncs(place, 1, ledger, Commands())
+    assert [] == list((tmp_path / "open").iterdir())
+
+
 def test_what_a_killed_call_left_is_given_back(place: Path, tmp_path: Path) -> None:
-    built("18.6", "echo x > $2; kill -9 $PPID; sleep 1")
-    assert -signal.SIGKILL == call_apart("device", "measure", place).returncode
+    built("18.6", f"echo x > $2; echo > {cache_directory()}/builds/postgresql-18.6/pipe; sleep 600")
+    pipe = cache_directory() / "builds/postgresql-18.6/pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o666)
+    with begin_apart("device", "measure", place) as running:
+        # Until it is under way.
+        pipe.read_bytes()
+        running.kill()
+    assert -signal.SIGKILL == running.returncode
     assert [] != list(place.iterdir())
     assert () == release_orphans(tmp_path / "state", Commands()).problems
     assert [] == list(place.iterdir())

@@ -12,6 +12,7 @@ from bedplate.errors import BedplateError
 from bedplate.host.apt.package_tree import find_package_tree
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.shut_in.building import to_read_alone
 from bedplate.model.engines import MARIADB
 from bedplate.near_names import did_you_mean
 
@@ -49,7 +50,13 @@ def _known() -> frozenset[str]:
     try:
         programs = Programs(build_of(tree))
         argv = [programs.path(SERVER), "--no-defaults", "--verbose", "--help"]
-        return listed(Commands().run(argv, timeout_s=30, extra_environment=programs.environment).stdout)
+        done = Commands().run(
+            argv,
+            timeout_s=30,
+            extra_environment=programs.environment,
+            confinement=to_read_alone(tree.root, is_own=False),
+        )
+        return listed(done.stdout)
     except BedplateError:
         return frozenset()
 

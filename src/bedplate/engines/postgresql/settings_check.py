@@ -23,8 +23,7 @@ from bedplate.engines.postgresql.configuring.server_settings import (
 from bedplate.errors import BedplateError
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.shut_in.building import builder_account
-from bedplate.host.shut_in.restriction import Restriction
+from bedplate.host.shut_in.building import to_read_alone
 from bedplate.model.engines import POSTGRESQL
 from bedplate.near_names import did_you_mean
 
@@ -213,11 +212,11 @@ class AskedServer:
 
     def _run(self, *options: str, reads: tuple[Path, ...] = ()) -> str:
         # It may be somebody's own.
-        account = builder_account()
-        programs = self._program.parent.parent
-        confinement = None if account is None else Restriction(account, readable=(programs, *reads))
         done = self._commands.run(
-            [str(self._program), *options], timeout_s=30, confinement=confinement, check=False
+            [str(self._program), *options],
+            timeout_s=30,
+            confinement=to_read_alone(self._program.parent.parent, *reads),
+            check=False,
         )
         return done.output
 

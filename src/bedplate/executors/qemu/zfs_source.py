@@ -16,6 +16,7 @@ from bedplate.filesystem.zfs import parse_version
 from bedplate.host.apt.archives import code_name, parse_os_release, suites_to_try
 from bedplate.host.apt.package_tree import ensure_package_tree
 from bedplate.host.requirement import read_os_release
+from bedplate.host.shut_in.building import to_read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -195,7 +196,12 @@ def verify_userland(userland: PackageTree, version: str, commands: Commands) -> 
     if program is None:
         raise RequirementMissing(f"{_USERLAND_PACKAGE} {version} holds no zfs")
     # Without modules it ends with an error, after its own version.
-    done = commands.run([str(program), "--version"], check=False, extra_environment=userland.environment)
+    done = commands.run(
+        [str(program), "--version"],
+        check=False,
+        extra_environment=userland.environment,
+        confinement=to_read_alone(userland.root, is_own=False),
+    )
     try:
         found = parse_version(done.output)["zfs"]
     except BedplateError as error:

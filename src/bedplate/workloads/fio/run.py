@@ -73,8 +73,9 @@ def _run_job(recording: RawRecording) -> None:
     ramp_s = parse_duration_s(recording.spec.levels.get("ramp_time", 0))
     limit_s = time_limit_s(job.total_size_bytes, times=_TIMES_MOVED, more_s=runtime_s + ramp_s)
     recording.facts["file_bytes"] = job.total_size_bytes
-    said = recording.context.commands.run([PROGRAM, "--version"]).stdout
-    recording.context.tool_versions[PROGRAM] = said.strip().removeprefix("fio-")
+    context = recording.context
+    said = context.commands.run([PROGRAM, "--version"], confinement=Restriction(context.account)).stdout
+    context.tool_versions[PROGRAM] = said.strip().removeprefix("fio-")
     phases = (*((FIO_LAY_OUT,) if finds_files(words) else ()), FIO_JOB, SYNC_PHASE)
     with recording.place() as place:
         if finds_files(words):

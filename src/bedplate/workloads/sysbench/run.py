@@ -41,7 +41,11 @@ class SysbenchWorkload:
         server = sql_server_of(context)
         tool = Sysbench(context.inputs, server.endpoint, dataset)
         rows = (dataset.levels.integer("tables") or 1) * (dataset.levels.integer("table_size") or 1)
-        said = context.commands.run([tool.program, "--version"], extra_environment=tool.environment()).stdout
+        said = context.commands.run(
+            [tool.program, "--version"],
+            confinement=tool.restriction(context.account),
+            extra_environment=tool.environment(),
+        ).stdout
         context.tool_versions[PACKAGE] = said.removeprefix(PACKAGE).strip()
         try:
             context.commands.run(
