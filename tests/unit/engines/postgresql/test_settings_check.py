@@ -79,7 +79,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "postgres"
     program.write_text(PRETENDED)
     program.chmod(0o755)
-    monkeypatch.setattr(settings_check, "builder_account", lambda **_: None)
+    monkeypatch.setattr(settings_check, "to_read_alone", lambda *_: None)
 
     class Built:
         def program(self, _: str) -> Path:
@@ -125,7 +125,7 @@ def test_sound_settings_are_not_doubted() -> None:
 def test_a_server_that_says_nothing_of_the_file_is_not_asked_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings_check, "builder_account", lambda **_: None)
+    monkeypatch.setattr(settings_check, "to_read_alone", lambda *_: None)
     program = tmp_path / "postgres"
     program.write_text("#!/bin/sh\necho 'LOG:  parameter \"b\" is odd' >&2\nexit 1\n")
     program.chmod(0o755)
