@@ -22,6 +22,7 @@ from bedplate.host.process import servers_of
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.visit.engine_server import ServerFailed, ServerSite
+from bedplate.visit.piped_session import SessionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,6 +102,40 @@ def make(place: Path, build: EngineBuild) -> Iterator[Callable[..., tuple[Mariad
         server.kill()
     assert [] == ledger.open
     assert () == servers_of(place / "data", Path(build.prefix))
+
+
+def test_what_a_superuser_asks_of_the_server_reaches_nothing(
+    make: Callable[..., tuple[MariadbInstance, Cell]],
+) -> None:
+    server, cell = make(SMALL)
+    server.initialise(cell)
+    server.start()
+    server.create_database()
+    with (
+        tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as name,
+        server.session() as session,
+    ):
+        folder, secret = Path(name, "open"), Path(name, "secret")
+        folder.mkdir()
+        secret.write_text("secret")
+        secret.chmod(0o600)
+        for path in (folder, folder.parent):
+            path.chmod(0o777)
+        session.execute("CREATE TABLE words (word TEXT)")
+        for statement in (
+            f"SELECT 1 INTO OUTFILE '{folder}/file'",
+            f"SELECT 1 INTO DUMPFILE '{folder}/dump'",
+            f"LOAD DATA INFILE '{secret}' INTO TABLE words",
+            f"LOAD DATA LOCAL INFILE '{secret}' INTO TABLE words",
+            f"CREATE TABLE elsewhere (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{folder}'",
+            f"INSTALL SONAME '../../../../..{folder}/library'",
+        ):
+            with pytest.raises(SessionFailed):
+                session.execute(statement)
+        assert [[None]] == session.rows(f"SELECT LOAD_FILE('{secret}')")
+        assert "0" == session.value("SELECT count(*) FROM words")
+        assert [] == list(folder.iterdir())
+    assert 0 == server.stop()
 
 
 def test_it_is_read_back_survives_a_kill_and_leaves_nothing(

@@ -14,12 +14,27 @@ import pytest
 from tests.host.conftest import built
 from tests.support.tools.inner_process import descendants
 
+from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.sql import SQL
+from bedplate.errors import BedplateError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+)
+from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome
 from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.piped_session import SessionFailed
+from bedplate.workloads.sysbench.command import Sysbench
+from bedplate.workloads.sysbench.inputs import INPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,12 +135,12 @@ def cluster() -> Iterator[Cluster]:
             found.kill()
 
 
-# By the network, by a socket with a path and by one without, to a file that everybody may write, and to other processes.
+# To a file that everybody may write and one that only root may read, by the network, by a socket with a path and by one without.
 _REACH = """#!/usr/bin/python3
 import glob, socket, sys
 from pathlib import Path
-own, mark, port, *addresses = sys.argv[1:]
-ways = [lambda: Path(mark).touch(), lambda: socket.create_connection(("127.0.0.1", int(port)))]
+own, mark, secret, port, *addresses = sys.argv[1:]
+ways = [lambda: Path(mark).touch(), lambda: Path(secret).read_text(), lambda: socket.create_connection(("127.0.0.1", int(port)))]
 for address in addresses:
     ways.append(lambda address=address: socket.socket(socket.AF_UNIX).connect(address.replace("@", chr(0))))
 open_ = 0
@@ -140,28 +155,71 @@ Path(own, "told").write_text("; ".join((str(open_), *held)))
 """
 
 
-@pytest.mark.parametrize("program", ["psql", "pgbench", "fio"])
-def test_what_a_client_starts_reaches_nothing(cluster: Cluster, listening: list[str], program: str) -> None:
+@pytest.fixture
+def marks() -> Iterator[Path]:
+    """A folder of the machine in which everybody may write, with a file that only root may read."""
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as name:
+        folder = Path(name)
+        (folder / "open").mkdir()
+        (folder / "secret").write_text("secret")
+        (folder / "secret").chmod(0o600)
+        for path in (folder, folder / "open"):
+            path.chmod(0o777)
+        yield folder
+
+
+@pytest.fixture
+def sysbench() -> dict[str, str]:
+    try:
+        return dict(INPUTS.make(Dataset("sysbench", Levels({})), MadeAnyway(), lambda *_: None))
+    except BedplateError as error:
+        pytest.skip(f"the packages cannot be had here: {error}")
+
+
+def program_that_reaches(
+    folder: Path, own: Path, marks: Path, listener: socket.socket, listening: list[str]
+) -> Path:
+    """One of a name without blanks that tries every way out, and leaves in `own` how many are open."""
+    words = [str(own), f"{marks}/open/mark", f"{marks}/secret", str(listener.getsockname()[1]), *listening]
+    for name, text in (("reach", _REACH), ("run", f"#!/bin/sh\nexec {folder}/reach {' '.join(words)}\n")):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder / "run"
+
+
+@pytest.mark.parametrize("program", ["psql", "pgbench", "fio", "sysbench"])
+def test_what_a_client_starts_reaches_nothing(
+    cluster: Cluster,
+    listening: list[str],
+    marks: Path,
+    program: str,
+    request: pytest.FixtureRequest,
+) -> None:
     """A reader of scripts that misses a form, or an option that nobody knew: nothing is reached all the same."""
-    if shutil.which(program if program == "fio" else "sh") is None:
+    if program == "fio" and shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     connection, place = cluster.connection, cluster.log.parent
-    with (
-        tempfile.TemporaryDirectory(prefix="bedplate-test-", dir="/opt") as name,
-        socket.create_server(("127.0.0.1", 0)) as listener,
-    ):
-        marks = Path(name)
-        marks.chmod(0o777)
-        reach = place / "reach"
-        reach.write_text(_REACH)
-        reach.chmod(0o755)
-        words = [str(place / "own"), f"{marks}/mark", str(listener.getsockname()[1]), *listening]
+    path, environment = str(connection.program(program)), None
+    restriction = connection.restriction(writable=(place / "own",), readable=(place,))
+    if program == "fio":
+        path = program
+    if program == "sysbench":
+        inputs = request.getfixturevalue("sysbench")
+        tool = Sysbench(inputs, SQL.of(cluster).endpoint, Dataset("sysbench", Levels({})))
+        path, environment = tool.program, tool.environment()
+        restriction = tool.restriction(connection.account, writable=(place / "own",), readable=(place,))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         # pgbench takes no long command.
-        command = str(place / "run")
-        (place / "run").write_text(f"#!/bin/sh\nexec {reach} {' '.join(words)}\n")
-        (place / "run").chmod(0o755)
-        script = place / "script"
-        script.write_text({"psql": f"\\! {command}\n", "pgbench": f"\\shell {command}\n", "fio": ""}[program])
+        command = program_that_reaches(place, place / "own", marks, listener, listening)
+        script = place / "script.lua"
+        script.write_text(
+            {
+                "psql": f"\\! {command}\n",
+                "pgbench": f"\\shell {command}\n",
+                "fio": "",
+                "sysbench": f'io.open("{marks}/open/lua", "w")\nos.execute("{command}")\nfunction event() end\n',
+            }[program]
+        )
         script.chmod(0o644)
         argv = {
             "psql": ("--no-psqlrc", f"--file={script}", *connection.options()),
@@ -170,14 +228,46 @@ def test_what_a_client_starts_reaches_nothing(cluster: Cluster, listening: list[
                 *("--name=x", "--size=4k", "--bs=4k", "--rw=write", f"--directory={place / 'own'}"),
                 f"--exec_prerun={command}",
             ),
+            "sysbench": ("--events=1", str(script), "run"),
         }[program]
-        path = program if program == "fio" else str(connection.program(program))
         # Nothing holds this process.
         subprocess.run([command], check=True)
-        assert (place / "own/told").read_text().startswith(f"{2 + len(listening)}; ")
-        (marks / "mark").unlink()
+        assert (place / "own/told").read_text().startswith(f"{3 + len(listening)}; ")
+        (marks / "open/mark").unlink()
         (place / "own/told").unlink()
-        restriction = connection.restriction(writable=(place / "own",), readable=(place,))
-        Commands().run([path, *argv], confinement=restriction, check=False, directory=place / "own")
+        Commands().run(
+            [path, *argv],
+            confinement=restriction,
+            check=False,
+            directory=place / "own",
+            extra_environment=environment,
+        )
         assert "0; NoNewPrivs:\t1; Seccomp:\t2" == (place / "own/told").read_text()
-        assert [] == list(marks.iterdir())
+        assert [] == list((marks / "open").iterdir())
+
+
+def test_what_a_superuser_asks_of_the_server_reaches_nothing(
+    listening: list[str], cluster: Cluster, marks: Path
+) -> None:
+    """In a copy of somebody's data, or on an image, views and triggers run with the owner's rights.
+
+    The sockets are there before the server: one that is made later, where none are usually made, it does reach.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener, cluster.session() as session:
+        # Where the server can read it.
+        command = program_that_reaches(marks, cluster.data_directory, marks, listener, listening)
+        session.execute("SELECT lo_from_bytea(77, 'x')")
+        for statement in (
+            f"SELECT lo_export(77, '{marks}/open/exported')",
+            f"SELECT lo_import('{marks}/secret')",
+            f"SELECT pg_read_file('{marks}/secret')",
+            f"COPY (SELECT 1) TO '{marks}/open/copied'",
+            f"SELECT pg_file_write('{marks}/open/written', 'x', false)",
+        ):
+            with pytest.raises(SessionFailed):
+                session.execute(statement)
+        session.execute(f"COPY (SELECT 1) TO PROGRAM '{command}'")
+        assert "0; NoNewPrivs:\t1; Seccomp:\t2" == (cluster.data_directory / "told").read_text()
+        assert [] == list((marks / "open").iterdir())
+        # What it has for itself is there.
+        session.execute(f"COPY (SELECT 1) TO '{cluster.data_directory}/copied'")
