@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.golden_text import GOLDEN, hold
@@ -45,13 +46,13 @@ def _asked(type_: str, of_plans: tuple[FilesystemLevels, ...]) -> Iterator[Files
     """As mkfs makes it, each level alone, each journal with each block size; and what the ready plans ask for."""
     traits = TRAITS[type_]
     yield FilesystemLevels(type_)
-    for size in traits.block_sizes:
-        yield FilesystemLevels(type_, block_size_bytes=size)
+    yield from (FilesystemLevels(type_, block_size_bytes=size) for size in traits.block_sizes)
     if traits.barrier_by is not None:
         yield from (FilesystemLevels(type_, barrier=barrier) for barrier in (True, False))
     for journal in traits.journals:
         device = "ram" if journal == "external" else None
-        for size in (None, *traits.block_sizes):
+        sizes: tuple[int | None, ...] = (None, *traits.block_sizes)
+        for size in sizes:
             yield FilesystemLevels(type_, block_size_bytes=size, journal=journal, journal_device=device)
     for name, levels in traits.features.items():
         yield from (FilesystemLevels(type_, features=Levels({name: level})) for level in levels)
@@ -136,13 +137,14 @@ def test_an_adapter_starts_what_it_started(
     for name in ("scratch", "journal"):
         with (tmp_path / name).open("wb") as device:
             device.truncate(4 * GIB)
-    for function, double in {
+    doubles: dict[Callable[..., Any], Callable[..., Any]] = {
         mount.read_mount_table: _mount_table,
         patience.wait_until: _wait_for_nothing,
         whole_partition.partition_over: _partition,
         whole_partition.drop_partition_over: _nothing,
         zfs._require_module: _nothing,
-    }.items():
+    }
+    for function, double in doubles.items():
         put_in_place_of(function, double, monkeypatch)
     seen: dict[tuple[str, ...], list[str]] = {}
     for levels in dict.fromkeys(_asked(type_, of_plans)):
