@@ -18,7 +18,7 @@ from bedplate.errors import PlanError, StudyError
 from bedplate.executors.registry import executor_for
 from bedplate.host.cache import cache_directory
 from bedplate.installation import shipped
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.plan import DEFAULTS_VERSION, Schedule
 from bedplate.model.source_commit import SOURCES
 from bedplate.near_names import near_names, near_paths, quoted
@@ -169,8 +169,7 @@ def begun_study(study: Path) -> BegunStudy:
 
 def _kept_sources(layout: StudyLayout) -> Mapping[str, str]:
     folder = layout.plan_files / SOURCES
-    files = sorted(folder.iterdir()) if folder.is_dir() else ()
-    return {f"{SOURCES}/{path.name}": codec.read_text(path) for path in files}
+    return {f"{SOURCES}/{name}": codec.read_text(folder / name) for name in no_links.names_in(folder)}
 
 
 def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | None = None) -> ReadPlan:
@@ -230,7 +229,7 @@ def kept_plan(study: Path) -> ReadPlan:
     layout = StudyLayout(study)
     require_known_format(layout)
     refuse_imported(layout)
-    directory = layout.plan_files if layout.plan_files.is_dir() else layout.directory
+    directory = layout.plan_files if no_links.is_there(layout.plan_files) else layout.directory
     text = codec.read_text(layout.plan)
     defaults = codec.read(StudyFacts, layout.facts).defaults
     try:

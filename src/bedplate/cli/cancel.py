@@ -24,11 +24,12 @@ def cancel(study: Path) -> int:
     from bedplate.executors.slurm.controller import Slurm, require_slurm  # noqa: PLC0415
     from bedplate.executors.slurm.fleet_run import Manner  # noqa: PLC0415
     from bedplate.executors.slurm.layout import FleetLayout  # noqa: PLC0415
+    from bedplate.model import no_links  # noqa: PLC0415
 
     study = study_at(study).absolute()
     fleet = kept_plan(study).plan.fleet
     layout = FleetLayout.of_study(study)
-    if fleet is None or not layout.directory.is_dir():
+    if fleet is None or not no_links.is_there(layout.directory):
         raise StudyError(f"{study} does not run on Slurm; stop its `bedplate run` instead")
     require_slurm()
     ended = cancel_jobs(layout, Slurm(), fleet, manner=Manner.of_this_checkout(os.environ))

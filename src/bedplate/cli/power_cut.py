@@ -260,10 +260,15 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
 
 def runs_of(study: Path) -> list[Path]:
     """The folders of all runs of power cuts."""
+    from bedplate.model import no_links  # noqa: PLC0415
     from bedplate.model.power_cut import POINTS_FILE  # noqa: PLC0415
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
-    return [path.parent for path in sorted(StudyLayout(study).visits.glob(f"*/*/*/runs/*/{POINTS_FILE}"))]
+    return [
+        folder
+        for folder in no_links.folders_below(StudyLayout(study).visits, levels=5)
+        if folder.parent.name == "runs" and no_links.is_there(folder / POINTS_FILE)
+    ]
 
 
 def find_run(study: Path, run: str) -> Path:
@@ -345,12 +350,13 @@ def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:
 
 def recovery_log(point: CutPoint, folder: Path) -> Path | None:
     """That of the recovery which the point cuts; None of a cut of the recording itself. StudyError where it was not kept."""
+    from bedplate.model import no_links  # noqa: PLC0415
     from bedplate.model.power_cut import RECOVERY_LOG_FILE  # noqa: PLC0415
 
     if point.recovery_of is None:
         return None
     path = folder / RECOVERY_LOG_FILE.format(first=point.recovery_of)
-    if not path.exists():
+    if not no_links.is_there(path):
         raise StudyError(
             f"the recovery from point {point.recovery_of} of {folder.name} was not kept, as no cut of it was bad; recorded again, it would "
             "be another one"

@@ -10,7 +10,7 @@ from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.errors import StudyError
 from bedplate.figures.power_cut_points import finding_of
 from bedplate.figures.power_cut_verdict import CONTROLS_BAD_MIN
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.power_cut import CONTROLS, LOG_FILE, RECORDING_FILE, RecordingFacts
 from bedplate.model.power_cut_verdict import CutCounts, finding_words
 from bedplate.workloads.power_cut.run.kept_log import unpacked
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def require_log(folder: Path) -> None:
     """StudyError where the run's log was not kept."""
-    if not (folder / LOG_FILE).exists():
+    if not no_links.is_there(folder / LOG_FILE):
         raise StudyError(
             f"the log of {folder.name} was not kept: no cut of it was bad but the controls, and its plan keeps no such log, or "
             'none so large; `keep_logs = "all"` in a plan keeps every log'

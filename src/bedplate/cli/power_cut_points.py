@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import StudyError
 from bedplate.figures.power_cut_points import finding_of, read_cuts
 from bedplate.figures.power_cut_verdict import recoveries_not_whole
+from bedplate.model import no_links
 from bedplate.model.power_cut import LOG_FILE, Placement
 from bedplate.model.power_cut_blame import Repeatability
 from bedplate.model.power_cut_verdict import GOOD
@@ -35,7 +36,7 @@ def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
         cuts = read_cuts(folder)
         points = [record for record in cuts.points if not record.point.control]
         bad = sum(record.outcome.is_bad for record in points)
-        log = "log kept" if (folder / LOG_FILE).exists() else "no log"
+        log = "log kept" if no_links.is_there(folder / LOG_FILE) else "no log"
         again = [record for record in cuts.recuts if record.point.placement is not Placement.WHOLE]
         words = f"{sum(map(_is_bad, again))} of {len(again)} in recovery  " if again else ""
         if refused := recoveries_not_whole(cuts):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.cli.fleet import nodes_of, print_nodes
 from bedplate.cli.printing import print_json, say
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
+from bedplate.model import no_links
 from bedplate.model.codec import to_json
 from bedplate.study.progress import Progress, read_progress
 from bedplate.study.verification import Verified, verify_study
@@ -67,7 +68,7 @@ def _search_of(study: Path) -> Searched | None:
     """What a study that is a search came to so far; None of one that is none, or is one of all cells by now."""
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
-    if not StudyLayout(study).search.exists():
+    if not no_links.is_there(StudyLayout(study).search):
         return None
     from bedplate.analysis.overview import overview  # noqa: PLC0415 -- scipy, and every figure of the study
     from bedplate.analysis.search.searched import searched  # noqa: PLC0415

@@ -27,7 +27,7 @@ from bedplate.export.columns import (
 )
 from bedplate.export.factor_columns import factors_of
 from bedplate.export.search_table import SEARCH, SEARCH_TABLE
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.metrics import METRICS, unknown_metric
@@ -192,7 +192,7 @@ def courses_table(found: Overview) -> pl.DataFrame:
     frames = [pl.DataFrame(schema=kinds)]
     for m in found.measurements:
         path = m.directory / COURSE_FILE if m.directory else None
-        if path is None or not path.is_file():
+        if path is None or not no_links.is_file(path):
             continue
         course = read_course(path)
         key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in run_key(found, m).items()]

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
-    BinaryIO,
     NoReturn,
     TypeAlias,
     TypeVar,
@@ -34,11 +33,14 @@ from typing import (
 )
 
 from bedplate.errors import StudyError
+from bedplate.model import no_links
 from bedplate.model.levels import Levels
 from bedplate.model.limits import MOST_NAMED_LEVELS, MOST_VALUES, most_bytes_of
 from bedplate.model.reason import Reason, of_format_1
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from _typeshed import DataclassInstance
 
 Record = TypeVar("Record")
@@ -150,13 +152,13 @@ def read_bytes(path: Path) -> bytes:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BufferedReader]:
     """A plain file of a study, to be read; StudyError for anything else, and where it cannot be read.
 
     A pipe in its place would be waited for without end, a link would lead out of the study.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = no_links.open_without_links(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise StudyError(f"{path} cannot be read: it is no plain file")

@@ -7,10 +7,12 @@ file meets it. Who writes such a file is held to the same limit (`codec.write`):
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bedplate.model import no_links
 from bedplate.units import GIB, MIB
 
 
@@ -94,7 +96,7 @@ def most_bytes_compared(name: str) -> int:
 
 def read_at_most(path: Path, most_bytes: int) -> bytes:
     """What a file holds that somebody named; OSError where it is more than that, as of a file that cannot be read."""
-    with path.open("rb") as file:
+    with os.fdopen(no_links.open_without_links(path, os.O_RDONLY), "rb") as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes:,} bytes", str(path))

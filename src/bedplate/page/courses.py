@@ -24,6 +24,7 @@ import polars as pl
 
 from bedplate.analysis.course_file import course_scan, read_course
 from bedplate.analysis.rounding import rounded
+from bedplate.model import no_links
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def packed_course(directory: Path, precision: Precision = FINE) -> bytes | None:
     A run of several phases also has `phases`: the name of each, its first second and the one after its last.
     """
     path = directory / COURSE_FILE
-    if not path.is_file():
+    if not no_links.is_file(path):
         return None
     frame = read_course(path)
     seconds = frame.get_column("second").to_list()
@@ -161,7 +162,7 @@ def packed_latencies(directory: Path) -> bytes | None:
     Summed over the seconds and the scripts of the run.
     """
     path = directory / LATENCY_FILE
-    if not path.is_file():
+    if not no_links.is_file(path):
         return None
     # Most seconds have the same bounds: they are summed first, and put into bins when few are left. A run of a day has millions of
     # rows, which need not be there at once.

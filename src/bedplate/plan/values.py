@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
+from bedplate.model.limits import read_at_most
 from bedplate.model.plan import DatasetScale
 from bedplate.model.workload import COLD, WARM
 from bedplate.near_names import did_you_mean
@@ -328,7 +329,8 @@ def file_beside_the_plan(name: str, info: ValidationInfo) -> str:
             raise ValueError(f"there is no such file in {directory}")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(f"the file is larger than {format_size(MAX_FILE_BYTES)}")
-        text = decode_text(path.read_bytes())
+        # By its name, as a study's plan is read: where that may have become a link, none is followed.
+        text = decode_text(read_at_most(Path(context["directory"]) / name, MAX_FILE_BYTES))
     except (OSError, RuntimeError) as error:
         raise ValueError(f"the file cannot be read: {error}") from None
     context["files"][str(Path(name))] = text

@@ -6,13 +6,12 @@ They find what was damaged or changed by mistake. Who changes a file and its che
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.limits import MOST_FILES, MOST_LEVELS, most_bytes_compared
 from bedplate.model.visit import FORMAT_VERSION, KNOWN_FORMATS
 from bedplate.study.records import Checksums, FileChecksum, StudyFacts
@@ -56,7 +55,7 @@ def changed_top_files(layout: StudyLayout, facts: StudyFacts) -> tuple[str, ...]
     if not changed:
         return ()
     # Within an extension some are new already and some are not; one may have ended since `facts` was read.
-    if layout.extension.is_dir():
+    if no_links.is_there(layout.extension):
         return ()
     return tuple(_changed_top_files(layout.directory, codec.read(StudyFacts, layout.facts).checksums))
 
@@ -145,8 +144,8 @@ class VisitFiles:
                 continue
             try:
                 found = _sha256_of(self.directory / name)
-            except OSError as error:
-                yield name, f"cannot be read: {error.strerror}"
+            except StudyError as error:
+                yield name, f"is not compared: {'; '.join(error.reasons)}"
                 continue
             if found != expected.sha256:
                 yield name, _CHANGED
@@ -186,33 +185,23 @@ def _sizes(directory: Path) -> dict[str, int]:
     What is no plain file (a link, a pipe) has none: -1. A name that is no UTF-8 is nobody's here, and left out.
     """
     found: dict[str, int] = {}
-    # Folders that are still to be listed, with the path of what is in them. One of a stranger's may be as deep as a disk holds.
-    pending = [(os.fspath(directory), "")]
     count = 0
     try:
-        while pending:
-            folder, prefix = pending.pop()
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    count += 1
-                    name = prefix + entry.name
-                    if not name.isascii() and not _is_text(name):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append((entry.path, f"{name}/"))
-                    else:
-                        status = entry.stat(follow_symlinks=False)
-                        found[name] = status.st_size if stat.S_ISREG(status.st_mode) else -1
-                    if name.count("/") >= MOST_LEVELS:
-                        raise StudyError(
-                            f"{directory} is not read: {name:.200} lies deeper than {MOST_LEVELS} folders, where a visit has nothing"
-                        )
-                    if count > MOST_FILES:
-                        raise StudyError(
-                            f"{directory} is not read: it has more than {MOST_FILES:,} files and folders, and no visit has as many"
-                        )
+        for name, entry in no_links.entries_below(directory):
+            count += 1
+            if name.count("/") >= MOST_LEVELS:
+                raise StudyError(
+                    f"{directory} is not read: {name:.200} lies deeper than {MOST_LEVELS} folders, where a visit has nothing"
+                )
+            if count > MOST_FILES:
+                raise StudyError(
+                    f"{directory} is not read: it has more than {MOST_FILES:,} files and folders, and no visit has as many"
+                )
+            if not entry.is_dir(follow_symlinks=False) and (name.isascii() or _is_text(name)):
+                status = entry.stat(follow_symlinks=False)
+                found[name] = status.st_size if stat.S_ISREG(status.st_mode) else -1
     except OSError as error:
-        raise StudyError(f"{error.filename or directory} cannot be read: {error.strerror}") from error
+        raise StudyError(f"{directory / (error.filename or '')} cannot be read: {error.strerror}") from error
     return found
 
 
@@ -225,5 +214,5 @@ def _is_text(name: str) -> bool:
 
 
 def _sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
+    with codec.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.caller import sudo_caller
 from bedplate.model.limits import MOST_STUDY_FILES, MOST_STUDY_LEVELS
 from bedplate.study.layout import UNFINISHED
@@ -59,11 +59,13 @@ class Folder:
     def of_study(cls, directory: Path, *, to_write: bool = False) -> Self:
         """That of a study, all of it looked at; StudyError names what is no plain file or folder of the study's one owner.
 
+        What is read of it from now on is reached by no link that comes later (`model/no_links.py`).
         `to_write`: the owner must be who writes as well, or the user who called sudo.
         """
         folder = cls.at(directory)
         try:
             folder.require_plain(to_write=to_write)
+            no_links.remember(directory, folder.descriptor)
         except BaseException:
             folder.close()
             raise

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.model import no_links
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -97,10 +99,11 @@ class StudyLayout:
     def attempts_at(self, visit: ScheduledVisit) -> dict[int, Path]:
         """Finished attempts by number, those too that were damaged since."""
         found = {}
-        for path in self.place_of(visit).glob(f"{visit.repetition}.*"):
-            number = path.name.partition(".")[2]
-            if _NUMBER.fullmatch(number) and path.is_dir():
-                found[int(number)] = path
+        place = self.place_of(visit)
+        for name, is_folder in no_links.names_in(place).items():
+            repetition, _, number = name.partition(".")
+            if is_folder and repetition == str(visit.repetition) and _NUMBER.fullmatch(number):
+                found[int(number)] = place / name
         return dict(sorted(found.items()))
 
     def attempt(self, visit: ScheduledVisit, number: int) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.fleet import NodeFacts
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def read_nodes(layout: StudyLayout) -> Mapping[str, NodeFacts]:
     StudyError names a file that cannot be read, and the way out.
     """
     found = {}
-    for path in sorted(nodes_directory(layout).glob("*.json")):
+    directory = nodes_directory(layout)
+    for path in (directory / name for name in no_links.names_in(directory) if name.endswith(".json")):
         try:
             found[path.stem] = codec.read(NodeFacts, path)
         except StudyError as error:

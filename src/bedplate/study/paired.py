@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ class PairedStep:
 
 def read_paired(layout: StudyLayout, schedule: StudySchedule) -> PairedRecord | None:
     """What a study of pairs asks; None of any other. StudyError names what does not fit."""
-    if not layout.paired.exists():
+    if not no_links.is_there(layout.paired):
         return None
     found = codec.read(PairedRecord, layout.paired)
     if found.version != PAIRED_VERSION:

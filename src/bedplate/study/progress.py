@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.plan import pruned_lines
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
@@ -130,7 +130,8 @@ def read_progress(directory: Path) -> Progress:
     measured_s = sum(done.measured_s for done in finished)
     visits_s = sum(record.whole_seconds or record.seconds for record in records)
     left = len(schedule.visits) - len(last)
-    unfinished = next(layout.visits.glob(f"*/*/*{UNFINISHED}"), None)
+    attempts = no_links.folders_below(layout.visits, levels=3)
+    unfinished = next((path for path in attempts if path.name.endswith(UNFINISHED)), None)
     return Progress(
         title=facts.title,
         visits=len(schedule.visits),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.search import WANTED, SearchRecord
 from bedplate.study.schedule import read_schedule
 
@@ -23,7 +23,7 @@ def read_order(layout: StudyLayout) -> tuple[StudySchedule, SearchRecord | None]
 
     The search first: a block is in the schedule before it is in `search.json`, so a reader beside the writer finds both.
     """
-    found = codec.read(SearchRecord, layout.search) if layout.search.exists() else None
+    found = codec.read(SearchRecord, layout.search) if no_links.is_there(layout.search) else None
     schedule = read_schedule(layout)
     if found is None:
         return schedule, None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from bedplate import __version__
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
 from bedplate.study.checksums import top_checksums, write_checksums
@@ -346,8 +346,10 @@ class StudyStore:
         folder.remove(layout.staged)
         if folder.has(layout.extension):
             self._roll_extension_forward()
-        for path in (*layout.visits.glob(f"*/*/*{UNFINISHED}"), *layout.directory.glob(".*.part")):
-            folder.remove(path)
+        parts = [layout.directory / name for name in no_links.names_in(layout.directory)]
+        for path in (*no_links.folders_below(layout.visits, levels=3), *parts):
+            if path.name.endswith(UNFINISHED) or path.match(".*.part"):
+                folder.remove(path)
 
 
 def refuse_unless_new(directory: Path) -> None:
@@ -362,7 +364,7 @@ def refuse_unless_new(directory: Path) -> None:
         if fit:
             # Before anything of them is listed: one may be a link.
             Folder.of_study(directory, to_write=True).close()
-            fit = not any(layout.visits.glob("*"))
+            fit = not no_links.names_in(layout.visits)
     except OSError as error:
         raise StudyError(f"{directory} cannot be read: {error.strerror}") from error
     if not fit:

@@ -6,14 +6,13 @@ nothing of it is used. So is a visit that the schedule does not know.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import as_named_today, of_known_metrics
@@ -170,9 +169,9 @@ def read_study(path: Path) -> Study:
 def visit_directories(visits: Path) -> Iterator[Path]:
     """The directories of all finished visits of a study; StudyError where one cannot be listed."""
     try:
-        for cell in _folders(visits):
-            for dataset in _folders(cell):
-                yield from (path for path in _folders(dataset) if _ATTEMPT.fullmatch(path.name))
+        for path in no_links.folders_below(visits, levels=3):
+            if _ATTEMPT.fullmatch(path.name):
+                yield path
     except OSError as error:
         raise StudyError(f"{error.filename} cannot be read: {error.strerror}") from error
 
@@ -181,7 +180,7 @@ def read_visit(directory: Path, scheduled: Mapping[Place, Due]) -> StoredVisit:
     """A finished visit with its figures; StudyError with the reasons why it must not be used."""
     files = VisitFiles(directory)
     record = read_record(files, scheduled)
-    begun = tuple(path.name for path in _folders(directory / "runs"))
+    begun = tuple(path.name for path in no_links.folders_below(directory / "runs"))
     made = [name for name in begun if files.has(f"runs/{name}/run.json")]
     runs: list[RunFigures] = []
     left_out: list[str] = []
@@ -323,13 +322,3 @@ def _mark(what: str, reasons: list[str]) -> tuple[str, ...]:
     more = len(reasons) - _NAMED
     rest = f"; and {more} more, which `bedplate status` names" if more > 0 else ""
     return (f"{what}: {'; '.join(reasons[:_NAMED])}{rest}",)
-
-
-def _folders(directory: Path) -> list[Path]:
-    """The folders in a directory, by name; none where it is not there."""
-    try:
-        with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if entry.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [directory / name for name in sorted(names)]

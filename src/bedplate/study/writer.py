@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.model import no_links
 from bedplate.study.layout import StudyLayout
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def writer_of(layout: StudyLayout) -> str | None:
     Only looks: a reader that tried the lock itself could make a writer's start fail.
     """
     try:
-        lock = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        lock = no_links.open_without_links(layout.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:

@@ -90,11 +90,12 @@ def blame(
     from bedplate.cli.power_cut_again import require_log  # noqa: PLC0415
     from bedplate.cli.power_cuts.blame import bad_points, without_story  # noqa: PLC0415
     from bedplate.cli.power_cuts.stored_job import is_for_guest, job_of  # noqa: PLC0415
+    from bedplate.model import no_links  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
     from bedplate.model.power_cut_blame import STORIES_FOLDER  # noqa: PLC0415
 
     if run is None:
-        folders = [folder for folder in runs_of(study) if (folder / LOG_FILE).exists()]
+        folders = [folder for folder in runs_of(study) if no_links.is_there(folder / LOG_FILE)]
         if not folders:
             raise StudyError(f"{study} has no run of power cuts whose log was kept")
     else:

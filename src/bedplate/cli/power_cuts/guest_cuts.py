@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import stat
 import tomllib
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -19,7 +19,7 @@ from bedplate.executors.qemu.kernels import find_kernel
 from bedplate.executors.qemu.preparation import prepare_guests
 from bedplate.executors.qemu.share import GuestProgram
 from bedplate.host.cache import cache_directory
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.cell import KernelLevels
 from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, PointRecord
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES
@@ -237,23 +237,16 @@ def _recorded(record: VisitRecord) -> KernelLevels:
 
 def _require_files(folder: Path, points: Sequence[CutPoint]) -> None:
     recoveries = {point.recovery_of for point in points if point.recovery_of is not None}
-    there = {path.name for path in folder.glob(RECOVERY_LOG_FILE.format(first="*"))}
+    there = {name for name in no_links.names_in(folder) if fnmatch(name, RECOVERY_LOG_FILE.format(first="*"))}
     names = {
         LOG_FILE,
         RECORDING_FILE,
         *(RECOVERY_LOG_FILE.format(first=first) for first in recoveries),
         *there,
     }
-    wrong = [folder / name for name in sorted(names) if not _is_file(folder / name)]
+    wrong = [folder / name for name in sorted(names) if not no_links.is_file(folder / name)]
     if wrong:
         raise StudyError(*(f"{path} is missing, a link, or no file" for path in wrong))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
 
 
 def _guest_memory_bytes(study: Path) -> int:

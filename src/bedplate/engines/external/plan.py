@@ -11,7 +11,7 @@ from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo, model_v
 from bedplate.engines.external.description import DIGEST, FILE, NAME, EngineDescription, read_description
 from bedplate.engines.external.folder import read_folder
 from bedplate.errors import PlanError, StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
@@ -44,7 +44,7 @@ def _engine(value: Any, info: ValidationInfo) -> Engine:
     directory = Path(context["directory"])
     try:
         kept = directory / _KEPT_DIGEST
-        if kept.is_file():
+        if no_links.is_file(kept):
             found = Engine(codec.read_text(directory / _KEPT_TEXT), codec.read_text(kept).strip(), None)
         else:
             folder = read_folder((directory / value).resolve())

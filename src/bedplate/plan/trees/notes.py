@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model import no_links
 from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.model.source_commit import SOURCES
 
@@ -54,6 +55,6 @@ def own_note(note: str, context: Mapping[str, Any]) -> str | None:
     """The note that stands beside the plan of a study."""
     path = Path(context["directory"]) / note
     try:
-        return read_at_most(path, TEXT_LIMIT.most_bytes).decode("utf-8") if path.is_file() else None
+        return read_at_most(path, TEXT_LIMIT.most_bytes).decode("utf-8") if no_links.is_file(path) else None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"the study's note of it ({note}) cannot be read: {error}") from None

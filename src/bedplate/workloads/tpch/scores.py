@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.scores import ScoreView
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.figure import Status
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because, joined, sentences
@@ -86,7 +86,7 @@ def plan_hashes(m: Measurement) -> dict[str, str]:
 def read_plans(m: Measurement) -> QueryPlans | None:
     """`plans.json` of one run; None where there is none. StudyError for a damaged file."""
     path = None if m.directory is None else m.directory / PLANS_FILE
-    return codec.read(QueryPlans, path) if path is not None and path.is_file() else None
+    return codec.read(QueryPlans, path) if path is not None and no_links.is_file(path) else None
 
 
 def _query_runs(m: Measurement, plans: Mapping[str, str]) -> Iterator[QueryRun]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import lzma
 import os
-import stat
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,10 +130,7 @@ def unpack_log(kept: Path, target: Path, most_bytes: int) -> None:
     """The log as it was; StudyError if the packed one is damaged, or comes to more than a log may have."""
     left_bytes = most_bytes
     try:
-        descriptor = os.open(kept, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file, lzma.open(file) as packed, target.open("wb") as log:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise StudyError(f"{kept} cannot be read: it is no plain file")
+        with codec.opened(kept) as file, lzma.open(file) as packed, target.open("wb") as log:
             while piece := packed.read(_PIECE_BYTES):
                 left_bytes -= len(piece)
                 if left_bytes < 0:
