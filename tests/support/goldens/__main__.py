@@ -1,4 +1,4 @@
-"""`python -m tests.support.goldens [--write] [NAME...]`: how what is said of the golden studies differs; with --write it is kept."""
+"""`python -m tests.support.goldens [--write] [--pack STUDY] [NAME...]`: how what is said of the golden studies differs; with --write it is kept."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import tempfile
 from pathlib import Path
 
 from tests.support.goldens.outputs import differences, keep, kept_outputs, outputs
-from tests.support.goldens.studies import STUDIES
+from tests.support.goldens.studies import STUDIES, pack
 
 
 def main() -> int:
     """0 where nothing differs, or what differs is kept now."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.goldens", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep what is said now")
+    parser.add_argument("--pack", metavar="STUDY", type=Path, help="pack this study first, as the one NAME")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these studies")
     asked = parser.parse_args()
+    if asked.pack is not None:
+        (name,) = asked.names
+        pack(asked.pack, name)
     differ = False
     for study in STUDIES:
         if asked.names and study.name not in asked.names:

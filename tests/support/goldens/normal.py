@@ -26,18 +26,29 @@ _NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b")
 _REPLACED = (
     # What a page's script may be is told the browser by the script's digest.
     (re.compile(r"'sha256-[A-Za-z0-9+/=]+'"), "'sha256-…'"),
-    (re.compile(rf"\bbedplate {re.escape(__version__)}\b"), "bedplate VERSION"),
-    # Of all times only that a study was imported at is this machine's own; those of a record are the record's.
-    (re.compile(r"imported on \d{4}-\d\d-\d\d"), "imported on DATE"),
+    # Which version writes; that by which a study was made is the study's.
+    (re.compile(rf"(\bcontent=\"bedplate |\bMade by bedplate ){re.escape(__version__)}\b"), r"\1VERSION"),
+    (re.compile(rf"(\bexported by bedplate\t){re.escape(__version__)}\b"), r"\1VERSION"),
 )
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _CONTEXT_LINES = 2
 _SHOWN_LINES = 120
 _WIDEST = 400
 
 
-def normal(text: str, place: Path) -> str:
-    """The text without the folder that the studies lie in, and with what differs by itself under another word."""
+def normal(text: str, place: Path, made_now: Path | None = None) -> str:
+    """The text without the folder that the studies lie in, and with what differs by itself under another word.
+
+    `made_now` is the record of a study that was imported just now: when and by which version is no part of what is kept.
+    """
     text = text.replace(f"{place}/", "").replace(str(place), ".")
+    if made_now is not None:
+        text = re.sub(rf"\bbedplate(\s){re.escape(__version__)}\b", r"bedplate\1VERSION", text)
+        moments = {*_MOMENT.findall(made_now.read_text(encoding="utf-8"))}
+        for moment in moments:
+            text = text.replace(moment, "MOMENT")
+        for date in {moment.partition("T")[0] for moment in moments}:
+            text = text.replace(date, "DATE")
     for pattern, word in _REPLACED:
         text = pattern.sub(word, text)
     return _LONG.sub(lambda number: f"{float(number.group()):.{_DIGITS}g}", text)

@@ -31,7 +31,9 @@ def outputs(study: GoldenStudy, folder: Path) -> str:
     place = folder / "studies"
     study.lay_out(place)
     with read_once():
-        return "".join(normal(_said(command, place), place) for command in study.commands)
+        said = [_said(command, place) for command in study.commands]
+    made_now = place / "study" / "study.json" if study.first else None
+    return "".join(normal(text, place, made_now) for text in said)
 
 
 def _said(command: str, place: Path) -> str:
