@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
 from bedplate.executors.qemu.unpacking import NotUnpacked, unpack
 from bedplate.host.facts import SCHEDULER_MODULES
-from bedplate.model.limits import MODULE_LIMIT
+from bedplate.model.limits import MODULE_LIMIT, read_at_most
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _TYPE_ALIAS = re.compile(r"^alias fs-(\S+) ", re.MULTILINE)
 _BUILT_IN_TYPE_ALIAS = re.compile(rb"\.alias=fs-([^\0]+)\0")
 _ELF = b"\x7fELF"
+# Of a distribution they have 2 MB, and its modules depend on each other some ten deep.
+_LIST_BYTES_MOST, _DEEPEST = 64 * MIB, 100
 
 
 def module_name(path: str) -> str:
@@ -62,7 +65,7 @@ class ModuleTree:
         aliases = set(_TYPE_ALIAS.findall(self._text("modules.alias")))
         information = self.directory / "modules.builtin.modinfo"
         if information.is_file():
-            found = _BUILT_IN_TYPE_ALIAS.findall(information.read_bytes())
+            found = _BUILT_IN_TYPE_ALIAS.findall(self._bytes(information.name))
             aliases |= {name.decode("ascii", "replace") for name in found}
         return tuple(sorted(modules | aliases))
 
@@ -97,10 +100,10 @@ class ModuleTree:
     def _visit(self, path: str, order: dict[str, None], *, under_way: tuple[str, ...]) -> None:
         if path in order:
             return
-        if path in under_way:
+        if path in under_way or len(under_way) > _DEEPEST:
             raise OutputNotUnderstood(
                 str(self.directory / "modules.dep"),
-                expected="dependencies without a circle",
+                expected=f"dependencies without a circle, at most {_DEEPEST} deep",
                 found=" → ".join((*under_way, path)),
             )
         if path not in self.dependencies:
@@ -113,8 +116,11 @@ class ModuleTree:
         order[path] = None
 
     def _text(self, name: str) -> str:
+        return self._bytes(name).decode(errors="replace")
+
+    def _bytes(self, name: str) -> bytes:
         try:
-            return (self.directory / name).read_text(encoding="utf-8", errors="replace")
+            return read_at_most(self.directory / name, _LIST_BYTES_MOST)
         except OSError as error:
             raise RequirementMissing(
                 f"{self.directory / name} cannot be read ({error.strerror}); "

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,6 +147,24 @@ def test_a_module_that_is_larger_than_any_is_not_read(
         RequirementMissing, match=r"m\.ko cannot be read: unpacked it has more than 2,097,152 bytes"
     ):
         read_module(path, commands=Commands())
+
+
+def test_a_chain_of_modules_that_is_longer_than_any_is_named(tmp_path: Path) -> None:
+    (tmp_path / "modules.builtin").touch()
+    (tmp_path / "modules.dep").write_text("".join(f"m{n}.ko: m{n + 1}.ko\n" for n in range(20_000)))
+    with pytest.raises(OutputNotUnderstood, match="at most 100 deep"):
+        ModuleTree(tmp_path).load_order(["m0"])
+
+
+@pytest.mark.parametrize(
+    "name", ["modules.dep", "modules.builtin", "modules.builtin.modinfo", "modules.alias"]
+)
+def test_a_list_of_modules_that_is_larger_than_any_is_named(tmp_path: Path, name: str) -> None:
+    for one in ("modules.dep", "modules.builtin", "modules.builtin.modinfo", "modules.alias"):
+        (tmp_path / one).touch()
+    os.truncate(tmp_path / name, 2**37)
+    with pytest.raises(RequirementMissing, match=rf"{name} cannot be read \(it has more than"):
+        ModuleTree(tmp_path).filesystems()
 
 
 @pytest.mark.parametrize(("suffix", "content"), [(".ko.xz", b"damaged"), (".ko.gz", b""), (".ko", b"MZ")])
