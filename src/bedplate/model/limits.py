@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bedplate.model import no_links
-from bedplate.units import GIB, MIB
+from bedplate.units import GIB, KIB, MIB
 
 
 class FileLimit(NamedTuple):
@@ -51,6 +51,8 @@ FILE_LIMITS: Mapping[str, FileLimit] = {
     "engine.toml": FileLimit(1 * MIB, "1 KB"),
     "course.parquet": FileLimit(256 * MIB, "200 bytes a second"),
     "latency.parquet": FileLimit(256 * MIB, "300 bytes a second"),
+    "failure.txt": FileLimit(1 * MIB, "4,000 characters of what the process of a job said last"),
+    "whole-seconds.txt": FileLimit(1 * KIB, "a number"),
     "request.json": FileLimit(32 * MIB, "20 KB, with the plan's own configurations and scripts"),
     ".json": FileLimit(
         64 * MIB, "some KB; the order of a job of a fleet holds the requests of all its visits"

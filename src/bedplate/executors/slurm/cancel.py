@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.executors.slurm.controller import submission
-from bedplate.executors.slurm.job_folder import WITHDRAWN, JobClaim, JobFolder, Submission
+from bedplate.executors.slurm.job_folder import WITHDRAWN, JobClaim, JobFolder, Submission, words_of_failure
 from bedplate.executors.slurm.layout import job_script
-from bedplate.executors.slurm.nodes import why_failed
 from bedplate.executors.slurm.payload import ONLY
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def cancel_jobs(
     while not all(map(_has_said, releases.values())) and time.monotonic() < give_up:
         sleep(pause_s)
     for node, folder in releases.items():
-        failure, end = why_failed(folder.result(ONLY)), folder.end
+        failure, end = words_of_failure(folder.result(ONLY)), folder.end
         if failure is not None or (end is not None and end.why != "done"):
             problems.append(_unreleased(node, failure or (end.sentence if end else "")))
         elif _has_said(folder):

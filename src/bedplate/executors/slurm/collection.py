@@ -6,7 +6,6 @@ the next start, and what has been collected is known by its place.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
@@ -15,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.executors.lost import lost_record
+from bedplate.executors.slurm.job_folder import FAILURE, end_of_log, words_of_failure
 from bedplate.executors.slurm.on_node import NAME
-from bedplate.executors.slurm.payload import FAILURE, WHOLE
+from bedplate.executors.slurm.payload import WHOLE
 from bedplate.model import codec
+from bedplate.model.limits import most_bytes_of
 from bedplate.model.reason import because
 from bedplate.model.visit import VisitRecord, VisitRequest
 
@@ -87,8 +88,10 @@ class Collector:
                 )
             (attempt.directory / "logs").mkdir()
             if source is not None:
-                # Names of the same files: the result stays whole until its visit is in its place.
-                shutil.copytree(source, attempt.directory, copy_function=_link, dirs_exist_ok=True)
+                # Names of the same files: the result stays whole until its visit is in its place. A link stays one, and goes when it is sealed.
+                shutil.copytree(
+                    source, attempt.directory, symlinks=True, copy_function=_link, dirs_exist_ok=True
+                )
             seconds = _whole_seconds(attempt.directory)
             reasons = (*reasons, *_failure(attempt.directory))
             record = _record(attempt.directory, job, ordered, reasons, seconds)
@@ -104,9 +107,9 @@ def _record(
     if file.exists() and not reasons:
         return codec.read(VisitRecord, file)
     request = codec.read(VisitRequest, job.request(ordered.number))
-    # A kept log of the job says what its visit no longer can.
-    with contextlib.suppress(OSError):
-        shutil.copyfile(job.log, directory / "logs" / "slurm-job.log")
+    # A kept log of the job says what its visit no longer can; of a very long one its end does.
+    if (said := end_of_log(job.log, most_bytes_of("slurm-job.log"))) is not None:
+        (directory / "logs" / "slurm-job.log").write_bytes(said)
     claim = job.claim
     lost = lost_record(request, reasons or (_NO_RECORD,), NAME, seconds)
     begun = job.begun / f"{ordered.number:03d}"
@@ -116,19 +119,18 @@ def _record(
 
 def _failure(directory: Path) -> tuple[Reason, ...]:
     """What the job says of a visit whose process failed; its file is taken out."""
-    file = directory / FAILURE
-    if not file.exists():
+    text = words_of_failure(directory)
+    if text is None:
         return ()
-    text = file.read_text(encoding="utf-8", errors="replace").strip()
-    file.unlink()
+    (directory / FAILURE).unlink()
     return (because("visit-process-failed", text),)
 
 
 def _whole_seconds(directory: Path) -> float:
     file = directory / WHOLE
     try:
-        seconds = float(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        seconds = float(codec.read_text(file))
+    except (StudyError, ValueError):
         return 0.0
     file.unlink()
     return seconds

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
-from bedplate.model import codec
+from bedplate.model import codec, no_links
 from bedplate.model.visit import VisitKey  # noqa: TC001 -- the decoder reads annotations
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 ORDER_VERSION = 1
+# What a job says of its process that failed.
+FAILURE = "failure.txt"
 WITHDRAWN = "withdrawn"
 _NUMBER = re.compile(r"\d{3,6}")
 _FOLDER = re.compile(r"(\d+)\.(\d+)")
@@ -236,6 +238,27 @@ class JobFolders:
             if (match := _FOLDER.fullmatch(path.name)) and int(match[1]) == repetition
         ]
         return JobFolder(self.directory / f"{repetition}.{max(taken, default=0) + 1}")
+
+
+def words_of_failure(result: Path) -> str | None:
+    """What a job says of its process that failed, or why that cannot be read; None where it did not fail."""
+    file = result / FAILURE
+    if not no_links.is_there(file):
+        return None
+    try:
+        return codec.read_bytes(file).decode(errors="replace").strip()
+    except StudyError as error:
+        return "; ".join(error.reasons)
+
+
+def end_of_log(log: Path, most_bytes: int) -> bytes | None:
+    """So many bytes of its end at most; None where there is no log, or no plain file."""
+    try:
+        with codec.opened(log) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
+            return file.read(most_bytes)
+    except StudyError:
+        return None
 
 
 def _numbers(folder: Path) -> tuple[int, ...]:

@@ -7,12 +7,11 @@ for. The signatures of these cases were taken from a real Slurm 22.05 (docs/FLEE
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bedplate.executors.slurm.job_folder import WITHDRAWN, JobClaim
+from bedplate.executors.slurm.job_folder import WITHDRAWN, JobClaim, end_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -147,12 +146,10 @@ class Judge:
 
 def _last_line(log: Path) -> str | None:
     """The end of what the job said last, empty where it said nothing; None without a log."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
-            lines = file.read().decode(errors="replace").split("\n")
-    except OSError:
+    said = end_of_log(log, _LAST_BYTES)
+    if said is None:
         return None
+    lines = said.decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 

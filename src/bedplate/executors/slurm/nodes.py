@@ -23,12 +23,13 @@ from bedplate.executors.slurm.job_folder import (
     JobFolder,
     JobOrder,
     Submission,
+    words_of_failure,
 )
 from bedplate.executors.slurm.judgement import Fate, Judge
 from bedplate.executors.slurm.layout import job_script
 from bedplate.executors.slurm.on_node import FactsRequest
 from bedplate.executors.slurm.patience import Patience
-from bedplate.executors.slurm.payload import FAILURE, ONLY
+from bedplate.executors.slurm.payload import ONLY
 from bedplate.host.devices.journal_device import journal_places
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
@@ -38,7 +39,6 @@ from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from bedplate.executors.protocol import Listener
     from bedplate.executors.slurm.controller import JobState, Slurm
@@ -249,7 +249,7 @@ class _Look:
         elif verdict.fate is Fate.DONE and (result / "facts.json").exists():
             self._found[node] = codec.read(NodeFacts, result / "facts.json")
         else:
-            self._problems.append(f"{node}: {why_failed(result) or verdict.sentence}")
+            self._problems.append(f"{node}: {words_of_failure(result) or verdict.sentence}")
 
     def _tell_why(self, node: str, state: JobState | None) -> None:
         """Say once of each node what its job waits for: a look at the nodes ends when the last of them was free."""
@@ -306,12 +306,6 @@ def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
         filesystems=tuple(dict.fromkeys(levels.type for levels in plan.filesystems)),
         workloads=tuple(dict.fromkeys(workload.type for workload in plan.workloads)),
     )
-
-
-def why_failed(result: Path) -> str | None:
-    """What a job of one thing alone says of its process that failed; None where it did not."""
-    file = result / FAILURE
-    return file.read_text(encoding="utf-8", errors="replace").strip() if file.exists() else None
 
 
 def words_about(found: Iterable[NodeFacts]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from bedplate.errors import (
     DeviceInUse,
     MachineUnfit,
     RequirementMissing,
+    StudyError,
     VisitFailed,
 )
 from bedplate.executors.local import LocalRunner
@@ -47,8 +48,10 @@ from bedplate.host.process import is_running
 from bedplate.host.requirement import look
 from bedplate.host.state import state_directory
 from bedplate.model import codec
+from bedplate.model.caller import sudo_caller
 from bedplate.model.fleet import NodeFacts
 from bedplate.model.visit import ScratchDevice, VisitRequest
+from bedplate.study.folder import Folder
 from bedplate.visit.workload import workload_for
 
 if TYPE_CHECKING:
@@ -90,14 +93,15 @@ def main(arguments: list[str]) -> int:
     _watch(given.payload, given.stop_file)
     directory: Path = given.paths[-1]
     try:
-        (directory / STARTED).touch()
-        if given.release:
-            _release(directory)
-        elif given.facts is not None:
-            facts = find_facts(codec.read(FactsRequest, given.facts))
-            codec.write(directory / "facts.json", facts)
-        else:
-            _live(given.paths[0], directory, identity=given.identity)
+        with _job_users_folder(directory) as folder:
+            folder.write(directory / STARTED, "")
+            if given.release:
+                _release(folder)
+            elif given.facts is not None:
+                facts = find_facts(codec.read(FactsRequest, given.facts))
+                folder.write(directory / "facts.json", f"{codec.dumps(facts)}\n")
+            else:
+                _live(given.paths[0], directory, identity=given.identity)
     except VisitFailed as error:
         _say(*error.reasons)
         return EXIT_SOME_RUNS_FAILED
@@ -109,9 +113,33 @@ def main(arguments: list[str]) -> int:
         return EXIT_REQUIREMENT_MISSING
     except JobOver:
         return EXIT_INTERRUPTED
-    finally:
-        _give_to_owner(directory)
     return EXIT_DONE
+
+
+@contextlib.contextmanager
+def _job_users_folder(directory: Path) -> Iterator[Folder]:
+    """The folder that the job's user made for this, held; what root wrote in it is the user's in the end, who copies and removes it.
+
+    StudyError where links are in it, or it belongs to somebody else than who called sudo: whoever owns it decides what its names lead to.
+    """
+    caller = sudo_caller()
+    with Folder.of_study(directory, to_write=True) as folder:
+        owner = os.fstat(folder.descriptor).st_uid
+        if caller is not None and owner != caller[0]:
+            raise StudyError(
+                f"{directory} belongs to uid {owner}, and uid {caller[0]} called sudo: nothing was written there"
+            )
+        try:
+            yield folder
+        finally:
+            for name in folder.leave_plain(directory) if owner != os.geteuid() else ():
+                print(
+                    f"{name} was removed: it was no plain file, or another name of somebody else's",
+                    flush=True,
+                )
+            for image in directory.parent.glob("*.img"):
+                # Of a visit that was killed; the ledger names it, and the next start removes it.
+                print(f"{image} is left for the next visit to remove", flush=True)
 
 
 def _say(*reasons: str) -> None:
@@ -226,9 +254,9 @@ def _held(name: str, *, study: str) -> Iterator[None]:
         yield
 
 
-def _release(directory: Path) -> None:
+def _release(folder: Folder) -> None:
     report = release_orphans(state_directory(), Commands())
-    (directory / "released.txt").write_text("".join(f"{line}\n" for line in report.released))
+    folder.write(folder.directory / "released.txt", "".join(f"{line}\n" for line in report.released))
     if report.problems:
         raise DeviceInUse(*report.problems)
 
@@ -257,19 +285,6 @@ def _end_on_signals() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-
-
-def _give_to_owner(directory: Path) -> None:
-    """What root wrote belongs to the user whose job it is, who copies and removes it."""
-    owner = directory.stat()
-    if owner.st_uid == os.geteuid():
-        return
-    for _, folders, files, place in os.fwalk(directory, follow_symlinks=False):
-        for name in (*folders, *files):
-            os.chown(name, owner.st_uid, owner.st_gid, dir_fd=place, follow_symlinks=False)
-    for image in directory.parent.glob("*.img"):
-        # Of a visit that was killed; the ledger names it, and the next start removes it.
-        print(f"{image} is left for the next visit to remove", flush=True)
 
 
 def _disk(device: str | None) -> Path | None:

@@ -27,7 +27,7 @@ from bedplate.errors import (
     BedplateError,
     MachineUnfit,
 )
-from bedplate.executors.slurm.job_folder import JobClaim, JobEnd, JobFolder
+from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder, end_of_log
 from bedplate.host.process import boot_id, start_time
 from bedplate.host.whole_folder import put_in_place
 
@@ -47,7 +47,6 @@ STUDY_PATIENCE_S = 1800.0
 _STUDY_PAUSE_S = 15.0
 # Of a job without visits the result; it counts like a visit.
 ONLY = 0
-FAILURE = "failure.txt"
 # There once a visit's process runs as root. Without it sudo, Python or the checkout failed, and no visit.
 STARTED = "started"
 # How long the visit took with its start, in seconds; the study keeps it in the record.
@@ -136,7 +135,8 @@ class Payload:
         has_started = (directory / STARTED).exists()
         (directory / STARTED).unlink(missing_ok=True)
         if status != EXIT_DONE:
-            text = said.read_text(encoding="utf-8", errors="replace").strip()[-_SHOWN_CHARACTERS:]
+            text = (end_of_log(said, 4 * _SHOWN_CHARACTERS) or b"").decode(errors="replace").strip()
+            text = text[-_SHOWN_CHARACTERS:]
             if self._order.visits and (status == EXIT_REQUIREMENT_MISSING or not has_started):
                 raise MachineUnfit(
                     *(text.splitlines() or (f"the visit's process ended with status {status}",))

@@ -12,9 +12,9 @@ from tests.support.fleets.pretended_fleet import PretendedSlurm
 from bedplate.errors import CommandFailed
 from bedplate.executors.slurm.cancel import cancel_jobs
 from bedplate.executors.slurm.fleet_run import Manner
-from bedplate.executors.slurm.job_folder import JobClaim, JobEnd, JobFolder
+from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder
 from bedplate.executors.slurm.layout import FleetLayout
-from bedplate.executors.slurm.payload import FAILURE, ONLY
+from bedplate.executors.slurm.payload import ONLY
 from bedplate.model.fleet import Fleet
 
 

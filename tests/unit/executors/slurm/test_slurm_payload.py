@@ -16,6 +16,7 @@ import pytest
 
 from bedplate.executors.slurm import payload
 from bedplate.executors.slurm.job_folder import (
+    FAILURE,
     ORDER_VERSION,
     WITHDRAWN,
     JobClaim,
@@ -24,7 +25,7 @@ from bedplate.executors.slurm.job_folder import (
     OrderedVisit,
     Settled,
 )
-from bedplate.executors.slurm.payload import FAILURE, STARTED, WHOLE, Payload, main
+from bedplate.executors.slurm.payload import STARTED, WHOLE, Payload, main
 from bedplate.host.patience import wait_until
 from bedplate.host.whole_folder import put_in_place
 from bedplate.model.visit import VisitKey
