@@ -10,10 +10,12 @@ is then given the right to read what root alone may read, and none to write; els
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,8 +71,12 @@ _TRUE = ("true", "yes", "on", "1", "")
 # linux/capability.h: CAP_DAC_READ_SEARCH is what is given, and CAP_SETPCAP the right to give it.
 _CAPS_TO_GIVE = 1 << 2 | 1 << 8
 _EFFECTIVE = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.MULTILINE)
-# env(1): the program was not found.
+# env(1): the program was not found; setpriv(1) and prlimit(1) say the same of the one after them.
 _ENV_FOUND_NONE = 127
+_PACKAGES = {"git": "git", "setpriv": "util-linux", "prlimit": "util-linux"}
+_FOLDER_PREFIX = "bedplate-git-"
+# Nobody has made a folder and not yet locked it for so long.
+_LOCKED_BY_NOW_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,14 @@ class Repository:
         except CommandNotStarted as error:
             raise RequirementMissing(f"{self.tree} is read with git: {error.reasons[0]}") from error
         if done.status == _ENV_FOUND_NONE:
-            raise RequirementMissing(f"{self.tree} is read with git, which is not installed (package git)")
+            absent = [
+                f"{name} (package {package})"
+                for name, package in _PACKAGES.items()
+                if shutil.which(name, path=bare_environment()["PATH"]) is None
+            ]
+            raise RequirementMissing(
+                f"{self.tree} is read with git, under limits: {', '.join(absent) or done.output.strip()} is not installed"
+            )
         if check and done.status != 0:
             raise CommandFailed(
                 f"git {words[0]} of {self.tree} ended with status {done.status}: {done.output[:_SAID_CHARACTERS]}",
@@ -175,8 +188,7 @@ def borrow(tree: Path, *, with_index: bool = False) -> Iterator[Repository]:
         where = f" ({error.filename})" if error.filename else ""
         raise PlanError(f"{tree} is no git repository that can be read: {error.strerror}{where}") from None
     reads_all = account is not None and owner is None and _may_give_reading()
-    with tempfile.TemporaryDirectory(prefix="bedplate-git-") as temporary:
-        place = Path(temporary)
+    with _temporary_folder() as place:
         place.chmod(0o700 if reads_all else 0o711)
         known = _configuration(
             tree, files, plain_repository(tree, place / "plain.git", account, reads_all=reads_all)
@@ -194,6 +206,28 @@ def borrow(tree: Path, *, with_index: bool = False) -> Iterator[Repository]:
             _copy_index(repository, files.repository)
         _give(repository)
         yield repository
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """One that is locked while it is used; those that killed processes of ours left are removed, as nobody holds their lock."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                status = os.fstat(lock)
+                if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _LOCKED_BY_NOW_S:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
+    with tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX) as temporary:
+        lock = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield Path(temporary)
+        finally:
+            os.close(lock)
 
 
 def plain_repository(

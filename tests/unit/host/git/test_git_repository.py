@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.support.sources.histories import commit, git, repository, text_of, working_changes
 
-from bedplate.errors import PlanError
+from bedplate.errors import PlanError, RequirementMissing
+from bedplate.host.git import own_repository
 from bedplate.host.git.repository import resolve
 from bedplate.host.requirement import find_tool
 
@@ -176,3 +178,45 @@ def test_root_reads_a_tree_of_another_account_as_that_account(tree: Path) -> Non
             resolve(moved, "master")
         os.chown(moved / ".git/config", 12345, 12345)
         assert resolve(moved, "master").subject == "Second"
+
+
+@pytest.mark.parametrize("absent", ["git", "prlimit", "setpriv"])
+def test_a_program_that_is_missing_is_called_by_its_name(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: str
+) -> None:
+    if absent == "setpriv" and os.geteuid() != 0:
+        pytest.skip("git runs as who calls")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in {"git", "prlimit", "setpriv"} - {absent}:
+        (programs / name).symlink_to(str(find_tool(name)))
+    monkeypatch.setattr(own_repository, "bare_environment", lambda: {"PATH": str(programs)})
+    with pytest.raises(
+        RequirementMissing, match=rf"under limits: {absent} \(package [a-z-]+\) is not installed"
+    ):
+        resolve(tree, "master")
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_used_or_fresh_or_a_link_is_not(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    killed, used, fresh, link = (
+        place / f"bedplate-git-{name}" for name in ("killed", "used", "fresh", "link")
+    )
+    for folder in (killed, used, fresh):
+        (folder / "own.git").mkdir(parents=True)
+    link.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    for folder in (killed, used, tmp_path / "elsewhere"):
+        os.utime(folder, (0, 0))
+    lock = os.open(used, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        resolve(tree, "master")
+    finally:
+        os.close(lock)
+    assert {used, fresh, link} == set(place.iterdir())
+    assert (tmp_path / "elsewhere").exists()
