@@ -225,6 +225,23 @@ STUDIES = (
             "effects study --across-durability --json",
         ),
     ),
+    GoldenStudy(
+        "files",
+        (
+            *_compared("--baseline type=ext4 --contender type=xfs", f" {_DOUBTS}"),
+            f"effects study {_DOUBTS}",
+            f"advise study {_DOUBTS}",
+            f"claims study {_DOUBTS}",
+            "show study --workload wal-append",
+        ),
+    ),
+    GoldenStudy(
+        "guests",
+        (
+            *_compared("--baseline kernel=6.1 --contender kernel=6.18", f" {_DOUBTS}"),
+            f"effects study {_DOUBTS}",
+        ),
+    ),
     GoldenStudy("fleet", _compared("--baseline type=ext4 --contender type=xfs")),
     *(
         GoldenStudy(f"imported-{form}", more, (f"import source --study study{option}",))
