@@ -2,7 +2,7 @@
 
 Each is packed as it was measured or made up; of runs that others published it is these that are packed, and they are imported first.
 
-`known-effects` and `fleet` are of `synthetic_study`, the sources of imported studies of `published_sources`; all others were measured, in short
+`known-effects`, `fleet` and the searches are of `synthetic_study`, the sources of imported studies of `published_sources`; all others were measured, in short
 runs and beside other programs, which is why nearly every run of theirs is in doubt. Recordings of power cuts are left out.
 """
 
@@ -242,6 +242,15 @@ STUDIES = (
             f"effects study {_DOUBTS}",
         ),
     ),
+    GoldenStudy(
+        "search",
+        (
+            *_compared("--baseline type=ext4 --contender type=xfs"),
+            "effects study --workload read-write",
+            "advise study --workload read-write",
+        ),
+    ),
+    GoldenStudy("search-under-way"),
     GoldenStudy("fleet", _compared("--baseline type=ext4 --contender type=xfs")),
     *(
         GoldenStudy(f"imported-{form}", more, (f"import source --study study{option}",))
