@@ -243,6 +243,15 @@ STUDIES = (
         ),
     ),
     GoldenStudy(
+        "pairs",
+        (
+            *_compared(
+                "--baseline sync=full --contender sync=nometasync",
+                f" --across-durability --metric tests_s --workload write {_DOUBTS}",
+            ),
+        ),
+    ),
+    GoldenStudy(
         "search",
         (
             *_compared("--baseline type=ext4 --contender type=xfs"),
