@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.support.golden_text import hold
+from tests.support.goldens.held_text import hold
 from tests.support.studies.pretended_machine import NOBODY, ROOT, Pretended, pretended_machine
 from tests.support.tools.command_line import Done, call_here
 

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.golden_text import hold
+from tests.support.goldens.held_text import hold
 
 from bedplate.executors.qemu.command_line import (
     KVM,

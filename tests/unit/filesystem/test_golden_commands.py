@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.golden_text import GOLDEN, hold
+from tests.support.goldens.held_text import GOLDEN, hold
 from tests.support.studies.pretended_machine import ROOT, pretended_machine
 from tests.support.tools.doubles import put_in_place_of
 from tests.support.tools.filesystem_site import site_on

@@ -11,7 +11,7 @@ import os
 import warnings
 from pathlib import Path
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 WRITE = "WRITE_GOLDENS"
 # A longer text is packed: nobody reads it whole, and a difference is shown line by line all the same.
 PLAIN_CHARACTERS = 60_000
