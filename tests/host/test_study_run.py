@@ -252,6 +252,21 @@ def test_a_reader_that_went_away_does_not_stop_a_study(lab: Lab) -> None:
     assert ["completed"] == [record.outcome.value for record in lab.visits().values()]
 
 
+def test_a_full_disk_below_what_is_said_does_not_stop_a_study(lab: Lab) -> None:
+    """Its output goes to a file, as from cron; only the end says that nobody could read it."""
+    disk = lab.base / "disk"
+    with tmpfs(disk, "64k"):
+        said = disk / "said.log"
+        said.write_bytes(b"x" * (64 << 10))
+        assert 0 == os.statvfs(disk).f_bavail
+        with said.open("ab") as file:
+            process = lab.start("run", lab.plan(), "--study", lab.study, stdout=file)
+            status = process.wait(timeout=AT_MOST_S)
+        assert 64 << 10 == said.stat().st_size
+    assert (3, ["completed"]) == (status, [record.outcome.value for record in lab.visits().values()])
+    assert [] == lab.left_behind()
+
+
 def test_one_killed_visit_costs_one_visit(lab: Lab) -> None:
     """SIGKILL of the visit's process alone, as the kernel does when memory runs out."""
     plan = lab.plan(("repetitions = 1", "repetitions = 2"))

@@ -56,7 +56,9 @@ def import_source(path: Path, study: Path, *, form: str | None = None) -> Import
     title = f"{source.name} (imported, {adapter.name})"
     # Beside its place, then moved there: a study that a kill left half made would never be completed.
     begun = study.absolute().with_name(f".{study.absolute().name}.importing")
-    shutil.rmtree(begun, ignore_errors=True)
+    # rmtree(3.11) opens what it is given before it looks whether that is a folder: a link is followed, a pipe waited for.
+    if begun.is_dir() and not begun.is_symlink():
+        shutil.rmtree(begun, ignore_errors=True)
     if os.path.lexists(begun):
         raise StudyError(f"{begun} is in the way, and is no folder; remove it")
     try:

@@ -87,7 +87,7 @@ class Lab:
         process = subprocess.Popen(
             [*changes.pop("before", ()), sys.executable, "-m", "bedplate", *map(str, words)],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=changes.pop("stdout", subprocess.PIPE),
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self.base,

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from types import FrameType
 
 import pytest
@@ -24,6 +25,7 @@ from tests.support.studies.planted_places import (
     planted,
     seen_from,
 )
+from tests.support.studies.published_sources import kernel_bench
 from tests.support.studies.study_readers import sealed_study
 from tests.support.tools.command_line import call_apart, call_here
 from tests.support.tools.watched_folder import watched
@@ -159,6 +161,22 @@ def test_what_looks_like_a_killed_start_is_looked_at_too(
                 assert "is a" in done.stderr or "is not empty and no study" in done.stderr, about
             assert [] == list(study.iterdir()), about
     assert before == seen_from(site.outside)
+
+
+@pytest.mark.parametrize("name", [".study.importing", ".study.importing/study.json"])
+def test_the_folder_that_an_import_begins_in_is_looked_at_too(tmp_path: Path, name: str) -> None:
+    outside = make_outside(tmp_path / "outside")
+    source = kernel_bench(tmp_path / "source", lambda *_words: 1000.0)
+    before = seen_from(outside)
+    for kind in (*LINKS, PIPE):
+        place = tmp_path / "place"
+        place.mkdir()
+        with planted(place / name, kind, outside), watched(outside) as events:
+            done = call_here("import", source, "--study", place / "study")
+            assert [] == events.events(), f"{kind} at {name}: {done.stdout}{done.stderr}"
+            assert (EXIT_PLAN_OR_CALL_WRONG if "/" not in name else 0) == done.returncode, done.stderr
+        rmtree(place)
+    assert before == seen_from(outside)
 
 
 def test_an_index_names_the_study_and_reads_the_rest(site: Site) -> None:
