@@ -235,6 +235,7 @@ STUDIES = (
             "show study --workload wal-append",
         ),
     ),
+    GoldenStudy("pg-test-fsync", ("show study --workload pg_test_fsync",)),
     GoldenStudy(
         "guests",
         (
