@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.host.test_power_cut_visit import Cut, request
+from tests.host.test_power_cut_oracle import OF_A_STRANGER, RESTORING, folder_open_to_all
+from tests.host.test_power_cut_visit import Cut, replayed, request
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.mariadb.preparation import PREPARATION as MARIADB
@@ -88,10 +89,10 @@ class Stored:
         return read_stories(self.study, self.run)[number]
 
 
-def reproduced(bundle: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def reproduced(bundle: Path, *words: str, **places: str) -> subprocess.CompletedProcess[str]:
     """The script, by nothing but the system's own programs."""
     argv = ["unshare", "--mount", "--propagation", "private", "sh", str(bundle / "reproduce.sh"), *words]
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **places}
     return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -223,3 +224,48 @@ def test_a_torn_page_of_postgresql_has_its_relations_name_and_its_bundle_shows_i
     # A server of another version, or none, is no verdict.
     done = reproduced(bundle)
     assert done.returncode in (0, 4), (done.stdout, done.stderr)
+
+
+def planted(folder: Path, open_to_all: Path) -> None:
+    """All that a data directory may tell a server to do, written into one that runs and does not read it again."""
+    for text in OF_A_STRANGER.values():
+        with (folder / "postgresql.conf").open("a") as file:
+            file.write(text.format(folder=open_to_all))
+    (folder / "postgresql.auto.conf").write_text(RESTORING.format(folder=open_to_all))
+    (folder / "recovery.signal").touch()
+    (folder / "pg_hba.conf").write_text("local all all reject\n")
+    (folder / "pg_tblspc/99999").symlink_to(open_to_all / "marks")
+    subprocess.run(["sync", "--file-system", folder], check=True)
+
+
+def test_what_is_planted_on_a_recorded_image_is_neither_obeyed_by_replay_nor_by_blame_nor_by_a_bundle(
+    bench: Bench, drivers: dict[str, str], tmp_path: Path
+) -> None:
+    with folder_open_to_all() as open_to_all:
+
+        def plant(line: str) -> None:
+            if '"the clients"' not in line:
+                return
+            inside = Path(f"/proc/{bench.started[-1].pid}")
+            places = [mount.split()[1] for mount in (inside / "mounts").read_text().splitlines()]
+            folders = [Path(f"{inside}/root{place}/data") for place in places if str(bench.base) in place]
+            running = [folder for folder in folders if (folder / "postmaster.pid").exists()]
+            planted(running[0], open_to_all)
+            done.append(running[0])
+
+        done: list[Path] = []
+        levels = FilesystemLevels("ext4", barrier=False)
+        stored = Stored(bench, Cut(bench, request(bench, drivers, filesystem=levels, points=4), plant))
+        assert 1 == len(done)
+        bad = [record.point.number for record in stored.cut.of() if record.outcome.is_bad]
+        keep = tmp_path / "kept"
+        replayed(bench, stored.study, bad[-1], keep)
+        assert b"restore_command" in (keep / "disk").read_bytes()
+        stored.story(bad[-1])
+        bundle = tmp_path / "made"
+        made = stored.call(f"bundle(study, 'power-cut', {bad[-1]}, output=Path({str(bundle)!r}))")
+        assert 0 == made.returncode, (made.stdout, made.stderr)
+        shown = reproduced(bundle, PGBIN=f"{bench.build.prefix}/bin")
+        assert (0, True) == (shown.returncode, shown.stdout.startswith("bad: ")), (shown.stdout, shown.stderr)
+        assert [] == list((open_to_all / "marks").iterdir())
+    assert [] == bench.left_behind()

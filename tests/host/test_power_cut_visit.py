@@ -46,6 +46,8 @@ from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Bench = Any
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
@@ -100,8 +102,10 @@ def request(
 class Cut:
     """What one visit recorded of its power cuts."""
 
-    def __init__(self, bench: Bench, asked: VisitRequest) -> None:
-        self.visit: VisitRecord = bench.live(asked)
+    def __init__(
+        self, bench: Bench, asked: VisitRequest, on_line: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.visit: VisitRecord = bench.live(asked, on_line)
         (self.directory,) = (bench.directory / "runs").iterdir()
         self.run = codec.read(RunRecord, self.directory / "record.json")
         assert (Outcome.COMPLETED, ()) == (self.run.outcome, self.run.reasons)
