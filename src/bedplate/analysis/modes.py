@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.visit import Outcome, Validity
-from bedplate.study.modes import METRICS, in_other_modes
+from bedplate.study.modes import MODE_METRICS, in_other_modes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ def marked_by_mode(measurements: Sequence[Measurement]) -> tuple[Measurement, ..
     paced = [
         (
             (m.cell, m.dataset, m.run, m.canary),
-            {name: value for name in METRICS if (value := m.value(name)) is not None}
+            {name: value for name in MODE_METRICS if (value := m.value(name)) is not None}
             if m.outcome is Outcome.COMPLETED
             else {},
         )

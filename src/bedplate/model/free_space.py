@@ -9,7 +9,7 @@ from typing import Any
 from bedplate.units import KIB
 
 # Before the database is loaded; after it, with what fills the file system in its place; after the runs.
-MADE, LOADED, ENDED = "made", "loaded", "ended"
+MADE, AFTER_LOAD, ENDED = "made", "loaded", "ended"
 # The phase of its figures; the item is the moment.
 FREE_SPACE = "free space"
 # Upper ends of the classes of pieces; the last class has none.

@@ -38,7 +38,7 @@ _WAYS = {
     "machine_cpu_share": ("processors were busy for {} of the time, where the median is {}", percent),
 }
 # What the rule looks at.
-METRICS = ("tps", "wal_kib_per_transaction", *_WAYS)
+MODE_METRICS = ("tps", "wal_kib_per_transaction", *_WAYS)
 
 
 def in_other_modes(runs: Sequence[Paced]) -> dict[int, Reason]:

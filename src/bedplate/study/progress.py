@@ -14,7 +14,7 @@ from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
 from bedplate.study.checksums import VisitFiles, changed_top_files
 from bedplate.study.doubts import is_doubted
 from bedplate.study.layout import UNFINISHED, StudyLayout
-from bedplate.study.modes import METRICS, in_other_modes
+from bedplate.study.modes import MODE_METRICS, in_other_modes
 from bedplate.study.records import HistoryEntry, StudyFacts
 from bedplate.study.schedule import read_schedule
 from bedplate.study.stored import (
@@ -192,7 +192,7 @@ def _run(files: VisitFiles, name: str, record: VisitRecord) -> _Run:
         for each in run.get("figures", [])
         if isinstance(each, dict)
         and isinstance(each.get("metric"), str)
-        and each["metric"] in METRICS
+        and each["metric"] in MODE_METRICS
         and (each.get("phase"), each.get("item")) == (_WHOLE, "")
         and isinstance(each.get("value"), int | float)
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.measure import Measurement
+from rich import measure
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -61,7 +61,7 @@ class _Column:
             return self.width, self.width
         texts = [self.head, *self.cells]
         endless = console.options.update(width=_ENDLESS)
-        found = [Measurement.get(console, endless, text) for text in texts]
+        found = [measure.Measurement.get(console, endless, text) for text in texts]
         widest = max(each.maximum for each in found)
         if self.no_wrap:
             return widest, widest
@@ -99,12 +99,12 @@ class FittingTable:
         for column, cell in zip(self._columns, cells, strict=True):
             column.cells.append(_text(cell))
 
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> measure.Measurement:
         """From the width at which no word is broken to the one that it can use."""
         del options
         needs = [column.need(console, whole_words=True) for column in self._columns]
         low, high = (sum(ends) + _beside(len(needs)) for ends in zip(*needs, strict=True))
-        return Measurement(low, high)
+        return measure.Measurement(low, high)
 
     def fits(self, console: Console, width: int) -> bool:
         """Whether it is a table at this width, and not lines below the first cell of each row."""

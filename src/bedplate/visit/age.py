@@ -8,7 +8,7 @@ from bedplate.filesystem.ballast import Ballast
 from bedplate.filesystem.comparison import fact
 from bedplate.filesystem.free_extents import free_space_of
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import ENDED, LOADED, MADE
+from bedplate.model.free_space import ENDED, AFTER_LOAD, MADE
 from bedplate.model.workload import model_of
 from bedplate.units import percent
 
@@ -55,7 +55,7 @@ class VisitAge:
         with steps.step("fill up"):
             if self._ballast is not None:
                 findings.comparisons.append(self._ballast.after_load())
-            self._look(site, findings, LOADED)
+            self._look(site, findings, AFTER_LOAD)
 
     def at_end(self, site: Site, findings: Findings) -> None:
         """After the runs."""

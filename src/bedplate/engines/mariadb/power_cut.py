@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from bedplate.engines.mariadb import oracle, recorded
+from bedplate.engines.mariadb import recorded
+from bedplate.engines.mariadb.oracle import examine
 from bedplate.engines.mariadb.model import PAGE_SIZE
 from bedplate.engines.mariadb.server import DATABASE, TEMPORARY, MariadbInstance
 from bedplate.engines.mariadb.settings import setting_name, setting_value
@@ -58,7 +59,7 @@ class MariadbCuts:
         """A server on the image, which listens beside it."""
         server = MariadbInstance(site)
         server.take_settings(recorded.recorded_settings(subject.settings))
-        return oracle.examine(server, promised, rows=subject.rows)
+        return examine(server, promised, rows=subject.rows)
 
     def refused_settings(self, subject: Subject) -> Sequence[str]:
         """By the rules of a plan, in which the page size is no setting."""

@@ -6,7 +6,8 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql import oracle, recorded
+from bedplate.engines.postgresql import recorded
+from bedplate.engines.postgresql.oracle import examine
 from bedplate.engines.postgresql.cluster import OBEYED, Cluster, configuration_files, configuration_options
 from bedplate.engines.postgresql.configuring.settings import (
     configuration_text,
@@ -63,7 +64,7 @@ class PostgresqlCuts:
         """A server on the image, which listens beside it."""
         cluster = Cluster(site)
         cluster.configure_apart(recorded.levels_of(subject))
-        return oracle.examine(cluster, promised, rows=subject.rows, oracle=subject.oracle)
+        return examine(cluster, promised, rows=subject.rows, oracle=subject.oracle)
 
     def refused_settings(self, subject: Subject) -> Sequence[str]:
         """By the rules of a plan."""

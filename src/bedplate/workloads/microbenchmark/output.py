@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
-from pydantic.dataclasses import dataclass
+from pydantic import dataclasses as pydantic_dataclasses
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.latency import nearest_rank
@@ -26,7 +26,7 @@ Settings = dict[str, str | int | bool]
 Bucket = tuple[Count, Annotated[int, Field(ge=1)]]
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchLatency:
     """Latencies in nanoseconds, of every `every`-th operation; `of` says what one is.
 
@@ -84,7 +84,7 @@ class BenchLatency:
         return min(max((lower + after - 1) / 2, self.min_ns), self.max_ns)
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchSide:
     """One loop: a whole test, one reader or the writer of readwhilewriting, one process of tpcb.
 
@@ -137,7 +137,7 @@ class BenchSide:
         return self.bytes / MIB * 1e9 / self.elapsed_ns if self.bytes and self.elapsed_ns else None
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchTest(BenchSide):
     """One test; the side that it also is holds its whole.
 
@@ -170,7 +170,7 @@ class BenchTest(BenchSide):
         return self
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchLibrary:
     """The library that ran, and the header that the driver was compiled with."""
 
@@ -179,7 +179,7 @@ class BenchLibrary:
     header: str
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchOptions:
     """What the driver was asked for, defaults filled in; None is "no such limit"."""
 
@@ -200,7 +200,7 @@ class BenchOptions:
     tests: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchFailure:
     """Why it failed: `error` is the library's or the system's own text.
 
@@ -217,7 +217,7 @@ class BenchFailure:
     free_bytes: Count | None
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@pydantic_dataclasses.dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchDocument:
     """All that one start of the driver said; `interrupted` names the signal that ended it."""
 

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.model.source_commit import SourceTree
 
-__all__ = ["Build", "BuildSpec", "ensure_build", "find_build", "read_build"]
 
 
 _VERSION_TIMEOUT_S = 60.0

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Commands
 
-__all__ = ["Source", "ensure_source", "given_source"]
 
 _FETCH = ".fetch-"
 _TOP_FOLDER = re.compile(r"(?:\./)?postgresql-(\d+\.\d+)(?:/|$)")

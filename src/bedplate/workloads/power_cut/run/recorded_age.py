@@ -10,7 +10,7 @@ from bedplate.filesystem.ballast import Ballast
 from bedplate.filesystem.free_extents import free_space_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import ENDED, LOADED, MADE, AgedCopy
+from bedplate.model.free_space import ENDED, AFTER_LOAD, MADE, AgedCopy
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RecordedAge:
         """With the engine's data; VerifyFailed where it is not as full as was asked."""
         if self.ballast is not None:
             self.ballast.after_load()
-        self._look(LOADED)
+        self._look(AFTER_LOAD)
 
     def end(self) -> tuple[FreeSpace, ...]:
         """After the clients: what was seen at each moment."""
