@@ -211,26 +211,38 @@ def in_order(sources: Sequence[Source]) -> list[Source]:
 class _Renamer:
     """Renames of names in a text, by the places that its syntax tree gives: nothing in strings or comments changes."""
 
-    def __init__(self, names: Mapping[str, str], attributes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        attributes: Mapping[str, str] | None = None,
+        members: Mapping[tuple[str, str], str] | None = None,
+    ) -> None:
         self.names = names
+        # `output.parse` -> `figures.parse_fio`, by the local name of the module and the name in it.
+        self.members = members or {}
         # `undo.end_server` -> `end_server`, by the local name of the module.
         self.modules = attributes or {}
 
     def apply(self, text: str) -> str:
         tree = ast.parse(text)
         edits: list[tuple[int, int, int, str]] = []
-        shadowed: set[int] = set()
+        shadowed = set(_local_uses(tree))
         for node in ast.walk(tree):
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.value, ast.Name)
                 and node.value.id in self.modules
+                and id(node.value) not in shadowed
             ):
                 base = node.value
                 prefix = self.modules[base.id]
                 shadowed.add(id(base))
                 if prefix:
                     edits.append((base.lineno, base.col_offset, base.end_col_offset or 0, prefix))
+                    member = self.members.get((base.id, node.attr))
+                    if member is not None:
+                        end = node.end_col_offset or 0
+                        edits.append((node.end_lineno or 0, end - len(node.attr), end, member))
                 else:
                     if node.end_lineno != node.lineno:
                         raise CannotMerge(f"{base.id}.{node.attr} over two lines")
@@ -262,6 +274,50 @@ class _Renamer:
                         assert match
                         edits.append((node.lineno, match.start(), match.end(), self.names[name]))
         return _edited(text, edits)
+
+
+_SCOPES = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+
+
+def _bound_here(scope: ast.AST) -> set[str]:
+    """The names that a function or a comprehension binds for itself."""
+    names: set[str] = set()
+    outside: set[str] = set()
+    stack = list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Global):
+            outside.update(node.names)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(local for local, _, _ in _bound(node))
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if not isinstance(node, _SCOPES):
+            stack.extend(ast.iter_child_nodes(node))
+    return names - outside
+
+
+def _local_uses(tree: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[int]:
+    """The names in a text, by `id`, that mean something of a function's own."""
+    for node in ast.iter_child_nodes(tree):
+        inner = bound | _bound_here(node) if isinstance(node, _SCOPES) else bound
+        if isinstance(node, ast.Name) and node.id in bound:
+            yield id(node)
+        yield from _local_uses(node, inner)
 
 
 def _edited(text: str, edits: Iterable[tuple[int, int, int, str]]) -> str:
@@ -350,11 +406,19 @@ class Merge:
                         if to != local:
                             renames[local] = to
                         continue
+                    if full in self.new_of:
+                        # A module as a whole is seen to where its imports are rewritten.
+                        heads[local] = (statement, runtime if kind == "runtime" else typing)
+                        continue
                     new_parent = self.new_of.get(parent)
                     if new_parent is not None and isinstance(node, ast.ImportFrom):
-                        suffix = f" as {local}" if local != name else ""
+                        to = self.renamed.get(full, name)
+                        if to != name and local == name:
+                            renames[local] = to
+                            local = to  # noqa: PLW2901 -- it is called so from here on
+                        suffix = statement.partition(" as ")[2]
                         heads[local] = (
-                            f"from {new_parent} import {name}{suffix}",
+                            f"from {new_parent} import {to}{' as ' if suffix else ''}{suffix}",
                             runtime if kind == "runtime" else typing,
                         )
                         continue
@@ -496,6 +560,7 @@ class Merge:
         replaced: list[tuple[int, int, str]] = []
         names: dict[str, str] = {}
         modules: dict[str, str] = {}
+        members: dict[tuple[str, str], str] = {}
         for node in ast.walk(tree):
             if not isinstance(node, ast.Import | ast.ImportFrom) or (
                 isinstance(node, ast.ImportFrom) and node.level
@@ -509,6 +574,10 @@ class Merge:
                 if isinstance(node, ast.ImportFrom) and full in self.new_of:
                     new = self.new_of[full]
                     package, _, last = new.rpartition(".")
+                    for renamed, to in self.renamed.items():
+                        if renamed.rpartition(".")[0] == full:
+                            members[local, renamed.rpartition(".")[2]] = to
+                            modules.setdefault(local, local)
                     if new != full:
                         changed = True
                         if not alias and last != local:
@@ -537,7 +606,7 @@ class Merge:
             lines[first - 1 : end] = [statement]
         text = "".join(lines)
         if names or modules:
-            text = _Renamer(names, modules).apply(text)
+            text = _Renamer(names, modules, members).apply(text)
         return self._renamed_words(text)
 
     def _renamed_words(self, text: str) -> str:
