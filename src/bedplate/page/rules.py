@@ -16,7 +16,8 @@ from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN
 from bedplate.model.figure import STOPPED_AT
 from bedplate.model.power_cut_metrics import RECOVERY
 from bedplate.page.workload_page import workload_pages
-from bedplate.statistics import comparable, comparison, estimation, heat_map, pooled_pairs
+from bedplate.statistics import comparable, estimation, heat_map, pooled_pairs
+from bedplate.statistics import comparison as two_samples
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
 # By the names that the script calls them by.
 _TEMPLATES: Mapping[str, str] = {
-    "no_value": comparison.NO_VALUE,
-    "no_value_left_out": comparison.LEFT_OUT,
-    "no_common_repetition": comparison.NO_COMMON_REPETITION,
-    "not_positive": comparison.NOT_POSITIVE,
-    "both_stopped": comparison.BOTH_STOPPED,
-    "too_few_in_common": comparison.TOO_FEW_IN_COMMON,
-    "too_few_on_one_side": comparison.TOO_FEW_ON_ONE_SIDE,
-    "suspect_runs": comparison.SUSPECT_RUNS,
-    "unknown_runs": comparison.UNKNOWN_RUNS,
+    "no_value": two_samples.NO_VALUE,
+    "no_value_left_out": two_samples.LEFT_OUT,
+    "no_common_repetition": two_samples.NO_COMMON_REPETITION,
+    "not_positive": two_samples.NOT_POSITIVE,
+    "both_stopped": two_samples.BOTH_STOPPED,
+    "too_few_in_common": two_samples.TOO_FEW_IN_COMMON,
+    "too_few_on_one_side": two_samples.TOO_FEW_ON_ONE_SIDE,
+    "suspect_runs": two_samples.SUSPECT_RUNS,
+    "unknown_runs": two_samples.UNKNOWN_RUNS,
     "surroundings_differ": comparable.DIFFERENCE,
     "visits_differ": surroundings.VISITS_DIFFER,
     "runs_differ": surroundings.RUNS_DIFFER,
@@ -85,12 +86,12 @@ def rules_document() -> dict[str, Any]:
     pages = workload_pages()
     return {
         "verdicts": {
-            "MARGIN": comparison.MARGIN,
-            "CONFIDENCE": comparison.CONFIDENCE,
+            "MARGIN": two_samples.MARGIN,
+            "CONFIDENCE": two_samples.CONFIDENCE,
             "RATE": RATE,
             "REPETITIONS_MIN": estimation.REPETITIONS_MIN,
-            "REPETITIONS_MAX": comparison.REPETITIONS_MAX,
-            "CHANCE": comparison.CHANCE,
+            "REPETITIONS_MAX": two_samples.REPETITIONS_MAX,
+            "CHANCE": two_samples.CHANCE,
             "CLASSES": estimation.CLASSES,
             "NO_SCATTER": estimation.NO_SCATTER,
             "CANNOT_TELL": Verdict.CANNOT_TELL.value,

@@ -126,7 +126,6 @@ def _is_typing_block(node: ast.stmt) -> bool:
         isinstance(node, ast.If)
         and ast.unparse(node.test) == "TYPE_CHECKING"
         and not node.orelse
-        and all(isinstance(each, ast.Import | ast.ImportFrom) for each in node.body)
     )
 
 
@@ -159,10 +158,16 @@ def read_source(root: Path, name: str) -> Source:
             continue
         if _is_typing_block(node):
             assert isinstance(node, ast.If)
+            aliases = []
             for each in node.body:
-                assert isinstance(each, ast.Import | ast.ImportFrom)
-                for local, statement, _ in _bound(each):
-                    source.typing[local] = statement
+                if isinstance(each, ast.Import | ast.ImportFrom):
+                    for local, statement, _ in _bound(each):
+                        source.typing[local] = statement
+                else:
+                    aliases.append(ast.get_source_segment(text, each) or "")
+            if aliases:
+                piece_text = "if TYPE_CHECKING:\n" + "".join(f"    {each}\n" for each in aliases)
+                source.body.append((ast.parse(piece_text).body[0], piece_text))
             continue
         source.body.append((node, "".join(before).lstrip("\n") + "".join(piece)))
     rest = "".join(lines[end:]).strip()
@@ -314,10 +319,18 @@ def _bound_here(scope: ast.AST) -> set[str]:
 def _local_uses(tree: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[int]:
     """The names in a text, by `id`, that mean something of a function's own."""
     for node in ast.iter_child_nodes(tree):
-        inner = bound | _bound_here(node) if isinstance(node, _SCOPES) else bound
         if isinstance(node, ast.Name) and node.id in bound:
             yield id(node)
-        yield from _local_uses(node, inner)
+        if isinstance(node, ast.ClassDef):
+            # What a class binds is seen by its own statements, not by the bodies of its methods.
+            fields = _bound_here(node)
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.Assign | ast.AnnAssign):
+                    yield from _local_uses(child, bound | fields)
+                else:
+                    yield from _local_uses(ast.Module([child], []), bound)  # type: ignore[list-item]
+            continue
+        yield from _local_uses(node, bound | _bound_here(node) if isinstance(node, _SCOPES) else bound)
 
 
 def _edited(text: str, edits: Iterable[tuple[int, int, int, str]]) -> str:
@@ -406,29 +419,13 @@ class Merge:
                         if to != local:
                             renames[local] = to
                         continue
-                    if full in self.new_of:
-                        # A module as a whole is seen to where its imports are rewritten.
-                        heads[local] = (statement, runtime if kind == "runtime" else typing)
-                        continue
-                    new_parent = self.new_of.get(parent)
-                    if new_parent is not None and isinstance(node, ast.ImportFrom):
-                        to = self.renamed.get(full, name)
-                        if to != name and local == name:
-                            renames[local] = to
-                            local = to  # noqa: PLW2901 -- it is called so from here on
-                        suffix = statement.partition(" as ")[2]
-                        heads[local] = (
-                            f"from {new_parent} import {to}{' as ' if suffix else ''}{suffix}",
-                            runtime if kind == "runtime" else typing,
-                        )
-                        continue
                     heads[local] = (statement, runtime if kind == "runtime" else typing)
             for local, (statement, table) in heads.items():
                 to = renames.get(local, local)
                 if to != local:
                     reasons.append(f"{source.name}: the import {local} would be renamed to {to}")
                 other = runtime.get(local) or typing.get(local)
-                if other is not None and other != statement:
+                if other is not None and self._rewritten_import(other) != self._rewritten_import(statement):
                     reasons.append(f"{local} is `{statement}` in {source.name}, and `{other}` elsewhere")
                 table[local] = statement
             renamer = _Renamer(renames, modules)
@@ -488,6 +485,13 @@ class Merge:
         path = self._place(target)
         self.outputs[path] = text
         self.gone.update(source.path for source in sources)
+
+    def _rewritten_import(self, statement: str) -> str:
+        node = ast.parse(statement).body[0]
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        _, _, full = next(_bound(node))
+        parent, _, name = full.rpartition(".")
+        return f"{self.new_of.get(parent, parent)}.{self.renamed.get(full, name)}"
 
     def _place(self, target: Target) -> Path:
         """A folder all of whose modules go becomes a module; one that keeps some has it in its `__init__.py`."""
