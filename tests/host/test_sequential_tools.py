@@ -56,7 +56,7 @@ def run(argv: list[str]) -> subprocess.CompletedProcess[bytes]:
 def fio(directory: Path, options: Mapping[str, Scalar], log: Path | None = None) -> fio_output.FioResult:
     job = FioJob("job", Levels({"bs": 4096, "size": MIB, **options}))
     ended = run(job.argv(directory, log_prefix=log, program=fio_command.PROGRAM))
-    return fio_output.parse_result(ended.stdout.decode(), ended.stderr.decode())
+    return fio_output.parse_fio_result(ended.stdout.decode(), ended.stderr.decode())
 
 
 def test_bonnie_goes_through_the_stages_that_the_job_names(tmp_path: Path) -> None:

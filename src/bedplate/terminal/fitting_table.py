@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from rich import measure
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich import measure
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text

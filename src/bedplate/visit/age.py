@@ -8,7 +8,7 @@ from bedplate.filesystem.ballast import Ballast
 from bedplate.filesystem.comparison import fact
 from bedplate.filesystem.free_extents import free_space_of
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import ENDED, AFTER_LOAD, MADE
+from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE
 from bedplate.model.workload import model_of
 from bedplate.units import percent
 

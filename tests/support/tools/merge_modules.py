@@ -122,11 +122,7 @@ def _bound(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_typing_block(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.If)
-        and ast.unparse(node.test) == "TYPE_CHECKING"
-        and not node.orelse
-    )
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse
 
 
 def read_source(root: Path, name: str) -> Source:
@@ -307,9 +303,7 @@ def _bound_here(scope: ast.AST) -> set[str]:
             outside.update(node.names)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names.update(local for local, _, _ in _bound(node))
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            names.add(node.name)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        elif isinstance(node, ast.ExceptHandler | ast.FunctionDef | ast.ClassDef) and node.name:
             names.add(node.name)
         if not isinstance(node, _SCOPES):
             stack.extend(ast.iter_child_nodes(node))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.units import MIB
-from bedplate.workloads.fio.output import FioJobResult, FioResult, parse_result
+from bedplate.workloads.fio.output import FioJobResult, FioResult, parse_fio_result
 
 FOLDER = "tests/golden/fio"
 WHOLE = (
@@ -35,7 +35,7 @@ def text(repository: Path, name: str) -> str:
 
 
 def result(repository: Path, name: str) -> FioResult:
-    return parse_result(text(repository, f"{name}.json"))
+    return parse_fio_result(text(repository, f"{name}.json"))
 
 
 def job(repository: Path, name: str) -> FioJobResult:
@@ -175,7 +175,7 @@ def test_the_ready_jobs_sync_as_they_say(repository: Path) -> None:
 )
 def test_a_call_that_fio_refused_quotes_it(repository: Path, name: str, words: str) -> None:
     with pytest.raises(OutputNotUnderstood, match=words):
-        parse_result(text(repository, f"{name}.out"), text(repository, f"{name}.err"))
+        parse_fio_result(text(repository, f"{name}.out"), text(repository, f"{name}.err"))
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -184,7 +184,7 @@ def test_a_document_that_was_cut_is_refused(repository: Path, name: str) -> None
     begin = whole.index("{")
     for end in (begin, begin + 1, begin + (len(whole) - begin) // 2, len(whole) - 1):
         with pytest.raises(OutputNotUnderstood):
-            parse_result(whole[:end])
+            parse_fio_result(whole[:end])
 
 
 @pytest.mark.parametrize(
@@ -215,25 +215,25 @@ def test_a_value_that_does_not_fit_is_refused_by_its_place(
     repository: Path, keys: tuple[str | int, ...], value: Any, words: str
 ) -> None:
     with pytest.raises(OutputNotUnderstood, match=words):
-        parse_result(changed(repository, "fsync", *keys, value=value))
+        parse_fio_result(changed(repository, "fsync", *keys, value=value))
 
 
 def test_an_endless_literal_is_refused(repository: Path) -> None:
     endless = text(repository, "fsync.json").replace('"usr_cpu" : 2.702703', '"usr_cpu" : 1e999')
     with pytest.raises(OutputNotUnderstood, match="finite"):
-        parse_result(endless)
+        parse_fio_result(endless)
 
 
 def test_a_deep_nest_is_refused(repository: Path) -> None:
     with pytest.raises(OutputNotUnderstood):
-        parse_result("{" + '"a":[' * 200_000)
+        parse_fio_result("{" + '"a":[' * 200_000)
 
 
 @settings(deadline=None)
 @given(st.text() | st.text().map(lambda words: "{" + words))
 def test_any_text_is_refused(words: str) -> None:
     with pytest.raises(OutputNotUnderstood):
-        parse_result(words)
+        parse_fio_result(words)
 
 
 _JSON = st.recursive(
@@ -263,7 +263,7 @@ def test_one_changed_value_is_understood_or_refused(
     repository: Path, place: tuple[str | int, ...], value: Any
 ) -> None:
     try:
-        found = parse_result(changed(repository, "fsync", *place, value=value))
+        found = parse_fio_result(changed(repository, "fsync", *place, value=value))
     except OutputNotUnderstood:
         return
     for one in found.jobs:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.model.reason import Reason
-from bedplate.workloads.fio.pg_test_fsync_output import PARTS, PgTestFsyncResult, SyncMethod, parse_result
+from bedplate.workloads.fio.pg_test_fsync_output import PARTS, PgTestFsyncResult, SyncMethod, parse_pg_test_fsync_result
 
 FOLDER = "tests/golden/pg_test_fsync"
 WHOLE = ("pg15-ext4", "pg18-ext4", "pg18-tmpfs", "pg18-ramfs")
@@ -19,7 +19,7 @@ def text(repository: Path, name: str) -> str:
 
 
 def result(repository: Path, name: str) -> PgTestFsyncResult:
-    return parse_result(text(repository, f"{name}.txt"))
+    return parse_pg_test_fsync_result(text(repository, f"{name}.txt"))
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -72,9 +72,9 @@ def test_a_method_that_it_does_not_try_is_none_of_its_own(repository: Path) -> N
 
 def test_a_run_that_gave_up_quotes_it(repository: Path) -> None:
     with pytest.raises(OutputNotUnderstood, match="write failed"):
-        parse_result(text(repository, "full-disk.txt"), text(repository, "full-disk.err"))
+        parse_pg_test_fsync_result(text(repository, "full-disk.txt"), text(repository, "full-disk.err"))
     with pytest.raises(OutputNotUnderstood, match="printed nothing"):
-        parse_result("")
+        parse_pg_test_fsync_result("")
 
 
 def test_a_run_that_was_cut_is_refused_at_every_line(repository: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_run_that_was_cut_is_refused_at_every_line(repository: Path) -> None:
     # The last part has a single line: without it, the part is empty.
     for end in range(len(lines)):
         with pytest.raises(OutputNotUnderstood):
-            parse_result("".join(lines[:end]))
+            parse_pg_test_fsync_result("".join(lines[:end]))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_pg_test_fsync_would_not_say_is_refused(repository: Path, old: str,
     whole = text(repository, "pg18-ext4.txt")
     assert old in whole
     with pytest.raises(OutputNotUnderstood):
-        parse_result(whole.replace(old, new))
+        parse_pg_test_fsync_result(whole.replace(old, new))
 
 
 def printed(ops_per_s: float) -> str:
@@ -119,7 +119,7 @@ def printed(ops_per_s: float) -> str:
 def test_a_rate_of_any_size_is_read_back_to_its_digits(repository: Path, ops_per_s: float) -> None:
     whole = text(repository, "pg18-ext4.txt").splitlines()
     whole[6] = printed(ops_per_s)
-    found = parse_result("\n".join(whole)).method("fdatasync").ops_per_s
+    found = parse_pg_test_fsync_result("\n".join(whole)).method("fdatasync").ops_per_s
     assert found == pytest.approx(ops_per_s, abs=0.00051)
 
 
@@ -132,4 +132,4 @@ def test_a_rate_of_any_size_is_read_back_to_its_digits(repository: Path, ops_per
 )
 def test_any_text_is_refused(words: str) -> None:
     with pytest.raises(OutputNotUnderstood):
-        parse_result(words)
+        parse_pg_test_fsync_result(words)

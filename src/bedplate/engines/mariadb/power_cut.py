@@ -6,8 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from bedplate.engines.mariadb import recorded
-from bedplate.engines.mariadb.oracle import examine
 from bedplate.engines.mariadb.model import PAGE_SIZE
+from bedplate.engines.mariadb.oracle import examine
 from bedplate.engines.mariadb.server import DATABASE, TEMPORARY, MariadbInstance
 from bedplate.engines.mariadb.settings import setting_name, setting_value
 from bedplate.engines.mariadb.unpacked import CLIENT, SERVER, Programs

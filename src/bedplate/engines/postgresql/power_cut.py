@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import recorded
-from bedplate.engines.postgresql.oracle import examine
 from bedplate.engines.postgresql.cluster import OBEYED, Cluster, configuration_files, configuration_options
 from bedplate.engines.postgresql.configuring.settings import (
     configuration_text,
@@ -15,6 +14,7 @@ from bedplate.engines.postgresql.configuring.settings import (
     setting_value,
 )
 from bedplate.engines.postgresql.configuring.settings import refused_settings as refused_values
+from bedplate.engines.postgresql.oracle import examine
 from bedplate.engines.postgresql.recorded import START_OPTIONS
 from bedplate.visit.cut_clients import CutClients, ServerWriter
 from bedplate.visit.cut_engine import unplanned

@@ -15,7 +15,7 @@ from bedplate.host.requirement import Need
 from bedplate.model.devices.latency import MOST_FACTOR, MOST_PLACES, Law
 from bedplate.workloads.fio.command import fio_path
 from bedplate.workloads.fio.measured_syncs import measure_syncs
-from bedplate.workloads.fio.output import parse_result
+from bedplate.workloads.fio.output import parse_fio_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def fio_argv(device: str, kind: str, depth: int, seconds: int) -> list[str]:
 
 def parse_fio(text: str, kind: str, depth: int) -> AtDepth:
     """Of fio's JSON; OutputNotUnderstood quotes what is none, or has no request of this kind."""
-    job = parse_result(text).jobs[0]
+    job = parse_fio_result(text).jobs[0]
     side = job.read if kind == READ else job.write
     times = None if side is None else job.sync if kind == FLUSH else side.clat
     p50, p99 = (None, None) if times is None else map(times.latency_ms, (50.0, 99.0))

@@ -21,7 +21,7 @@ from bedplate.host.shut_in.confinement import DATA, PROGRAMS, Confinement
 from bedplate.installation import COMMAND
 from bedplate.units import MIB
 from bedplate.workloads.fio.pg_test_fsync_command import PROGRAM, PgTestFsyncJob
-from bedplate.workloads.fio.pg_test_fsync_output import PgTestFsyncResult, parse_result
+from bedplate.workloads.fio.pg_test_fsync_output import PgTestFsyncResult, parse_pg_test_fsync_result
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -87,7 +87,7 @@ def measure_syncs(directory: Path, seconds: int, ledger: Holdings, commands: Com
         shutil.rmtree(folder)
         for holding in reversed(holdings):
             ledger.settled(holding)
-    return MeasuredSyncs(f"PostgreSQL {version}", parse_result(done.stdout, done.stderr))
+    return MeasuredSyncs(f"PostgreSQL {version}", parse_pg_test_fsync_result(done.stdout, done.stderr))
 
 
 def _newest_release() -> tuple[Path, str]:

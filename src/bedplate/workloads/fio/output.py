@@ -106,7 +106,7 @@ class FioResult:
     remarks: tuple[str, ...]
 
 
-def parse_result(output: str, errors: str = "") -> FioResult:
+def parse_fio_result(output: str, errors: str = "") -> FioResult:
     """The run in fio's standard output; `errors` is its standard error.
 
     OutputNotUnderstood where there is no JSON (fio refused its options, say; its words are quoted),

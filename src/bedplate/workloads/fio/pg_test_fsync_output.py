@@ -71,7 +71,7 @@ class PgTestFsyncResult:
         raise KeyError(f"{method} in {part}")
 
 
-def parse_result(output: str, errors: str = "") -> PgTestFsyncResult:
+def parse_pg_test_fsync_result(output: str, errors: str = "") -> PgTestFsyncResult:
     """The run in pg_test_fsync's standard output; `errors` is its standard error.
 
     OutputNotUnderstood where a part is missing, comes twice or is empty, and for any line that is not

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from bedplate.model.source_commit import SourceTree
 
 
-
 _VERSION_TIMEOUT_S = 60.0
 _SAID_LINES = 12
 

@@ -10,7 +10,7 @@ from bedplate.filesystem.ballast import Ballast
 from bedplate.filesystem.free_extents import free_space_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import ENDED, AFTER_LOAD, MADE, AgedCopy
+from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE, AgedCopy
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
