@@ -1,15 +1,13 @@
 """The workloads and the engines, and the folder of each: a new one is a folder and a line here.
 
 The rooms of the house know roles and no names. A room declares what it needs of a workload or an engine (the plan a table,
-the visit a load and runs, the figures a maker), and asks here for the file of a folder that fulfils it. Files are imported when they are asked for: a visit stays on the standard library, and a start of the command
-line reads no figures.
+the visit a load and runs, the figures a maker), and asks here. `ROLES` of a folder's `__init__.py` says which of its files fulfils which role, by the object of that name in capitals. Files are imported
+when they are asked for: a visit stays on the standard library, and a start of the command line reads no figures.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bedplate.errors import PlanError
@@ -49,10 +47,10 @@ def first_workload() -> str:
 
 
 def part(workload: str, role: str) -> Any:
-    """What a workload has for a role: the object `ROLE` (in capitals) of the file `role` of its folder.
+    """What a workload has for a role: the object `ROLE` (in capitals) of the file that its folder names for it.
 
     The caller's protocol gives its type. PlanError lists the known workloads; a role that the folder does not
-    have is an ImportError, as it is a fault of the folder.
+    have is a KeyError, as it is a fault of the folder.
     """
     return _object(_folder(type_today(workload), WORKLOADS, "workload"), role)
 
@@ -72,10 +70,9 @@ def engine_part(engine: str, role: str) -> Any:
     return _object(_folder(engine, ENGINES, "engine"), role)
 
 
-@cache
 def engines_with(role: str) -> tuple[str, ...]:
     """The engines that have a role, by their names in the order of the registry; its files are not imported."""
-    return tuple(name for name, folder in ENGINES.items() if find_spec(f"{folder}.{role}"))
+    return tuple(name for name, folder in ENGINES.items() if role in _roles(folder))
 
 
 def engine_part_or_none(engine: str, role: str) -> Any | None:
@@ -96,8 +93,13 @@ def _folder(name: str, folders: Mapping[str, str], kind: str) -> str:
 
 
 def _objects(folders: Mapping[str, str], role: str) -> Mapping[str, Any]:
-    return {name: _object(folder, role) for name, folder in folders.items() if find_spec(f"{folder}.{role}")}
+    return {name: _object(folder, role) for name, folder in folders.items() if role in _roles(folder)}
 
 
 def _object(folder: str, role: str) -> Any:
-    return getattr(import_module(f"{folder}.{role}"), role.upper())
+    return getattr(import_module(f"{folder}.{_roles(folder)[role]}"), role.upper())
+
+
+def _roles(folder: str) -> Mapping[str, str]:
+    roles: Mapping[str, str] = import_module(folder).ROLES
+    return roles

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing, VerifyFailed
-from bedplate.host import undo
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.ledger import Holding
+from bedplate.host.undo import restore_file, restore_write_cache, selected
 from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Tuned:
 
 def read_tunable(path: Path) -> str:
     """The value in force: the bracketed word where the file lists a choice (`[none] mq-deadline`)."""
-    return undo.selected(path.read_text().strip())
+    return selected(path.read_text().strip())
 
 
 def set_tunable(path: Path, value: str, *, ledger: KnownHoldings) -> Tuned:
@@ -65,7 +65,7 @@ def restore(tuned: Tuned, *, ledger: Ledger) -> None:
     key = _holding(tuned.path, tuned.before).key
     for holding in ledger.held():
         if holding.key == key:
-            outcome = undo.restore_file(Path(holding.name), holding.detail)
+            outcome = restore_file(Path(holding.name), holding.detail)
             if outcome.problem is not None:
                 raise VerifyFailed(outcome.problem)
             ledger.settled(holding)
@@ -89,9 +89,9 @@ def restore_all(ledger: Ledger) -> tuple[str, ...]:
     problems = []
     for holding in reversed(ledger.held()):
         if holding.kind == "tunable":
-            outcome = undo.restore_file(Path(holding.name), holding.detail)
+            outcome = restore_file(Path(holding.name), holding.detail)
         elif holding.kind == "write_cache":
-            outcome = undo.restore_write_cache(holding.name, holding.detail)
+            outcome = restore_write_cache(holding.name, holding.detail)
         else:
             continue
         if outcome.problem is not None:

@@ -16,10 +16,12 @@ from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN
 from bedplate.model.figure import STOPPED_AT
 from bedplate.model.power_cut_metrics import RECOVERY
 from bedplate.page.workload_page import workload_pages
-from bedplate.statistics import comparable, estimation, heat_map, pooled_pairs
 from bedplate.statistics import comparison as two_samples
+from bedplate.statistics import estimation, heat_map
+from bedplate.statistics.comparable import DIFFERENCE
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.false_discovery import RATE
+from bedplate.statistics.pooled_pairs import LEVEL, VALUES_MIN
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ _TEMPLATES: Mapping[str, str] = {
     "too_few_on_one_side": two_samples.TOO_FEW_ON_ONE_SIDE,
     "suspect_runs": two_samples.SUSPECT_RUNS,
     "unknown_runs": two_samples.UNKNOWN_RUNS,
-    "surroundings_differ": comparable.DIFFERENCE,
+    "surroundings_differ": DIFFERENCE,
     "visits_differ": surroundings.VISITS_DIFFER,
     "runs_differ": surroundings.RUNS_DIFFER,
     "promises_differ": wording.PROMISES_DIFFER,
@@ -96,7 +98,7 @@ def rules_document() -> dict[str, Any]:
             "NO_SCATTER": estimation.NO_SCATTER,
             "CANNOT_TELL": Verdict.CANNOT_TELL.value,
         },
-        "pooled": {"LEVEL": pooled_pairs.LEVEL, "VALUES_MIN": pooled_pairs.VALUES_MIN},
+        "pooled": {"LEVEL": LEVEL, "VALUES_MIN": VALUES_MIN},
         "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
         **{name: rules for own in pages for name, rules in own.rules.items()},
         "visit_figures": list(VISIT_FIGURES),

@@ -314,8 +314,8 @@ def take_places(
     hidden = _hide(libc, kept, read, _others_data() if system_alone else set())
     for folder in kept:
         _mount(libc, folder, folder, _MS_BIND)
-    for socket in named:
-        _cover(libc, socket, kept | asked)
+    for path in named:
+        _cover(libc, path, kept | asked)
     for entry in read_mount_table():
         if entry.target in kept or entry.type in _OF_THE_KERNEL or "ro" in entry.options:
             continue

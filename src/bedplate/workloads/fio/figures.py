@@ -48,7 +48,9 @@ class FioFigures(PhasedFigures):
         """Of its job, or of the methods of pg_test_fsync."""
         course = {COURSE_FILE: PhasedRun(inputs).course(None)}
         if is_pg_test_fsync(inputs.record.spec):
-            methods, problems = parsed_output(run_directory, PG_TEST_FSYNC, pg_test_fsync_output.parse_pg_test_fsync_result)
+            methods, problems = parsed_output(
+                run_directory, PG_TEST_FSYNC, pg_test_fsync_output.parse_pg_test_fsync_result
+            )
             measured = _Measured(_with(inputs, problems))
             verdict = VALIDITY.judge(measured.evidence(None))
             return Made(measured.run_figures(measured.figures_of_methods(methods), verdict), course)

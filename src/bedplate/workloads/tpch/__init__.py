@@ -1,1 +1,18 @@
 """TPC-H: PostgreSQL as a data warehouse, loaded, asked alone and asked by several at once."""
+
+from __future__ import annotations
+
+# Which file has what a room of the house asks for: the object of that name, in capitals.
+ROLES = {
+    "model": "model",
+    "plan": "plan",
+    "estimate": "estimate",
+    "inputs": "inputs",
+    "run": "run",
+    "figures": "figures",
+    "validity": "validity",
+    "analysis": "analysis",
+    "terminal": "terminal",
+    "page": "page",
+    "export": "export",
+}
