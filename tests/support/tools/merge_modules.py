@@ -259,6 +259,7 @@ class _Renamer:
                 edits.append((node.lineno, node.col_offset, node.end_col_offset or 0, prefix))
             elif (
                 isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+                and node in tree.body
                 and node.name in self.names
             ):
                 word = "class " if isinstance(node, ast.ClassDef) else "def "
