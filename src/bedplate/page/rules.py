@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.analysis import selected, wording
 from bedplate.analysis.comparison import sentences as pooled
 from bedplate.analysis.comparison import surroundings
-from bedplate.analysis.effects import sentences as effects
+from bedplate.analysis.effects import sentences as effect_words
 from bedplate.analysis.factors import DEFAULT
 from bedplate.analysis.parts import VISIT_FIGURES
 from bedplate.analysis.scores import SCORES
@@ -73,13 +73,13 @@ _TEMPLATES: Mapping[str, str] = {
     "about_pooled": pooled.ABOUT_POOLED,
     "kept_without": selected.KEPT_WITHOUT,
     "passed_over": selected.PASSED_OVER,
-    "no_effects": effects.NO_EFFECTS,
-    "no_factor": effects.NO_FACTOR,
-    "no_factor_in_a_class": effects.NO_FACTOR_IN_A_CLASS,
-    "not_positive_runs": effects.NOT_POSITIVE_RUNS,
-    "stopped_cells": effects.STOPPED_CELLS,
-    "descriptions_only": effects.DESCRIPTIONS_ONLY,
-    "no_interplay": effects.NO_INTERPLAY,
+    "no_effects": effect_words.NO_EFFECTS,
+    "no_factor": effect_words.NO_FACTOR,
+    "no_factor_in_a_class": effect_words.NO_FACTOR_IN_A_CLASS,
+    "not_positive_runs": effect_words.NOT_POSITIVE_RUNS,
+    "stopped_cells": effect_words.STOPPED_CELLS,
+    "descriptions_only": effect_words.DESCRIPTIONS_ONLY,
+    "no_interplay": effect_words.NO_INTERPLAY,
 }
 
 
@@ -108,7 +108,7 @@ def rules_document() -> dict[str, Any]:
             "only_reads": ONLY_READS,
             "after_power_cut": wording.AFTER_POWER_CUT,
             "sides": wording.SIDES,
-            "share": effects.SHARE,
+            "share": effect_words.SHARE,
             "recovery": RECOVERY,
             "caches": dict(CACHE_WORDS),
             "classes": [DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN],

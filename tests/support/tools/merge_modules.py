@@ -354,7 +354,11 @@ class Merge:
         self.notes: list[str] = []
 
     def run(self) -> None:
-        reasons = []
+        reasons = [
+            f"{target.new}: there is such a module, and it becomes {self.new_of[target.new]}"
+            for target in self.targets
+            if self.new_of.get(target.new, target.new) != target.new
+        ]
         for target in self.targets:
             try:
                 self._make(target)
