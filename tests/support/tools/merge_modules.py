@@ -585,7 +585,7 @@ class Merge:
                         changed = True
                         if not alias and last != local:
                             modules[local] = last
-                        statements.append(f"from {package} import {last}{alias}")
+                        statements.append(f"from {package} import {last}{alias if local != last else ''}")
                         continue
                 elif isinstance(node, ast.ImportFrom) and (parent in self.new_of):
                     to = self.renamed.get(full, name)
