@@ -9,6 +9,7 @@ ROLES = {
     "plan": "plan",
     "estimate": "estimate",
     "run": "run",
+    "records": "records",
     "figures": "figures",
     "validity": "validity",
     "analysis": "analysis",

@@ -9,6 +9,7 @@ ROLES = {
     "estimate": "estimate",
     "inputs": "inputs",
     "run": "run",
+    "records": "records",
     "figures": "figures",
     "validity": "validity",
     "analysis": "analysis",
