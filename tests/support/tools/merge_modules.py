@@ -493,7 +493,7 @@ class Merge:
         return f"{self.new_of.get(parent, parent)}.{self.renamed.get(full, name)}"
 
     def _place(self, target: Target) -> Path:
-        """A folder all of whose modules go becomes a module; one that keeps some has it in its `__init__.py`."""
+        """A folder all of whose modules go becomes a module; one that keeps some, or a template, has it in its `__init__.py`."""
         place = self.root / "src" / Path(*target.new.split("."))
         prefix = f"{target.new}."
         if place.is_dir():
@@ -503,7 +503,12 @@ class Merge:
                 if name.startswith(prefix)
                 and not (name in self.new_of and not self.new_of[name].startswith(prefix))
             ]
-            if left:
+            others = [
+                path
+                for path in place.rglob("*")
+                if path.is_file() and path.suffix not in {".py", ".pyc"}
+            ]
+            if left or others:
                 return place / "__init__.py"
         return place.with_suffix(".py")
 
