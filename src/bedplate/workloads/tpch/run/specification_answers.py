@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bedplate.workloads.tpch.run.answers import Row
 
 SCALE_FACTOR = 1
-_ANSWERS = Path(__file__).with_suffix(".json.gz")
+_ANSWERS = Path(__file__).with_name("specification_answers.json.gz")
 
 
 def specification_answer(query: int) -> tuple[Row, ...]:
