@@ -12,7 +12,7 @@ import pytest
 from tests.support.sources.histories import commit, git, repository, text_of, working_changes
 
 from bedplate.errors import PlanError, RequirementMissing
-from bedplate.host.git import own_repository
+from bedplate.host.git import own_repository as trees
 from bedplate.host.git.repository import resolve
 from bedplate.host.requirement import find_tool
 
@@ -190,7 +190,7 @@ def test_a_program_that_is_missing_is_called_by_its_name(
     programs.mkdir()
     for name in {"git", "prlimit", "setpriv"} - {absent}:
         (programs / name).symlink_to(str(find_tool(name)))
-    monkeypatch.setattr(own_repository, "bare_environment", lambda: {"PATH": str(programs)})
+    monkeypatch.setattr(trees, "bare_environment", lambda: {"PATH": str(programs)})
     with pytest.raises(
         RequirementMissing, match=rf"under limits: {absent} \(package [a-z-]+\) is not installed"
     ):
