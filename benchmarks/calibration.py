@@ -40,9 +40,10 @@ from tests.support.studies.simulated_studies import (  # noqa: E402
 from tests.support.studies.unbalanced_designs import Planted, design_cells, planted  # noqa: E402
 
 from bedplate.model.metrics import METRICS  # noqa: E402
-from bedplate.statistics.all_pairs import all_pairs as pairs_of  # noqa: E402
+from bedplate.statistics.comparison import all_pairs as pairs_of  # noqa: E402
+from bedplate.statistics.comparison import confidences  # noqa: E402
 from bedplate.statistics.design import DesignCell  # noqa: E402
-from bedplate.statistics.dips import dips  # noqa: E402
+from bedplate.statistics.drift import dips  # noqa: E402
 from bedplate.statistics.effects import (  # noqa: E402
     Effect,
     Effects,
@@ -51,8 +52,7 @@ from bedplate.statistics.effects import (  # noqa: E402
     within_classes,
 )
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
-from bedplate.statistics.objectives import confidences  # noqa: E402
-from bedplate.statistics.pareto import Standing, front  # noqa: E402
+from bedplate.statistics.heat_map import Standing, front  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,14 +20,13 @@ from typing import Any
 from tests.support.fleets.pretended_fleet import PretendedSlurm, Silent
 from tests.support.studies.synthetic_study import MACHINE
 
-from bedplate.campaign.keeping import SharedInputs
-from bedplate.campaign.start import StudyStart
+from bedplate.campaign.start import SharedInputs, StudyStart
 from bedplate.executors.slurm.fleet_run import FleetRun, Manner
 from bedplate.model.visit import EngineBuild
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.platforms import Platform
+from bedplate.plan.rules import Platform
 from bedplate.study.store import StudyStore
 
 LIMIT_S = 60.0

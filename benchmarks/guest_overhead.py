@@ -19,11 +19,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.executors.qemu.guest_slot import GuestSlot
 from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.host.cache import cache_directory
+from bedplate.executors.qemu.slot import GuestSlot
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,

@@ -17,13 +17,21 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bedplate.host.command import Commands
-from bedplate.host.devices.latency_device import FLUSH, READ, WRITE, LatencyDevice, refusals, way_there
 from bedplate.host.ledger import Ledger
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver
-from bedplate.host.recorder import DRIVER, parse_status
-from bedplate.model.devices.latency import Latency, Law
+from bedplate.host.recorder import (
+    DRIVER,
+    FLUSH,
+    READ,
+    WRITE,
+    LatencyDevice,
+    parse_status,
+    refusals,
+    way_there,
+)
+from bedplate.model.devices import Latency, Law
 from bedplate.units import MIB
-from bedplate.workloads.fio.measured_disk import DEPTHS, AtDepth, fio_argv, parse_fio
+from bedplate.workloads.fio.prepare import DEPTHS, AtDepth, fio_argv, parse_fio
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -27,8 +27,7 @@ import polars as pl
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "src"))
 
-from bedplate.figures.latency import course, percentiles_us  # noqa: E402
-from bedplate.figures.latency_log import LatencyLog, read_latency_log  # noqa: E402
+from bedplate.figures.courses import LatencyLog, course, percentiles_us, read_latency_log  # noqa: E402
 from bedplate.host.command import Commands  # noqa: E402
 from bedplate.host.native_driver import ensure_driver  # noqa: E402
 from bedplate.units import format_size  # noqa: E402

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.workloads.microbenchmark.output import BenchDocument, parse_document
+from bedplate.workloads.microbenchmark.figures import BenchDocument, parse_document
 from machine import print_machine
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.host.cache import cache_directory
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.host.command import Commands
-from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
+from bedplate.host.files import cache_directory
 from bedplate.host.ledger import release_orphans
+from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -63,7 +63,7 @@ from bedplate.model.visit import (
     VisitRequest,
 )
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
-from bedplate.workloads.power_cut.run.workload import POINTS
+from bedplate.workloads.power_cut.visit import POINTS
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent

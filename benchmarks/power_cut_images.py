@@ -27,14 +27,13 @@ sys.path.insert(0, str(REPOSITORY / "src"))
 
 from bedplate.model.power_cut import Profile  # noqa: E402
 from bedplate.units import MIB  # noqa: E402
-from bedplate.workloads.power_cut.run.image import ImageBuilder  # noqa: E402
-from bedplate.workloads.power_cut.run.log import FLUSH, MARK, read_log  # noqa: E402
-from bedplate.workloads.power_cut.run.positions import building_order, choose_points  # noqa: E402
+from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, choose_points  # noqa: E402
+from bedplate.workloads.power_cut.log import FLUSH, MARK, read_log  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bedplate.workloads.power_cut.run.log import Log
+    from bedplate.workloads.power_cut.log import Log
 
 SIZE = 512 * MIB
 WINDOW = 8 * MIB

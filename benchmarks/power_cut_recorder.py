@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.host.command import Commands
-from bedplate.host.devices.loop import attach_loop, detach_loop
 from bedplate.host.ledger import Ledger
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver
 from bedplate.host.recorder import DRIVER, Recorder, RecorderSizes
+from bedplate.host.scratch_device import attach_loop, detach_loop
 from bedplate.units import GIB, KIB, MIB
 from machine import print_machine
 

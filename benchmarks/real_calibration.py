@@ -24,7 +24,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bedplate.analysis.comparison.compared import Compared, ComparisonQuestion, answer
+from bedplate.analysis.comparison import Compared, ComparisonQuestion, answer
 from bedplate.analysis.overview import overview
 from bedplate.statistics.comparison import Verdict
 from machine import print_machine

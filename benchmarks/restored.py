@@ -28,13 +28,12 @@ from typing import Any
 import numpy as np
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.executors.local import LocalRunner
 from bedplate.figures.run import make_figures
 from bedplate.filesystem.kept_dataset import RESTORE_STEP
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.state import state_directory
+from bedplate.host.files import cache_directory, state_directory
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,

@@ -42,7 +42,7 @@ from tests.support.studies.simulated_searches import (  # noqa: E402
     searched,
 )
 
-from bedplate.statistics.search.course import Ending  # noqa: E402
+from bedplate.statistics.search import Ending  # noqa: E402
 from machine import print_machine  # noqa: E402
 
 if TYPE_CHECKING:

@@ -20,16 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
+from bedplate.engines.postgresql.visit import Cluster
 from bedplate.host.account import server_account
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.own_mounts import enter_own_namespaces
-from bedplate.host.shut_in.restriction import Restriction
+from bedplate.host.files import cache_directory
+from bedplate.host.mount import enter_own_namespaces
+from bedplate.host.shut_in import Restriction
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
-from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.server import ServerSite
 from machine import print_machine
 from watching_cost import ratio
 

@@ -19,17 +19,15 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.host.cache import cache_directory
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.model import codec
+from bedplate.model.plan import WARM
 from bedplate.model.visit import RunRecord, VisitRecord
-from bedplate.model.workload import WARM
-from bedplate.workloads.tpch.data import ensure_tpch_data
 from bedplate.workloads.tpch.model import LOAD
-from bedplate.workloads.tpch.run.loading import copy_command
-from bedplate.workloads.tpch.run.queries import query_order, validation_query
-from bedplate.workloads.tpch.run.schema import (
+from bedplate.workloads.tpch.prepare import ensure_tpch_data
+from bedplate.workloads.tpch.queries import (
     STATISTICS_TARGET,
     TABLES,
     create_tables,
@@ -37,13 +35,16 @@ from bedplate.workloads.tpch.run.schema import (
     indexes,
     load_statements,
     primary_keys,
+    query_order,
+    validation_query,
 )
+from bedplate.workloads.tpch.visit import copy_command
 from machine import print_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.workloads.tpch.run.schema import Statement
+    from bedplate.workloads.tpch.queries import Statement
 
 HERE = Path(__file__).resolve().parent
 SETTINGS = {"shared_buffers": "256MB", "max_wal_size": "2GB", "max_parallel_workers_per_gather": "0"}

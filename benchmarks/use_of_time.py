@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.host.cache import cache_directory
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.host.command import Commands
-from bedplate.study.progress import read_progress
+from bedplate.host.files import cache_directory
+from bedplate.study.store import read_progress
 from machine import print_machine
 
 HERE = Path(__file__).resolve().parent

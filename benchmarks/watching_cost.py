@@ -27,12 +27,11 @@ from scipy import stats
 
 from bedplate import registry
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.engines.postgresql.server import cluster_of
-from bedplate.host.cache import cache_directory
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
+from bedplate.engines.postgresql.visit import cluster_of
 from bedplate.host.command import Commands, environment
-from bedplate.host.own_mounts import enter_own_namespaces
-from bedplate.host.state import state_directory
+from bedplate.host.files import cache_directory, state_directory
+from bedplate.host.mount import enter_own_namespaces
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -57,12 +56,12 @@ from bedplate.probe.sampler import read_all
 from bedplate.units import GIB
 from bedplate.visit import life
 from bedplate.workloads.pgbench.model import MODEL
-from bedplate.workloads.pgbench.run import pgbench_options
+from bedplate.workloads.pgbench.visit import pgbench_options
 from machine import print_machine
 
 if TYPE_CHECKING:
     from bedplate.host.requirement import Need
-    from bedplate.visit.workload import Driver, VisitContext
+    from bedplate.visit.recording import Driver, VisitContext
 
 BARE = "bare pgbench"
 

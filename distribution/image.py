@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from bedplate.executors.qemu.guest_tools import PACKAGES
+from bedplate.executors.qemu.kernels import PACKAGES
 from distribution import debian
 from distribution.requirements import RECOMMENDS
 

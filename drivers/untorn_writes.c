@@ -25,7 +25,7 @@
 
 enum { EX_CANNOT_COUNT = 71 };
 
-/* In this order in the file, each a number of 64 bits; bedplate reads it (visit/untorn_writes.py). */
+/* In this order in the file, each a number of 64 bits; bedplate reads it (visit/declaration.py). */
 enum count {
     ATOMIC,
     PLAIN,

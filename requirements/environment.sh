@@ -38,7 +38,7 @@ say() {
     printf '%s\n' "$program: $*" >&2
 }
 
-# Sets `environments`: where bedplate.host.cache says the cache is, one directory deeper.
+# Sets `environments`: where bedplate.host.files says the cache is, one directory deeper.
 locate_environments() {
     if [ -n "${BEDPLATE_CACHE-}" ]; then
         case $BEDPLATE_CACHE in

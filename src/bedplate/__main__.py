@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bedplate.host.standard_streams import open_closed_descriptors
+from bedplate.host.interruption import open_closed_descriptors
 
 
 def main() -> None:

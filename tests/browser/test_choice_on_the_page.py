@@ -11,9 +11,9 @@ from tests.browser.opened_page import opened
 from tests.support.studies.known_study import load_study
 from tests.support.studies.synthetic_study import Recipe, write_study
 
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.comparison.sentences import pooled_lines
+from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.overview import overview
+from bedplate.analysis.pooled import pooled_lines
 from bedplate.page.build import build_report
 
 if TYPE_CHECKING:

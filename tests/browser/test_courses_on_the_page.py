@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.opened_page import opened, unfold
 from tests.support.studies.synthetic_study import Recipe, write_study
 
-from bedplate.page import courses, document
+from bedplate.page import document
 from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def first_course(page: Page) -> tuple[str, dict[str, list[Any]]]:
     return found
 
 
-@pytest.mark.parametrize("precision", [courses.FINE, courses.COARSE])
+@pytest.mark.parametrize("precision", [document.FINE, document.COARSE])
 def test_a_course_is_unpacked_as_it_was_recorded(
     browser: Browser,
     study: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    precision: courses.Precision,
+    precision: document.Precision,
 ) -> None:
     monkeypatch.setattr(document, "precision_for", lambda _: precision)
     build_report([study], tmp_path / "report.html")
@@ -80,7 +80,7 @@ def test_a_course_is_unpacked_as_it_was_recorded(
                 for value, back in zip(values, unpacked[name], strict=True):
                     assert abs(back - value) <= max(values) * max(1.1 / precision.steps(name), 1e-4)
         told = "a second is given to 1/180" in found.page.locator("#courses-note").inner_text()
-        assert told == (precision is courses.COARSE)
+        assert told == (precision is document.COARSE)
         assert [] == found.complaints
 
 

@@ -15,7 +15,7 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, with_barriers_of_xfs, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.overview import overview
 from bedplate.page.build import build_report
 

@@ -13,7 +13,7 @@ from tests.browser.opened_page import ARGUMENTS, opened
 from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
 
 from bedplate.page.build import build_report
-from bedplate.page.chapters import CHAPTERS
+from bedplate.page.static import CHAPTERS
 
 if TYPE_CHECKING:
     from pathlib import Path

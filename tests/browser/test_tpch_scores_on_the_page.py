@@ -13,13 +13,12 @@ from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
-from bedplate.analysis.overview import overview
-from bedplate.analysis.scores import SCORES, ScoreView
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.comparison import selected_overviews
+from bedplate.analysis.overview import SCORES, ScoreView, overview
 from bedplate.model.visit import Validity
 from bedplate.page.build import build_report
 from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
-from bedplate.workloads.tpch.page.query_times import packed_query_times
+from bedplate.workloads.tpch.page import packed_query_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

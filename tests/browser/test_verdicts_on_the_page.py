@@ -9,9 +9,8 @@ from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.support.studies.synthetic_power_cuts import power_cut_study, torn_study
 
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.counted_share import BAD_SHARE
-from bedplate.analysis.overview import overview
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.overview import BAD_SHARE, overview
 from bedplate.page.build import build_report
 
 if TYPE_CHECKING:

@@ -21,14 +21,13 @@ from tests.support.tools.inner_process import outer_pid
 from tests.support.tools.left_in_memory import left_in_memory, loops_below
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.mount import read_mount_table
+from bedplate.host.files import cache_directory
+from bedplate.host.mount import enter_own_namespaces, read_mount_table
 from bedplate.host.native_driver import ensure_driver
-from bedplate.host.own_mounts import enter_own_namespaces
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,

@@ -26,17 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceRefused, VerifyFailed
-from bedplate.filesystem.comparison import NOT_VERIFIABLE, effective_facts, verify
-from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
+from bedplate.filesystem.adapter import NOT_VERIFIABLE, Site, effective_facts, verify
+from bedplate.filesystem.refusals import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
+from bedplate.host.block_tree import BlockTree, erase_signatures
 from bedplate.host.command import Commands
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.device import AttachedDevice
-from bedplate.host.devices.scratch_device import refusal_reasons
-from bedplate.host.devices.signature import erase_signatures
 from bedplate.host.mount import MountRefused
 from bedplate.host.requirement import look
+from bedplate.host.scratch_device import AttachedDevice, refusal_reasons
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.visit import ScratchDevice
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from bedplate.filesystem.blocks.resting import AtRest
+    from bedplate.filesystem.blocks import AtRest
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, 
 
 from bedplate.model.power_cut import Profile
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.image import ImageBuilder, rebuild
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.positions import building_order, choose_points
+from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, choose_points, rebuild
+from bedplate.workloads.power_cut.log import read_log
 
 _SIZES = (8 * MIB, 2 * MIB)
 _WINDOW_BYTES = 256 * 1024

@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
+from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.log import DISCARD, FLUSH, Log, read_log
+from bedplate.workloads.power_cut.log import DISCARD, FLUSH, Log, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

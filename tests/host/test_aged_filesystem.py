@@ -11,15 +11,20 @@ import pytest
 from tests.support.tools.scratch_disk import looped
 
 from bedplate.errors import VerifyFailed
-from bedplate.filesystem.aged_image import AgedImage, restore_aged
-from bedplate.filesystem.ageing import AGE_FOLDER, age
-from bedplate.filesystem.ballast import Ballast, filling_of
-from bedplate.filesystem.free_extents import free_space_of
+from bedplate.filesystem.adapter import Site
+from bedplate.filesystem.aged_image import (
+    AGE_FOLDER,
+    AgedImage,
+    Ballast,
+    age,
+    filling_of,
+    free_space_of,
+    restore_aged,
+)
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
-from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.ledger import Ledger
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome

@@ -18,13 +18,12 @@ from tests.support.tools.recorder_lab import recorder_driver
 from bedplate.host.block_requests import RequestTrace, device_number, request_trace
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.host.recorder import Recorder, RecorderSizes, recorder_reasons
-from bedplate.model.power_cut_blame import WritingProcess
+from bedplate.model.durability import WritingProcess
 from bedplate.units import KIB, MIB
-from bedplate.workloads.power_cut.run.log import FLUSH, FUA, read_log
-from bedplate.workloads.power_cut.run.written_by import note_writers
-from bedplate.workloads.power_cut.run.written_through import as_with_fua
+from bedplate.workloads.power_cut.log import FLUSH, FUA, read_log
+from bedplate.workloads.power_cut.tearing import as_with_fua, note_writers
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.postgresql.builds.version import SUPPORTED_MAJORS
-from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.session import Session
+from bedplate.engines.postgresql.versions import SUPPORTED_MAJORS
+from bedplate.engines.postgresql.visit import Cluster, Session
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, environment
 from bedplate.model.cell import (
@@ -25,8 +24,7 @@ from bedplate.model.cell import (
     KernelLevels,
 )
 from bedplate.model.visit import EngineBuild
-from bedplate.visit.engine_server import ServerSite
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import ServerSite, SessionFailed
 
 pytestmark = pytest.mark.host
 

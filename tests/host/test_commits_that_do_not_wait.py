@@ -11,7 +11,7 @@ from bedplate.model import codec
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord
-from bedplate.workloads.pgbench.scripts import PHASE, RunScript, levels_of
+from bedplate.workloads.pgbench.model import PHASE, RunScript, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,13 +14,12 @@ import pytest
 from tests.support.tools.recorder_lab import recorder_driver
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
-from bedplate.engines.external.folder import PROGRAMS_KEY
+from bedplate.engines.external.prepare import PROGRAMS_KEY
+from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.host.devices.image_file import create_blank
-from bedplate.host.devices.passing_loop import passing_loop
+from bedplate.host.scratch_device import create_blank, passing_loop
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
@@ -32,12 +31,17 @@ from bedplate.model.power_cut import (
     Profile,
 )
 from bedplate.units import GIB, MIB
-from bedplate.visit.cut_engine import Subject
-from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
-from bedplate.workloads.power_cut.run.kept_log import unpack_log
-from bedplate.workloads.power_cut.run.power_bench import Workers, image_of, judged
-from bedplate.workloads.power_cut.run.recovery import HeldByNamespace
-from bedplate.workloads.power_cut.run.recut import Recut
+from bedplate.visit.cuts import Subject
+from bedplate.workloads.power_cut.bench import (
+    DATA_DIRECTORY,
+    HeldByNamespace,
+    Recut,
+    ReplayJob,
+    Workers,
+    image_of,
+    judged,
+)
+from bedplate.workloads.power_cut.log import unpack_log
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 

@@ -7,13 +7,12 @@ import re
 import pytest
 from tests.support.studies.study_lab import Lab
 
-from bedplate.cli.power_cut import find_run
-from bedplate.cli.power_cuts.blame import bad_points
-from bedplate.cli.power_cuts.bundle import README
-from bedplate.cli.power_cuts.script import REPRODUCE
-from bedplate.figures.power_cut_points import read_cuts
+from bedplate.cli.cut_images import README, bad_points
+from bedplate.cli.cut_script import REPRODUCE
+from bedplate.cli.cuts import find_run
+from bedplate.figures.power_cut import read_cuts
+from bedplate.model.durability import Party, Repeatability
 from bedplate.model.power_cut import LOG_FILE
-from bedplate.model.power_cut_blame import Party, Repeatability
 from bedplate.study.power_cut_stories import read_stories
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]

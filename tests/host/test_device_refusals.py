@@ -19,13 +19,12 @@ from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.scratch_disk import Disk, looped
 
 from bedplate.errors import BedplateError, CommandFailed, DeviceInUse, DeviceRefused
+from bedplate.host.block_tree import read_signatures
 from bedplate.host.command import Commands
-from bedplate.host.devices.journal_device import prepare_journal
-from bedplate.host.devices.scratch_device import prepare, refusal_reasons, release_device
-from bedplate.host.devices.signature import read_signatures
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
+from bedplate.host.scratch_device import prepare, prepare_journal, refusal_reasons, release_device
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:

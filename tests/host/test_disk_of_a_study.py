@@ -18,10 +18,9 @@ from tests.support.tools.scratch_disk import Disk, looped
 
 from bedplate.errors import DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
-from bedplate.host.devices.device_identity import device_identity
-from bedplate.host.devices.scratch_device import prepare
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
+from bedplate.host.scratch_device import device_identity, prepare
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import MIB
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.studies.study_lab import NOBODY, Lab
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.host.cache import SYSTEM_CACHE
+from bedplate.host.files import SYSTEM_CACHE
 
 pytestmark = pytest.mark.host
 

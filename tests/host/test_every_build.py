@@ -18,23 +18,21 @@ from tests.support.sources.histories import commit, repository
 from tests.support.sources.toy_kernel import toy_kernel
 from tests.support.sources.toy_postgresql import toy_postgresql
 
-from bedplate.engines.lmdb.library import LIBLMDB
-from bedplate.engines.lmdb.own_library import OWN_LIBRARY as LMDB
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.engines.sqlite.own_library import OWN_LIBRARY as SQLITE
+from bedplate.engines.lmdb.prepare import OWN_LIBRARY as LMDB
+from bedplate.engines.lmdb.visit import LIBLMDB
+from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
+from bedplate.engines.sqlite.prepare import OWN_LIBRARY as SQLITE
 from bedplate.errors import BedplateError, CommandFailed
-from bedplate.executors.qemu.own_kernel import build as kernel_module
-from bedplate.executors.qemu.own_kernel.build import ensure_built
-from bedplate.executors.qemu.zfs_recipe import ZfsWork, compile_modules
-from bedplate.executors.qemu.zfs_source import KernelHeaders, ZfsSource
-from bedplate.host.apt.package_tree import PackageTree
+from bedplate.executors.qemu import kernels as kernel_module
+from bedplate.executors.qemu.kernels import ensure_built
+from bedplate.executors.qemu.zfs import KernelHeaders, ZfsSource, ZfsWork, compile_modules
+from bedplate.host.apt import PackageTree
 from bedplate.host.command import Commands
-from bedplate.host.git.repository import resolve
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions, resolve
 from bedplate.host.native_driver import compiled_library, ensure_driver, library_version
-from bedplate.host.patience import wait_until
-from bedplate.host.shut_in.building import builder_account
-from bedplate.model.source_commit import KernelSource, SourceTree
+from bedplate.host.process import wait_until
+from bedplate.host.shut_in import builder_account
+from bedplate.model.cell import KernelSource, SourceTree
 from bedplate.plan.load import load_plan
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]

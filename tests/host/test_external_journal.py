@@ -12,23 +12,20 @@ import pytest
 from tests.support.tools.filesystem_site import site_on
 
 from bedplate.errors import DeviceRefused, PlanError, RequirementMissing, VerifyFailed
-from bedplate.filesystem.comparison import effective_facts, verify
-from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
-from bedplate.filesystem.refusals import probe_refusals
+from bedplate.filesystem.adapter import Site, effective_facts, verify
+from bedplate.filesystem.refusals import judge, measure_fsyncs, probe_refusals, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
+from bedplate.host.block_tree import attached_to, read_signatures
 from bedplate.host.command import Commands
-from bedplate.host.devices.device import AttachedDevice
-from bedplate.host.devices.journal_device import (
+from bedplate.host.ledger import Ledger, release_orphans
+from bedplate.host.mount import unmount
+from bedplate.host.scratch_device import (
+    AttachedDevice,
     journal_refusal_reasons,
     note_journal,
     prepare_journal,
     release_journal,
 )
-from bedplate.host.devices.loop_table import attached_to
-from bedplate.host.devices.signature import read_signatures
-from bedplate.host.ledger import Ledger, release_orphans
-from bedplate.host.mount import unmount
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels, RunSpec
 from bedplate.model.filesystem import TRAITS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
+from bedplate.engines.external.prepare import PROGRAMS_KEY, read_folder
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
 from bedplate.host.recorder import recorder_reasons
@@ -26,9 +26,8 @@ from bedplate.model.levels import Levels
 from bedplate.model.power_cut import PointOutcome
 from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, Validity, VisitRequest
 from bedplate.units import MIB, parse_size
-from bedplate.workloads.faulty_disk.records import Detected, FaultRecord, FaultVerdict, Seen
-from bedplate.workloads.faulty_disk.tries import read_tries
-from bedplate.workloads.faulty_disk.validity import VALIDITY, evidence_of
+from bedplate.workloads.faulty_disk.figures import VALIDITY, evidence_of
+from bedplate.workloads.faulty_disk.model import Detected, FaultRecord, FaultVerdict, Seen, read_tries
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab
 
-from bedplate.host.pages import extents
-from bedplate.host.pages.extents import extents_of
+from bedplate.host import pages
+from bedplate.host.pages import extents_of
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder
 from bedplate.units import MIB
-from bedplate.workloads.faulty_disk.run.full import Filler
+from bedplate.workloads.faulty_disk.visit import Filler
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -96,7 +96,7 @@ def test_a_map_of_single_blocks_says_what_the_map_of_extents_says(
             opened.write(os.urandom(5 * 4096))
         by_extents = extents_of(file)
         # A request that no file system knows: as where FIEMAP is not there.
-        monkeypatch.setattr(extents, "_FS_IOC_FIEMAP", 0x7F00)
+        monkeypatch.setattr(pages, "_FS_IOC_FIEMAP", 0x7F00)
         assert by_extents == extents_of(file)
 
 

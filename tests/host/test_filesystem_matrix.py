@@ -19,17 +19,22 @@ import pytest
 from tests.support.tools.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceInUse, PlanError, VerifyFailed
-from bedplate.filesystem.comparison import effective_facts, verify
-from bedplate.filesystem.flushes import flushes_completed, judge, measure_fsyncs, write_back_wanted
-from bedplate.filesystem.refusals import probe_key, probe_refusals
+from bedplate.filesystem.adapter import Site, effective_facts, verify
+from bedplate.filesystem.refusals import (
+    flushes_completed,
+    judge,
+    measure_fsyncs,
+    probe_key,
+    probe_refusals,
+    write_back_wanted,
+)
 from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
-from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
-from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.facts import read_machine
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import find_mount, mount_entry, unmount
 from bedplate.host.requirement import look
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.units import MIB

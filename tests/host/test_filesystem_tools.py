@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.support.tools.filesystem_site import site_on
 
-from bedplate.filesystem.blocks.nilfs2_at_rest import Nilfs2AtRest, read_superblocks
+from bedplate.filesystem.blocks import Nilfs2AtRest, read_superblocks
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.block_tree import read_signatures
 from bedplate.host.command import Commands
-from bedplate.host.devices.signature import read_signatures
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import KIB, MIB

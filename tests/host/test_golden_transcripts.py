@@ -21,7 +21,7 @@ from tests.support.studies.study_lab import SOURCES, Lab
 from tests.support.tools import transcript
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.host.cache import cache_directory
+from bedplate.host.files import cache_directory
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

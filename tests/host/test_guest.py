@@ -22,14 +22,13 @@ from tests.support.guests.guest_lab import GuestLab, guest_lab
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.errors import MachineUnfit
-from bedplate.executors.qemu.command_line import KVM, TCG
-from bedplate.executors.qemu.guest import Guest, GuestFailed
+from bedplate.executors.qemu.guest import KVM, TCG, Guest, GuestFailed
 from bedplate.executors.qemu.runner import GuestRunner
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.device_identity import device_identity
 from bedplate.host.ledger import Ledger
 from bedplate.host.mount import unmount
+from bedplate.host.scratch_device import device_identity
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, DeviceLevels, Throttle
 from bedplate.model.device_cache import sector_bytes_of
@@ -43,8 +42,8 @@ pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 LIMITS = """
 import json, mmap, os, sys, time
 from pathlib import Path
-from bedplate.host.cgroups.group import Group
-from bedplate.host.cgroups.hierarchy import read_hierarchy
+from bedplate.host.cgroups import Group
+from bedplate.host.cgroups import read_hierarchy
 from bedplate.host.ledger import Ledger
 from bedplate.model.cell import Throttle
 

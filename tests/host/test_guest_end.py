@@ -14,8 +14,8 @@ import pytest
 from tests.support.guests.guest_lab import GuestLab, guest_lab
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.host.ledger import release_orphans
 from bedplate.host.process import wait_until_gone
 
@@ -27,7 +27,7 @@ CHILD = """
 import json, signal, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1] + "/src", sys.argv[1]]
-from bedplate.executors.qemu.guest_slot import GuestSlot
+from bedplate.executors.qemu.slot import GuestSlot
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.executors.qemu.guest import Deadlines
 from bedplate.model import codec

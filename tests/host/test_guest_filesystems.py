@@ -13,9 +13,9 @@ from tests.support.guests.guest_lab import GuestLab
 
 from bedplate.executors.qemu.kernels import find_kernel
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.executors.qemu.zfs_modules import find_zfs
+from bedplate.executors.qemu.zfs import find_zfs
 from bedplate.filesystem.registry import FILESYSTEMS
-from bedplate.host.cache import cache_directory
+from bedplate.host.files import cache_directory
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import TRAITS

@@ -12,15 +12,21 @@ from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.guest import GuestFailed
-from bedplate.executors.qemu.guest_tools import find_busybox, is_static
-from bedplate.executors.qemu.initramfs import make_initramfs
-from bedplate.executors.qemu.kernel_modules import ModuleTree
-from bedplate.executors.qemu.kernels import GuestKernel, find_kernel, guest_machine, known_kernels
-from bedplate.executors.qemu.own_kernel.image import release_in_image
-from bedplate.host.apt.package_tree import PackageTree, ensure_package_tree
-from bedplate.host.cache import cache_directory
+from bedplate.executors.qemu.kernels import (
+    GuestKernel,
+    ModuleTree,
+    find_busybox,
+    find_kernel,
+    guest_machine,
+    is_static,
+    known_kernels,
+)
+from bedplate.executors.qemu.own_kernel import release_in_image
+from bedplate.executors.qemu.slot import make_initramfs
+from bedplate.host.apt import PackageTree, ensure_package_tree
 from bedplate.host.command import Commands
 from bedplate.host.facts import read_machine
+from bedplate.host.files import cache_directory
 from bedplate.host.requirement import find_tool
 from bedplate.units import GIB
 

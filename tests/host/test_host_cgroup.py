@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.host.cgroups.group import Group, drop_page_cache
-from bedplate.host.cgroups.hierarchy import read_hierarchy
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.cgroups import Group, drop_page_cache, read_hierarchy
 from bedplate.host.command import Commands
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.ledger import Holding, Ledger, release_orphans
 from bedplate.host.mount import mount, unmount
+from bedplate.host.scratch_device import prepare, release_device
 from bedplate.model.cell import Throttle
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from bedplate.host.devices.device import AttachedDevice
+    from bedplate.host.scratch_device import AttachedDevice
 
 pytestmark = pytest.mark.host
 
@@ -205,7 +204,7 @@ def test_group_of_a_dead_owner_is_removed(tmp_path: Path) -> None:
     source = Path(__file__).resolve().parents[2] / "src"
     script = (
         "import os, sys; from pathlib import Path\n"
-        "from bedplate.host.cgroups.group import Group; from bedplate.host.ledger import Ledger\n"
+        "from bedplate.host.cgroups import Group; from bedplate.host.ledger import Ledger\n"
         "ledger = Ledger.open(Path(sys.argv[1]), 'dead')\n"
         "Group.create(f'dead-{os.getpid()}', ledger=ledger).enter()\n"
         "print([item.name for item in ledger.held()][0], flush=True)\n"

@@ -18,13 +18,12 @@ from tests.support.studies.study_lab import tmpfs
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import DeviceInUse
-from bedplate.host.cgroups.hierarchy import read_hierarchy
+from bedplate.host.block_tree import attached_to, backing_file
+from bedplate.host.cgroups import read_hierarchy
 from bedplate.host.command import Commands
-from bedplate.host.devices.loop_table import attached_to, backing_file
 from bedplate.host.ledger import Holding, Ledger, release_orphans
 from bedplate.host.mount import find_mount, read_mount_table
-from bedplate.host.patience import wait_until
-from bedplate.host.process import start_time
+from bedplate.host.process import start_time, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,13 +36,13 @@ STAGES = ("ledger", "device", "queue", "mkfs", "mount", "group", "server", "tool
 TAKER = """
 import os, subprocess, sys, time
 from pathlib import Path
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.cgroups.group import Group
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.cgroups import Group
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.mount import mount
 from bedplate.host.process import start_time
-from bedplate.host.devices.scratch_device import prepare
+from bedplate.host.scratch_device import prepare
 from bedplate.host.tunables import queue_settings
 from bedplate.model.cell import Throttle
 from bedplate.model.visit import ScratchDevice
@@ -228,7 +227,7 @@ def test_a_loop_device_is_given_back_whose_file_has_lost_its_name_with_a_namespa
     script = (
         "import os, sys; from pathlib import Path\n"
         "from bedplate.host.command import Commands; from bedplate.host.ledger import Holding, Ledger\n"
-        "from bedplate.host.devices.loop import attach_loop; from bedplate.host.own_mounts import enter_own_namespaces\n"
+        "from bedplate.host.scratch_device import attach_loop; from bedplate.host.mount import enter_own_namespaces\n"
         "enter_own_namespaces()\n"
         "ledger, image = Ledger.open(Path(sys.argv[1]), sys.argv[2]), Path(sys.argv[3])\n"
         "ledger.note(Holding('image', str(image))); image.write_bytes(bytes(1 << 20))\n"
@@ -256,7 +255,7 @@ def test_a_loop_device_is_given_back_whose_folder_was_moved(base: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path\n"
         "from bedplate.host.command import Commands; from bedplate.host.ledger import Holding, Ledger\n"
-        "from bedplate.host.devices.loop import attach_loop\n"
+        "from bedplate.host.scratch_device import attach_loop\n"
         "ledger, image = Ledger.open(Path(sys.argv[1]), sys.argv[2]), Path(sys.argv[3])\n"
         "ledger.note(Holding('image', str(image))); image.write_bytes(bytes(1 << 20))\n"
         "print(attach_loop(image, ledger=ledger, commands=Commands(), in_memory=True).name, flush=True)\n"
@@ -342,7 +341,7 @@ def test_normal_release_gives_everything_back_in_reverse(base: Path) -> None:
 def test_mount_held_by_a_stranger_is_detached_lazily_and_named(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bedplate.host.undo._PATIENCE_S", 0.3)
+    monkeypatch.setattr("bedplate.host.ledger._PATIENCE_S", 0.3)
     ledger = Ledger.open(base / "state", _owner(base))
     target = ledger.directory / "mnt"
     target.mkdir()
@@ -369,7 +368,7 @@ def test_segments_of_a_server_that_a_container_does_not_see_stay(tmp_path: Path)
     used.write_bytes(b"segment")
     left.write_bytes(b"segment")
     release = (
-        "import sys; from pathlib import Path; from bedplate.host.shared_memory import *;"
+        "import sys; from pathlib import Path; from bedplate.host.ledger import *;"
         "print(*remove_orphaned_segments(0, 0.0, directory=Path(sys.argv[1])))"
     )
     apart = ("unshare", "--pid", "--fork", "--mount", "--mount-proc")

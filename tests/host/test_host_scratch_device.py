@@ -15,13 +15,18 @@ from tests.support.tools.kernel_partition import kernel_partition
 from tests.support.tools.scratch_disk import SIZE, Disk, looped
 
 from bedplate.errors import DeviceRefused, RequirementMissing, VerifyFailed
+from bedplate.host.block_tree import BlockTree, attached_to, backing_file, read_signatures
 from bedplate.host.command import Commands
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.loop import attach_loop, detach_loop, write_image
-from bedplate.host.devices.loop_table import attached_to, backing_file
-from bedplate.host.devices.scratch_device import IMAGE_NAME, prepare, refusal_reasons, release_device
-from bedplate.host.devices.signature import read_signatures
 from bedplate.host.ledger import Ledger
+from bedplate.host.scratch_device import (
+    IMAGE_NAME,
+    attach_loop,
+    detach_loop,
+    prepare,
+    refusal_reasons,
+    release_device,
+    write_image,
+)
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import MIB
@@ -29,7 +34,7 @@ from bedplate.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bedplate.host.devices.device import AttachedDevice
+    from bedplate.host.scratch_device import AttachedDevice
 
 pytestmark = pytest.mark.host
 
@@ -370,7 +375,7 @@ def test_two_starts_at_once_get_two_loop_devices(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
         "from bedplate.host.command import Commands; from bedplate.host.ledger import Ledger\n"
-        "from bedplate.host.devices.loop import attach_loop, detach_loop\n"
+        "from bedplate.host.scratch_device import attach_loop, detach_loop\n"
         "base, name = Path(sys.argv[1]), sys.argv[2]\n"
         "sys.stdin.read(1)\n"
         "with Ledger.open(base / 'state', name) as ledger:\n"

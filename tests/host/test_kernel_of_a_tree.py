@@ -8,12 +8,12 @@ import pytest
 from tests.support.sources.histories import commit, repository
 from tests.support.sources.toy_kernel import made, toy_kernel
 
-from bedplate.executors.qemu.own_kernel import build as build_module
-from bedplate.executors.qemu.own_kernel.build import ensure_built
+from bedplate.executors.qemu import kernels as build_module
+from bedplate.executors.qemu.kernels import ensure_built
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.host.git.repository import resolve
-from bedplate.model.source_commit import KernelSource, SourceTree
+from bedplate.host.git import resolve
+from bedplate.model.cell import KernelSource, SourceTree
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 

@@ -21,21 +21,19 @@ from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.recorder_lab import SOURCES, RecorderLab, recorder_driver, recorder_lab
 
 from bedplate.errors import RequirementMissing
+from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
+from bedplate.host.block_tree import attached_to, backing_file
 from bedplate.host.command import Commands
-from bedplate.host.devices.latency_device import LatencyDevice, WayThere, probe_device, way_there
-from bedplate.host.devices.loop_table import attached_to, backing_file
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import find_mount
-from bedplate.host.patience import wait_until
-from bedplate.host.process import start_time
-from bedplate.host.recorder import parse_status
+from bedplate.host.process import start_time, wait_until
+from bedplate.host.recorder import LatencyDevice, WayThere, parse_status, probe_device, way_there
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.devices.latency import Latency, Law
+from bedplate.model.devices import Latency, Law
 from bedplate.units import MIB
-from bedplate.workloads.fio.measured_disk import DEPTHS, FIO, MEASURED_DISK, law_of
+from bedplate.workloads.fio.prepare import DEPTHS, FIO, MEASURED_DISK, law_of
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -280,9 +278,9 @@ def test_a_killed_start_leaves_nothing(place: RecorderLab) -> None:
     script = f"""
 import os, pathlib, signal
 from bedplate.host.command import Commands
-from bedplate.host.devices.latency_device import LatencyDevice, WayThere
+from bedplate.host.recorder import LatencyDevice, WayThere
 from bedplate.host.ledger import Ledger
-from bedplate.model.devices.latency import Latency, Law
+from bedplate.model.devices import Latency, Law
 base, commands = pathlib.Path({str(place.base)!r}), Commands()
 ledger = Ledger.open(base / "orphans", "killed")
 device = LatencyDevice.start(pathlib.Path({str(place.driver)!r}), base / "recording", Latency("x", "1ms", "1ms", "1ms"), {64 * MIB},

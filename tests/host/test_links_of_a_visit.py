@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 _TRY = """
 import os, sys
 from pathlib import Path
-from bedplate.host.own_mounts import enter_own_namespaces, follow_no_links_below
+from bedplate.host.mount import enter_own_namespaces, follow_no_links_below
 place = Path(sys.argv[1])
 enter_own_namespaces()
 follow_no_links_below(place)
@@ -54,7 +54,7 @@ def test_no_link_of_its_folder_is_followed(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_link_by_now_ends_the_visit(tmp_path: Path) -> None:
     (tmp_path / "visit").symlink_to(tmp_path)
-    script = "import sys; from pathlib import Path\nfrom bedplate.host.own_mounts import follow_no_links_below\nfollow_no_links_below(Path(sys.argv[1]))\n"
+    script = "import sys; from pathlib import Path\nfrom bedplate.host.mount import follow_no_links_below\nfollow_no_links_below(Path(sys.argv[1]))\n"
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "visit")],
         env={"PYTHONPATH": str(Path(__file__).parents[2] / "src")},

@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.engines.mariadb import oracle, recorded
-from bedplate.engines.mariadb.data_directory import recognise
-from bedplate.engines.mariadb.preparation import PREPARATION
-from bedplate.engines.mariadb.server import SERVER, MariadbInstance
+from bedplate.engines.mariadb import oracle
+from bedplate.engines.mariadb.prepare import PREPARATION, recognise
+from bedplate.engines.mariadb.visit import SERVER, MariadbInstance
 from bedplate.errors import BedplateError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
 from bedplate.host.process import servers_of
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
-from bedplate.visit.engine_server import ServerFailed, ServerSite
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import ServerFailed, ServerSite, SessionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from bedplate.model.visit import EngineBuild
-    from bedplate.visit.cut_engine import OracleAnswer
+    from bedplate.visit.cuts import OracleAnswer
 
 pytestmark = pytest.mark.host
 
@@ -195,17 +193,17 @@ def test_the_oracle_tells_what_is_planted_from_what_is_whole(
     make: Callable[..., tuple[MariadbInstance, Cell]], place: Path
 ) -> None:
     server, cell = make(SMALL)
-    recorded.prepare(server, cell, clients=1)
+    oracle.prepare(server, cell, clients=1)
     with server.session() as session:
         for sequence in (1, 2, 3):
-            for statement in recorded.transaction(0, sequence, sequence):
+            for statement in oracle.transaction(0, sequence, sequence):
                 session.execute(statement)
     server.stop()
     shutil.copytree(place / "data", place / "whole", symlinks=True)
     promised = {0: 3}
 
     def examined() -> OracleAnswer:
-        return oracle.examine(server, promised, rows=recorded.ACCOUNTS)
+        return oracle.examine(server, promised, rows=oracle.ACCOUNTS)
 
     assert ({0: 3}, (), ()) == _found(examined())
     # What any statement may do, and no crash: half of a transaction.

@@ -15,17 +15,12 @@ import pytest
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate.engines.lmdb.visit import LIBLMDB
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import library_requirement, library_version
 from bedplate.units import KIB, MIB
-from bedplate.workloads.microbenchmark.output import (
-    BenchDocument,
-    BenchFailure,
-    BenchTest,
-    parse_document,
-)
-from bedplate.workloads.microbenchmark.progress import progress_of
+from bedplate.workloads.microbenchmark.figures import BenchDocument, BenchFailure, BenchTest, parse_document
+from bedplate.workloads.microbenchmark.model import progress_of
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.lmdb.library import LIBLMDB
-from bedplate.engines.lmdb.microbenchmark import MICROBENCHMARK
+from bedplate.engines.lmdb.visit import LIBLMDB, MICROBENCHMARK
 from bedplate.figures.run import make_figures
 from bedplate.figures.validity import CACHES_DROPPED, KERNEL_WARNING, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.command import Commands
@@ -25,9 +24,9 @@ from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, Files
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, RunRecord, VisitRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.workloads.microbenchmark.output import BenchDocument, parse_document
+from bedplate.workloads.microbenchmark.figures import BenchDocument, parse_document
+from bedplate.workloads.microbenchmark.model import DOCUMENTS, WORKLOAD
 from bedplate.workloads.microbenchmark.plan import BENCH_TESTS, runs_of_tests
-from bedplate.workloads.microbenchmark.tests import DOCUMENTS, WORKLOAD
 
 if TYPE_CHECKING:
     Bench = Any

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.host.conftest import built
 
-from bedplate.engines.postgresql.cluster import CLIENT, DATABASE, Cluster
-from bedplate.engines.postgresql.own_data.archive import read_archive
-from bedplate.engines.postgresql.own_data.control_file import CATALOGUES, read_control_file
-from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout
-from bedplate.engines.postgresql.own_data.restored import DatabaseSource, ensure_restored
-from bedplate.engines.postgresql.session import Session
+from bedplate.engines.postgresql.own_data import CATALOGUES, ClusterLayout, read_archive, read_control_file
+from bedplate.engines.postgresql.prepare import DatabaseSource, ensure_restored
+from bedplate.engines.postgresql.visit import CLIENT, DATABASE, Cluster, Session
 from bedplate.errors import BedplateError, PlanError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
@@ -29,8 +26,8 @@ from bedplate.model.durability import BOUNDED_LOSS, UNSAFE
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
-from bedplate.visit.engine_server import ServerSite
-from bedplate.workloads.pgbench.scripts import RunScript, levels_of
+from bedplate.visit.server import ServerSite
+from bedplate.workloads.pgbench.model import RunScript, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -291,7 +288,7 @@ def test_what_cannot_be_restored_is_refused_in_a_sentence_and_leaves_nothing(
     with pytest.raises(BedplateError, match=r"cannot be restored: .*no_such_table"):
         restored(archive, prepare="SELECT * FROM no_such_table;\n")
     monkeypatch.setattr(
-        "bedplate.engines.postgresql.own_data.restored.needed_extensions",
+        "bedplate.engines.postgresql.prepare.needed_extensions",
         lambda *_: ("pg_trgm", "postgis", "uuid-ossp"),
     )
     with pytest.raises(PlanError, match=r"does not have: postgis; dump without"):

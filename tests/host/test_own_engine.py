@@ -14,30 +14,30 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
-from bedplate.engines.external.power_cut import POWER_CUT
+from bedplate.engines.external.oracle import POWER_CUT
+from bedplate.engines.external.prepare import PROGRAMS_KEY, read_folder
 from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, RequirementMissing
 from bedplate.figures.run import make_figures
 from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.account import server_account
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
-from bedplate.host.shut_in.confinement import DATA, PROGRAMS, Confinement
+from bedplate.host.shut_in import DATA, PROGRAMS, Confinement
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, PointRecord, RecordingFacts
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.visit.cut_engine import Driven, OracleAnswer, Recorded, Subject
-from bedplate.workloads.acks.validity import READ_LATE
+from bedplate.visit.cuts import Driven, OracleAnswer, Recorded, Subject
+from bedplate.workloads.acks.figures import READ_LATE
 
 if TYPE_CHECKING:
-    from bedplate.visit.engine_server import ServerSite
-    from bedplate.visit.workload import VisitContext
+    from bedplate.visit.recording import VisitContext
+    from bedplate.visit.server import ServerSite
 
     Bench = Any
 
@@ -216,11 +216,11 @@ def test_a_full_log_ends_the_writer(workshop: Workshop) -> None:
 def test_a_writer_that_prints_nothing_or_never_ends_is_killed(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bedplate.engines.external.power_cut.PREPARATION_LIMIT_S", 0.1)
+    monkeypatch.setattr("bedplate.engines.external.oracle.PREPARATION_LIMIT_S", 0.1)
     with pytest.raises(BedplateError, match="printed no line"):
         workshop.drive(f"#!/bin/sh\nexec {_SLEEPS}\n")
     monkeypatch.undo()
-    monkeypatch.setattr("bedplate.engines.external.power_cut.PATIENCE_S", 0.1)
+    monkeypatch.setattr("bedplate.engines.external.oracle.PATIENCE_S", 0.1)
     with pytest.raises(BedplateError, match="after SIGTERM"):
         workshop.drive("#!/bin/sh\ntrap '' TERM\necho begin\nwhile :; do :; done\n", duration_s=0.1)
 

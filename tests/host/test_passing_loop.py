@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from bedplate.filesystem import after_cut
+from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.after_cut import (
     mount_beside_twins,
     stands_beside_twins,
     unmount_beside_twins,
 )
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
-from bedplate.host.devices.passing_loop import passing_loop, write_back
+from bedplate.host.scratch_device import passing_loop, write_back
 from bedplate.model.cell import FilesystemLevels
 
 pytestmark = pytest.mark.host

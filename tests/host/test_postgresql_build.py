@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.builds.build import Build, BuildSpec, ensure_build, find_build, read_build
-from bedplate.engines.postgresql.builds.extensions import extensions_of
-from bedplate.engines.postgresql.builds.version import major_of
-from bedplate.host.cache import cache_directory
+from bedplate.engines.postgresql.builds import Build, BuildSpec, ensure_build, find_build, read_build
+from bedplate.engines.postgresql.versions import extensions_of, major_of
 from bedplate.host.command import Account, Commands
+from bedplate.host.files import cache_directory
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 

@@ -14,21 +14,21 @@ from tests.host.test_power_cut_oracle import OF_A_STRANGER, RESTORING, folder_op
 from tests.host.test_power_cut_visit import Cut, replayed, request
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.mariadb.preparation import PREPARATION as MARIADB
+from bedplate.engines.mariadb.prepare import PREPARATION as MARIADB
 from bedplate.errors import BedplateError
+from bedplate.host.block_tree import all_loops
 from bedplate.host.command import Commands
-from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
-from bedplate.host.devices.loop_table import all_loops
 from bedplate.host.ledger import release_orphans
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.host.recorder import recorder_reasons
+from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model.cell import BuildLevels, FilesystemLevels
-from bedplate.model.power_cut_blame import Party, Repeatability, WrittenPlace
+from bedplate.model.durability import Party, Repeatability, WrittenPlace
 from bedplate.study.power_cut_stories import read_stories
 
 if TYPE_CHECKING:
-    from bedplate.model.power_cut_blame import Story
+    from bedplate.model.durability import Story
 
     Bench = Any
 
@@ -68,7 +68,7 @@ class Stored:
     def start(self, words: str) -> subprocess.Popen[str]:
         """The same, under way."""
         code = (
-            "import sys; from pathlib import Path; from bedplate.cli.power_cuts.commands import blame, bundle; "
+            "import sys; from pathlib import Path; from bedplate.cli.cuts import blame, bundle; "
             f"study = Path(sys.argv[1]); sys.exit({words})"
         )
         environment = {

@@ -29,8 +29,8 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
-from bedplate.workloads.power_cut.run.log import FUA, read_log
+from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob
+from bedplate.workloads.power_cut.log import FUA, read_log
 
 if TYPE_CHECKING:
     Bench = Any

@@ -16,11 +16,8 @@ from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recor
 from bedplate.host.recorder import RecorderSizes
 from bedplate.model.power_cut import VOLATILE_PROFILES, CutPoint, Profile
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
-from bedplate.workloads.power_cut.run.image import Built, ImageBuilder
-from bedplate.workloads.power_cut.run.log import JOURNAL, Log, read_log
-from bedplate.workloads.power_cut.run.positions import building_order, choose_points
-from bedplate.workloads.power_cut.run.window import window
+from bedplate.workloads.power_cut.bench import Built, ImageBuilder, building_order, choose_points
+from bedplate.workloads.power_cut.log import JOURNAL, Acknowledgements, Log, read_log, window
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -17,9 +17,9 @@ from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recor
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.image import ImageBuilder
-from bedplate.workloads.power_cut.run.log import Log, read_log
-from bedplate.workloads.power_cut.run.tearable import flushes_in_flight
+from bedplate.workloads.power_cut.bench import ImageBuilder
+from bedplate.workloads.power_cut.log import Log, read_log
+from bedplate.workloads.power_cut.tearing import flushes_in_flight
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

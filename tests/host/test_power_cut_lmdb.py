@@ -16,7 +16,7 @@ import pytest
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate.engines.lmdb.visit import LIBLMDB
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import library_requirement
 from bedplate.units import MIB

@@ -18,10 +18,10 @@ import pytest
 from tests.host.test_power_cut_strangers import made, reproduced
 from tests.support.tools.inner_process import outer_pid
 
+from bedplate.engines.postgresql import oracle as postgresql
 from bedplate.engines.postgresql import oracle as postgresql_oracle
-from bedplate.engines.postgresql import recorded as postgresql
-from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.reproduction import REPRODUCTION
+from bedplate.engines.postgresql.oracle import REPRODUCTION
+from bedplate.engines.postgresql.visit import Cluster
 from bedplate.errors import KilledFromOutside
 from bedplate.host.account import server_account
 from bedplate.host.command import Account, Commands
@@ -34,13 +34,13 @@ from bedplate.model.cell import (
     KernelLevels,
 )
 from bedplate.model.levels import Levels
-from bedplate.visit import cut_accounts
-from bedplate.visit.cut_engine import OracleAnswer, Subject
-from bedplate.visit.engine_server import ServerSite
-from bedplate.workloads.power_cut.run.bench import ReplayJob
+from bedplate.visit import cuts
+from bedplate.visit.cuts import OracleAnswer, Subject
+from bedplate.visit.server import ServerSite
+from bedplate.workloads.power_cut.bench import ReplayJob
 
 if TYPE_CHECKING:
-    from bedplate.engines.postgresql.session import Session
+    from bedplate.engines.postgresql.visit import Session
     from bedplate.model.visit import EngineBuild
 
     BuildOf = Callable[[int], EngineBuild]
@@ -235,7 +235,7 @@ def test_what_was_killed_from_outside_has_found_nothing(
     database: Database, victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = database.copy()
-    asked = cut_accounts.notes
+    asked = cuts.notes
 
     def kill(session: Session, *rest: Any) -> Any:
         processes = {
@@ -254,7 +254,7 @@ def test_what_was_killed_from_outside_has_found_nothing(
 def test_a_server_that_dies_by_itself_has_been_caught(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = cut_accounts.notes
+    asked = cuts.notes
 
     def crash(session: Session, *rest: Any) -> Any:
         os.kill(outer_pid(int(session.value("SELECT pg_backend_pid()")), os.getpid()), signal.SIGSEGV)

@@ -16,8 +16,8 @@ import pytest
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.host.account import server_account
 from bedplate.host.command import Account, Commands
-from bedplate.visit import native_cuts
-from bedplate.visit.cut_engine import OracleAnswer
+from bedplate.visit import cuts
+from bedplate.visit.cuts import OracleAnswer
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -47,7 +47,7 @@ class Environment:
         return self.directory / "data.mdb"
 
     def examine(self, promised: dict[int, int] | None = None) -> OracleAnswer:
-        return native_cuts.examine(
+        return cuts.examine(
             self.directory,
             self.driver,
             self.promised if promised is None else promised,
@@ -125,5 +125,5 @@ def test_a_foreign_document_is_not_understood(environment: Environment) -> None:
     ).stdout
     document = json.loads(found.splitlines()[-1])
     document["balances_wrong"] = 3
-    answer = native_cuts.judge_document(document, environment.promised, oracle_s=None)
+    answer = cuts.judge_document(document, environment.promised, oracle_s=None)
     assert answer.silent == ("3 accounts are not the sum of their entries",)

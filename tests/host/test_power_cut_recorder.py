@@ -24,15 +24,15 @@ from tests.support.tools.recorder_lab import (
 )
 
 from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.host.block_tree import attached_to, backing_file
 from bedplate.host.command import Commands
-from bedplate.host.devices.device import AttachedDevice
-from bedplate.host.devices.loop_table import attached_to, backing_file
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import find_mount, unmount
 from bedplate.host.process import start_time, wait_until_gone
 from bedplate.host.recorder import Recorder, RecorderFailed, RecorderSizes
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.log import DISCARD, FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.log import DISCARD, FLUSH, JOURNAL, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
@@ -262,9 +262,9 @@ def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(
 import os, pathlib, signal
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.block_tree import attached_to
 from bedplate.host.mount import mount
-from bedplate.host.own_mounts import enter_own_namespaces
+from bedplate.host.mount import enter_own_namespaces
 from bedplate.host.recorder import Recorder, RecorderSizes
 if {apart}:
     enter_own_namespaces()

@@ -18,7 +18,7 @@ from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recor
 
 from bedplate.host.recorder import RecorderSizes
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.log import FLUSH, Log, read_log
+from bedplate.workloads.power_cut.log import FLUSH, Log, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.cli.power_cuts.script import NO_VERDICT, scripts
-from bedplate.engines.external.folder import PROGRAMS_KEY
-from bedplate.engines.external.reproduction import REPRODUCTION as EXTERNAL
-from bedplate.engines.sqlite.reproduction import REPRODUCTION as SQLITE
+from bedplate.cli.cut_script import NO_VERDICT, scripts
+from bedplate.engines.external.oracle import REPRODUCTION as EXTERNAL
+from bedplate.engines.external.prepare import PROGRAMS_KEY
+from bedplate.engines.sqlite.oracle import REPRODUCTION as SQLITE
 from bedplate.host.account import server_account
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.visit.cut_engine import Subject
-from bedplate.workloads.power_cut.run.bench import ReplayJob
+from bedplate.visit.cuts import Subject
+from bedplate.workloads.power_cut.bench import ReplayJob
 
 pytestmark = [
     pytest.mark.host,
@@ -177,7 +177,7 @@ _LINK = """
 import os, subprocess, sys
 from pathlib import Path
 from bedplate.filesystem.after_cut import follow_no_links
-from bedplate.host.own_mounts import enter_own_namespaces
+from bedplate.host.mount import enter_own_namespaces
 enter_own_namespaces()
 place = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)

@@ -17,14 +17,14 @@ import pytest
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.mariadb.preparation import PREPARATION as MARIADB
+from bedplate.engines.mariadb.prepare import PREPARATION as MARIADB
 from bedplate.errors import EXIT_INTERRUPTED, BedplateError
-from bedplate.filesystem.metadata_blocks import JOURNALLED
+from bedplate.filesystem.blocks import JOURNALLED
+from bedplate.host.block_tree import backing_file
 from bedplate.host.command import Commands
-from bedplate.host.devices.loop_table import backing_file
 from bedplate.host.ledger import release_orphans
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
@@ -43,7 +43,7 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.visit import EngineBuild, Outcome, RunRecord, VisitRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
+from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +178,7 @@ def test_ext4_without_barriers_loses_and_any_point_can_be_built_again(
 
 def replayed(bench: Bench, study: Path, number: int, keep: Path) -> str:
     code = (
-        "import sys; from pathlib import Path; from bedplate.cli.power_cut import replay; "
+        "import sys; from pathlib import Path; from bedplate.cli.cuts import replay; "
         "sys.exit(replay(Path(sys.argv[1]), 'power-cut', int(sys.argv[2]), keep=Path(sys.argv[3])))"
     )
     done = subprocess.run(

@@ -30,8 +30,8 @@ from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
-from bedplate.workloads.fio.words import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
+from bedplate.workloads.fio.jobs import READY_FIO_JOBS
+from bedplate.workloads.fio.model import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
 
 if TYPE_CHECKING:
     Bench = Any
@@ -278,7 +278,7 @@ def test_a_tool_that_is_missing_is_named_before_anything_is_touched(
                 (tmp_path / program.name).symlink_to(program)
     from bedplate.host import requirement  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.visit.preflight import unmet_needs  # noqa: PLC0415
+    from bedplate.visit.life import unmet_needs  # noqa: PLC0415
 
     monkeypatch.setattr(requirement, "_SYSTEM_DIRECTORIES", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

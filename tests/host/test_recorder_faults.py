@@ -22,7 +22,7 @@ from bedplate.model.fault_order import (
     moved_line,
 )
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.log import FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.log import FLUSH, JOURNAL, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

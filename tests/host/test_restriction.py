@@ -17,15 +17,14 @@ from tests.support.tools import breaking_out
 
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.host.shut_in.confinement import Confinement
-from bedplate.host.shut_in.restriction import own_processes, restrict
+from bedplate.host.shut_in import Confinement, own_processes, restrict
 
 pytestmark = pytest.mark.host
 
 _RESTRICTED = """
 import os, socket, sys
 from pathlib import Path
-from bedplate.host.shut_in.restriction import restrict
+from bedplate.host.shut_in import restrict
 own, read, *sockets = sys.argv[1:]
 restrict((Path(own),), (Path(read),))
 for folder in (own, read, "/etc"):

@@ -13,14 +13,13 @@ from tests.support.tools.patience import AT_MOST_S
 from bedplate.host.command import environment
 from bedplate.model.levels import Levels, Scalar
 from bedplate.units import MIB
-from bedplate.workloads.bonnie import command as bonnie_command
-from bedplate.workloads.bonnie import output as bonnie_output
-from bedplate.workloads.bonnie.command import BonnieJob, BonnieProgress
-from bedplate.workloads.fio import command as fio_command
+from bedplate.workloads.bonnie import figures as bonnie_output
+from bedplate.workloads.bonnie import visit as bonnie_command
+from bedplate.workloads.bonnie.visit import BonnieJob, BonnieProgress
 from bedplate.workloads.fio import output as fio_output
-from bedplate.workloads.fio.command import FioJob
-from bedplate.workloads.fio.options import FIO_OPTIONS
-from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
+from bedplate.workloads.fio import visit as fio_command
+from bedplate.workloads.fio.jobs import FIO_OPTIONS, READY_FIO_JOBS
+from bedplate.workloads.fio.visit import FioJob
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
@@ -55,7 +54,7 @@ def run(argv: list[str]) -> subprocess.CompletedProcess[bytes]:
 
 def fio(directory: Path, options: Mapping[str, Scalar], log: Path | None = None) -> fio_output.FioResult:
     job = FioJob("job", Levels({"bs": 4096, "size": MIB, **options}))
-    ended = run(job.argv(directory, log_prefix=log, program=fio_command.PROGRAM))
+    ended = run(job.argv(directory, log_prefix=log, program=fio_command.FIO_PROGRAM))
     return fio_output.parse_fio_result(ended.stdout.decode(), ended.stderr.decode())
 
 

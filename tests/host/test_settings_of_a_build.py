@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.engines.postgresql.configuring.test_server_settings import NOT_TAKEN, TAKEN
 
-from bedplate.engines.postgresql.configuring.server_settings import syntax_errors
-from bedplate.engines.postgresql.settings_check import AskedServer, AskedSetting
+from bedplate.engines.postgresql.prepare import AskedServer, AskedSetting
+from bedplate.engines.postgresql.settings import syntax_errors
 from bedplate.host.command import Commands
-from bedplate.host.shut_in.building import builder_account
+from bedplate.host.shut_in import builder_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable

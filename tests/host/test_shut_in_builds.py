@@ -19,15 +19,19 @@ from tests.support.sources.histories import commit, git, repository
 from tests.support.sources.toy_postgresql import toy_postgresql
 from tests.support.studies.study_lab import SOURCES, Lab
 
-from bedplate.engines.postgresql.builds import source_store
-from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
-from bedplate.engines.postgresql.builds.recipe import RecipeWork, compile_postgresql
-from bedplate.engines.postgresql.builds.source import ensure_source
+from bedplate.engines.postgresql import builds
+from bedplate.engines.postgresql.builds import (
+    BuildSpec,
+    RecipeWork,
+    compile_postgresql,
+    ensure_build,
+    ensure_source,
+)
 from bedplate.errors import BuildFailed
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.git.revisions import GitRevisions
-from bedplate.host.patience import wait_until
+from bedplate.host.files import cache_directory
+from bedplate.host.git import GitRevisions
+from bedplate.host.process import wait_until
 from bedplate.plan.load import load_plan
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
@@ -177,7 +181,7 @@ def history(place: Path) -> Path:
     source = ensure_source(
         "18", cache_directory=cache_directory(), commands=commands, progress=lambda _: None
     )
-    release = source_store.unpacked_tree(source, progress=lambda _: None)
+    release = builds.unpacked_tree(source, progress=lambda _: None)
     tree = repository(place / "src" / "postgres")
     commands.run(["cp", "-a", "--no-preserve=ownership", f"{release}/.", str(tree)], timeout_s=600)
     # The same hashes each time, so that the build is found again.

@@ -22,7 +22,7 @@ from tests.support.fleets.slurm_lab import NODES, SlurmLab, lacking_programs, sl
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.executors.slurm.job_folder import JobFolders
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.model import codec
 from bedplate.model.visit import Outcome, VisitRecord
 

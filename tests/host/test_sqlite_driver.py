@@ -15,11 +15,11 @@ import pytest
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.sqlite.library import LIBSQLITE3
+from bedplate.engines.sqlite.visit import LIBSQLITE3
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import library_requirement, library_version
-from bedplate.visit.native_cuts import judge_document
-from bedplate.workloads.microbenchmark.output import BenchDocument, parse_document
+from bedplate.visit.cuts import judge_document
+from bedplate.workloads.microbenchmark.figures import BenchDocument, parse_document
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

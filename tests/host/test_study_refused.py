@@ -16,7 +16,7 @@ from tests.support.studies.study_lab import Lab, identities, tmpfs
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.command import Commands
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.model.visit import FORMAT_VERSION
 
 pytestmark = pytest.mark.host

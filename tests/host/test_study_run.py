@@ -16,7 +16,7 @@ from tests.support.studies.study_lab import NOBODY, PLAN, Lab, identities, tmpfs
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.mount import read_mount_table
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.cli.devices.taken import mounted
+from bedplate.cli.release import mounted
 from bedplate.host.command import Commands
-from bedplate.host.devices.loop import attach_loop, detach_loop
 from bedplate.host.ledger import Ledger
 from bedplate.host.mount import find_mount
+from bedplate.host.scratch_device import attach_loop, detach_loop
 from bedplate.units import MIB
-from bedplate.workloads.fio.measured_disk import MEASURED_DISK
+from bedplate.workloads.fio.prepare import MEASURED_DISK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

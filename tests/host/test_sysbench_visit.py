@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.campaign.dataset_inputs import MadeAnyway
-from bedplate.engines.mariadb.preparation import PREPARATION
+from bedplate.campaign.preparation import MadeAnyway
+from bedplate.engines.mariadb.prepare import PREPARATION
 from bedplate.errors import BedplateError
 from bedplate.figures.run import make_figures
 from bedplate.figures.validity import CACHES_DROPPED, KERNEL_WARNING, OTHERS_AT_WORK, THROTTLED_MACHINE
@@ -16,7 +16,7 @@ from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, RunRecord
-from bedplate.workloads.sysbench.inputs import INPUTS
+from bedplate.workloads.sysbench.prepare import INPUTS
 
 if TYPE_CHECKING:
     from bedplate.model.visit import VisitRequest

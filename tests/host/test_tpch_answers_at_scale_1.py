@@ -9,10 +9,14 @@ import pytest
 from tests.support.runs.tpch_on_duckdb import TpchOnDuckdb
 
 from bedplate.host.command import Commands
-from bedplate.workloads.tpch.data import TpchData, ensure_tpch_data
-from bedplate.workloads.tpch.run.answers import canonical_answer
-from bedplate.workloads.tpch.run.queries import validation_query
-from bedplate.workloads.tpch.run.specification_answers import SCALE_FACTOR, check_answer, specification_answer
+from bedplate.workloads.tpch.prepare import TpchData, ensure_tpch_data
+from bedplate.workloads.tpch.queries import (
+    SCALE_FACTOR,
+    canonical_answer,
+    check_answer,
+    specification_answer,
+    validation_query,
+)
 
 # For its 1.1 GB of files and its half minute: it needs neither root nor a device.
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]

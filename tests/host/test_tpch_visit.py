@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.model import codec
 from bedplate.model.cell import Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
+from bedplate.model.plan import COLD, WARM
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, VisitRecord, VisitRequest
-from bedplate.model.workload import COLD, WARM
 from bedplate.units import MIB
-from bedplate.workloads.tpch.data import ensure_tpch_data
 from bedplate.workloads.tpch.model import (
     LOAD,
     LOAD_PHASES,
@@ -34,9 +33,16 @@ from bedplate.workloads.tpch.model import (
     query_phase,
     stream_phase,
 )
+from bedplate.workloads.tpch.prepare import ensure_tpch_data
+from bedplate.workloads.tpch.queries import (
+    TABLES,
+    foreign_keys,
+    indexes,
+    primary_keys,
+    query_order,
+    row_count,
+)
 from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans, plan_hash
-from bedplate.workloads.tpch.run.queries import query_order
-from bedplate.workloads.tpch.run.schema import TABLES, foreign_keys, indexes, primary_keys, row_count
 
 if TYPE_CHECKING:
     Bench = Any

@@ -16,8 +16,7 @@ from tests.support.tools.scratch_disk import looped
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Account, Commands
 from bedplate.host.native_driver import ensure_driver
-from bedplate.host.pages.extents import extents_of, page_layout
-from bedplate.host.pages.untorn_unit import TAKEN, probe_untorn_write, untorn_unit
+from bedplate.host.pages import TAKEN, extents_of, page_layout, probe_untorn_write, untorn_unit
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -28,8 +27,8 @@ from bedplate.model.cell import (
 )
 from bedplate.model.filesystem import COW_HINTS, contradictions
 from bedplate.model.levels import Levels
-from bedplate.model.page_writes import PageCounts
-from bedplate.visit.untorn_writes import UNTORN_SHIM, UntornWrites, untorn_writes
+from bedplate.model.power_cut import PageCounts
+from bedplate.visit.declaration import UNTORN_SHIM, UntornWrites, untorn_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,18 +14,16 @@ import pytest
 from tests.support.guests.guest_lab import guest_lab
 
 from bedplate.errors import BedplateError
-from bedplate.executors.qemu.command_line import PROGRAM
-from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.kernels import ensure_kernel
-from bedplate.host.apt.archives import code_name, parse_os_release
-from bedplate.host.apt.package_tree import ensure_package_tree
-from bedplate.host.cache import cache_directory
+from bedplate.executors.qemu.guest import PROGRAM
+from bedplate.executors.qemu.kernels import GuestKernel, ensure_kernel
+from bedplate.host.apt import code_name, ensure_package_tree, parse_os_release
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.host.native_driver import ensure_driver
 from bedplate.host.requirement import read_os_release
 from bedplate.model.cell import KernelLevels
 from bedplate.units import KIB, MIB
-from bedplate.visit.untorn_writes import UNTORN_SHIM
+from bedplate.visit.declaration import UNTORN_SHIM
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 

@@ -17,9 +17,9 @@ from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import EXIT_REQUIREMENT_MISSING
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
-from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.block_tree import attached_to
 from bedplate.host.requirement import look
+from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels

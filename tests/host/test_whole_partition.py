@@ -11,12 +11,7 @@ from tests.support.tools.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.command import Commands
-from bedplate.host.devices.whole_partition import (
-    disk_under,
-    drop_partition_over,
-    find_partition_over,
-    partition_over,
-)
+from bedplate.host.zpool import disk_under, drop_partition_over, find_partition_over, partition_over
 from bedplate.units import MIB
 
 pytestmark = pytest.mark.host
@@ -62,7 +57,7 @@ def test_a_partition_is_taken_as_it_is(loop: str) -> None:
 
 
 def test_one_that_is_held_is_named(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bedplate.host.devices.whole_partition._PATIENCE_S", 0.0)
+    monkeypatch.setattr("bedplate.host.zpool._PATIENCE_S", 0.0)
     with (
         Path(partition_over(loop)).open("rb"),
         pytest.raises(DeviceInUse, match="stays busy"),

@@ -14,9 +14,8 @@ import pytest
 from tests.host.conftest import built
 from tests.support.tools.inner_process import descendants
 
-from bedplate.campaign.dataset_inputs import MadeAnyway
-from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.sql import SQL
+from bedplate.campaign.preparation import MadeAnyway
+from bedplate.engines.postgresql.visit import SQL, Cluster
 from bedplate.errors import BedplateError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
@@ -31,10 +30,9 @@ from bedplate.model.cell import (
 )
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome
-from bedplate.visit.engine_server import ServerSite
-from bedplate.visit.piped_session import SessionFailed
-from bedplate.workloads.sysbench.command import Sysbench
-from bedplate.workloads.sysbench.inputs import INPUTS
+from bedplate.visit.server import ServerSite, SessionFailed
+from bedplate.workloads.sysbench.prepare import INPUTS
+from bedplate.workloads.sysbench.visit import Sysbench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

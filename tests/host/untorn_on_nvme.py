@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bedplate.host.pages.untorn_unit import probe_untorn_write, untorn_unit
-from bedplate.host.patience import wait_until
-from bedplate.visit.untorn_writes import UntornWrites
+from bedplate.host.pages import probe_untorn_write, untorn_unit
+from bedplate.host.process import wait_until
+from bedplate.visit.declaration import UntornWrites
 
 PAGE = 8192
 PAGES = 16

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tests.support.tools.literals import HOLE, python_literals, script_literals
 
-from bedplate.page.rules import rules_document
+from bedplate.page.document import rules_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_stud
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.part_summaries import ranked
 from bedplate.export.tables import export
-from bedplate.export.workbook.results import choices_of
+from bedplate.export.workbook import choices_of
 from bedplate.statistics.summary import SummaryKey
 
 if TYPE_CHECKING:

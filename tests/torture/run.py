@@ -35,7 +35,7 @@ from tests.torture.strangers import (
 from tests.torture.surroundings import foreign_namespace, full_disk, two_studies, vanishing_file
 from tests.torture.trial import Tally, Trial
 
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 
 TRIALS: Mapping[str, Trial] = {
     "kills": kills_of_one_study,

@@ -37,8 +37,7 @@ from tests.support.studies.study_readers import READERS, require_harmless, said_
 from tests.torture.trial import Tally
 
 from bedplate.errors import BedplateError
-from bedplate.host.git.export import refresh
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions, refresh
 from bedplate.units import GIB, MIB
 
 _AT_ONCE = 60

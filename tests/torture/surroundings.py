@@ -13,7 +13,7 @@ from tests.support.studies.study_lab import Lab, study_lab, tmpfs
 from tests.torture.kills import finish, judge, said_by, small_plan, unchanged, wait_for
 from tests.torture.trial import Tally
 
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 
 _BEGUN_S = 60.0
 _DISK = "96m"

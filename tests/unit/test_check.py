@@ -409,7 +409,7 @@ def test_bytecode_is_kept_beside_the_other_caches_whatever_the_caller_wants(benc
 
 def test_documents_are_written_and_nothing_is_checked(bench: Bench) -> None:
     ended = bench.check("--documents")
-    assert (0, "called: -m bedplate.cli.documents.reference docs\n") == (ended.returncode, ended.stdout)
+    assert (0, "called: -m bedplate.cli.documents docs\n") == (ended.returncode, ended.stdout)
 
 
 def test_fast_leaves_host_browser_and_office_tests_out(bench: Bench) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bedplate.cli.documents.manual import NAME, manual_page
-from bedplate.cli.documents.reference import MARKER, parts, renewed, rules_of_runs
+from bedplate.cli.documents import MARKER, NAME, manual_page, parts, renewed, rules_of_runs
 from bedplate.model.durability import CLASSES
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import FORMAT_VERSION

@@ -18,8 +18,8 @@ from distribution.__main__ import _KINDS, main
 from distribution.sources import Sources, lay_out, of_checkout
 
 from bedplate.campaign.planning import read_plan
-from bedplate.executors.qemu import guest_tools
-from bedplate.host.apt.archives import own_archives, parse_deb822_sources, security_archives
+from bedplate.executors.qemu import kernels
+from bedplate.host.apt import own_archives, parse_deb822_sources, security_archives
 
 SOURCES = Sources((), 1_700_000_000, "0.0")
 # Writes what the real one writes, then runs what happens to apt's sources.
@@ -92,7 +92,7 @@ def test_an_image_has_debians_public_archives_and_what_guests_start_with(
     )
     assert (
         {"busybox-static", "kmod", "zstd"}
-        == set(guest_tools.PACKAGES)
+        == set(kernels.PACKAGES)
         <= set(included.partition("=")[2].split(","))
     )
 

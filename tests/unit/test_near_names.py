@@ -9,8 +9,8 @@ import pytest
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import call_here
 
-from bedplate.analysis.claims.file import load_claims
-from bedplate.analysis.comparison.condition import parse_condition
+from bedplate.analysis.claims import load_claims
+from bedplate.analysis.comparison import parse_condition
 from bedplate.campaign.planning import own_plans, plan_path
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS

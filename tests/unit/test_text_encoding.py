@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.analysis.claims.file import load_claims
+from bedplate.analysis.claims import load_claims
 from bedplate.campaign.planning import read_plan
-from bedplate.engines.external.folder import read_folder
+from bedplate.engines.external.prepare import read_folder
 from bedplate.errors import PlanError
 from bedplate.text_encoding import decode_text
 

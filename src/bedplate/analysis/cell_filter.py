@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.analysis.factors import (
+from bedplate.analysis.labels import (
     DEFAULT,
     ENGINE,
     FILESYSTEM_BLOCK,
@@ -27,8 +27,8 @@ from bedplate.analysis.factors import (
     usual_factors,
 )
 from bedplate.errors import PlanError
-from bedplate.model.engine import database_block_levels
-from bedplate.model.template import first_of
+from bedplate.model.cell import database_block_levels
+from bedplate.model.course import first_of
 from bedplate.near_names import did_you_mean, near_names, quoted
 from bedplate.units import parse_size
 
@@ -38,12 +38,18 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 STUDY = "study"
+
 # What is no factor, and can be chosen by: what a power cut leaves (docs/method/durability.md, “Durability classes”).
 CLASS = "class"
+
 _CLASS_WORDS = frozenset({CLASS, "durability"})
+
 _BYTES = "_bytes"
+
 _TRUE = frozenset({"true", "yes", "on"})
+
 _FALSE = frozenset({"false", "no", "off"})
+
 _LISTED = 12
 
 

@@ -25,13 +25,20 @@ if TYPE_CHECKING:
 # Unpacked. A course of 24 hours takes 25 MiB. Latencies are read a group of rows at a time: bedplate's groups take 12 MiB, and 24 hours
 # with a hundred different latencies in each second are nine million rows.
 _WHOLE_BYTES_MOST = _GROUP_BYTES_MOST = 256 * MIB
+
 _ROWS_MOST = 100_000_000
+
 _VALUE_BYTES = 8
+
 _MAGIC = b"PAR1"
+
 _FOOTER_END = struct.Struct("<I4s")
+
 # 16,384 groups of rows of the columns of a course.
 _FOOTER_BYTES_MOST = 16 * MIB
+
 _DEPTH_MOST = 16
+
 # Of parquet.thrift: the fields of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData that are read here.
 _SCHEMA, _ROWS, _ROW_GROUPS, _COLUMNS, _ROWS_OF_GROUP, _CHUNK_METADATA, _VALUES, _UNPACKED = (
     2,

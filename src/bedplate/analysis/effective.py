@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis.rounding import rounded
+from bedplate.analysis.wording import rounded
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 

@@ -16,13 +16,16 @@ from bedplate.model.visit import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from bedplate.model.fleet import NodeFacts
+    from bedplate.model.machine import NodeFacts
     from bedplate.model.visit import VisitRecord
     from bedplate.study.stored import Study
 
 NODE = "node"
+
 _SHOWN_WORDS = 8
+
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})", re.ASCII)
+
 # Two in a row are shorter by their names.
 _SHORTEST_RANGE = 3
 

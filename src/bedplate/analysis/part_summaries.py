@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.parts import WHOLE
-from bedplate.analysis.workload_view import view_of
+from bedplate.analysis.overview import WHOLE
+from bedplate.analysis.run_heads import view_of
 from bedplate.model.figure import Status
 from bedplate.model.visit import Outcome
 from bedplate.statistics.summary import MEDIAN, basis_of

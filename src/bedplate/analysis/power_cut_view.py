@@ -7,11 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
-from bedplate.figures.power_cut_verdict import verdict_of
+from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s, verdict_of
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import promised, worst_of
-from bedplate.model.page_ground import page_ground
+from bedplate.model.durability import (
+    CacheCuts,
+    CutCounts,
+    PowerCutVerdict,
+    measured,
+    page_ground,
+    promised,
+    worst_of,
+)
 from bedplate.model.power_cut import (
     AT_ONCE,
     COMPLETIONS,
@@ -28,9 +34,8 @@ from bedplate.model.power_cut import (
     WORKLOAD,
     PointOutcome,
 )
-from bedplate.model.power_cut_verdict import CacheCuts, CutCounts, PowerCutVerdict, measured
 from bedplate.model.reason import distinct, pages_unmended, sentences
-from bedplate.statistics.proportions import proportion
+from bedplate.statistics.comparison import proportion
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import format_size
 
@@ -39,10 +44,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.durability import PageGround, Story
     from bedplate.model.levels import Scalar
-    from bedplate.model.page_ground import PageGround
     from bedplate.model.power_cut import RecordingFacts
-    from bedplate.model.power_cut_blame import Story
     from bedplate.model.visit import Durability, VisitKey
     from bedplate.study.stored import StoredVisit
 
@@ -60,6 +64,7 @@ _TELLING: Sequence[tuple[str, Scalar, str]] = (
     (STATES, 0, "states"),
     (RECUT, 0, "recut"),
 )
+
 _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("points", 0, "points"),
     ("sought", SOUGHT_POINTS, "sought"),
@@ -67,6 +72,7 @@ _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("cache_bytes", 0, "cache"),
     ("seed", 0, "seed"),
 )
+
 _IN_BYTES = ("disk", "sectors", "device unit", "cache")
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import Trouble
-from bedplate.analysis.reason_ranges import Told
 from bedplate.installation import COMMAND
+from bedplate.model.course import filled
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import CLASSES, DURABLE, UNKNOWN, worst_of
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
+from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, HAS_FUA, IN_FLIGHT, LATE, LATE_US, PageCounts
 from bedplate.model.reason import sentences
-from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
@@ -27,67 +28,160 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.analysis.power_cut_view import CutRun
     from bedplate.model.figure import Metric
     from bedplate.model.visit import Durability
     from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.summary import Summary
 
+_AMOUNT = re.compile(
+    r"(?:(?<=\s)|^)[+-]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?=%|\)|\s|;|:|$|,(?![0-9])|\.(?:\s|$))"
+)
+
+# Behind these a number is a name.
+_NAMING = re.compile(
+    r"\b(?:query|stream|pass|visit|repetition|run|node|test|block|blocks|inode|sector|line|page|relation|pid|cpu|port|"
+    r"error|errno|status|code|signal)[\s:#=]*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sentence on runs. From the character `amounts_from` on, its numbers are amounts; None where it has none."""
+
+    sentence: str
+    amounts_from: int | None = None
+
+
+def shape(told: Told) -> tuple[str, ...]:
+    """The text between the amounts, the same for all that make one sentence."""
+    return tuple(_parts(told)[::2])
+
+
+def one_sentence(told: Iterable[Told]) -> str:
+    """What has one shape: each amount that they differ in is a range, from the smallest to the largest."""
+    columns = zip(*map(_parts, dict.fromkeys(told)), strict=True)
+    return "".join(_range(found) if place % 2 else found[0] for place, found in enumerate(columns))
+
+
+def _parts(told: Told) -> list[str]:
+    """Text and amount by turns, a text at both ends."""
+    if told.amounts_from is None:
+        return [told.sentence]
+    head, rest = told.sentence[: told.amounts_from], told.sentence[told.amounts_from :]
+    parts, end = [head], 0
+    for found in _AMOUNT.finditer(rest):
+        if not _is_name(found):
+            parts[-1] += rest[end : found.start()]
+            parts += [found[0], ""]
+            end = found.end()
+    parts[-1] += rest[end:]
+    return parts
+
+
+def _is_name(found: re.Match[str]) -> bool:
+    return _NAMING.search(found.string, 0, found.start()) is not None
+
+
+def _range(amounts: Iterable[str]) -> str:
+    ordered = sorted(set(amounts), key=lambda text: float(text.replace(",", "")))
+    least, most = ordered[0], ordered[-1]
+    if least == most:
+        return least
+    return f"{least} to {most}" if any(text[0] in "+-" for text in ordered) else f"{least}–{most}"
+
+
 VALID_MARK = "✓"
+
 SUSPECT_MARK = "!"
+
 UNKNOWN_MARK = "?"
+
 FAILED_MARK = "✗"
+
 MISSING_MARK = "·"
+
 UNKNOWN_VALIDITY = "validity unknown"
+
 OF_UNKNOWN_VALIDITY = "of unknown validity"
+
 AFTER_POWER_CUT = "after a power cut"
+
 VERDICT_REFUSED = "verdict refused"
+
 # As the page colours what cannot be told.
 _UNTOLD = "untold"
+
 SIDES = "contender, beside its baseline"
+
 SECTORS_512 = "512-byte sectors"
+
 SECTORS_4K = "4 KiB sectors"
+
 OTHER_SECTORS = "other sectors"
+
 # What the page's script fills too, for the cells and pairs that its reader chooses.
 SAME_IN_FORCE = "effectively the same as {cells}"
+
 IDENTICAL = "effectively the same as its baseline under another name: one result, not two"
+
 SAME_WITHIN = "same within {margin}"
+
 OF_RATIOS = "{margin} %"
+
 OF_DIFFERENCES = "{margin} points"
+
 LEFT_OUT = "left out: {runs}"
+
 STOPPED = "stopped at a limit, which counts as the figure: {n} run{s}"
+
 NONE_CAN_TELL = "No comparison here has an interval, so none can tell."
+
 CAN_TELL = "{told} of {n} comparison{s} with an interval can tell{counts}."
+
 WRONG_ON_AVERAGE = (
     f"Of the verdicts on one figure {percent(RATE)} are wrong on average; for that an interval that shows a difference has a "
     "confidence of {confidence}."
 )
+
 NO_RUN_IN_BOTH = "no run was due in both cells of any pair"
+
 PROMISES_DIFFER = (
     "what survives a power cut differs: {first} beside {second}; the two are not ranked by speed alone"
 )
+
 PROMISES_DIFFER_ELSEWHERE = (
     "on a device with {sectors} what survives a power cut differs: {first} beside {second}"
 )
+
 ONE_RECORDING = "the cuts of one recording; how recordings of the same cell differ is not in the interval"
+
 SEVERAL_RECORDINGS = "the cuts of {n} recordings each; how recordings differ is not in the interval"
+
 WITHIN_RECORDINGS = "the cuts of {n} recordings each; the interval is the wider of that of the cuts and that of the recordings"
+
 _TROUBLE_MARKS = {
     Trouble.FAILED: FAILED_MARK,
     Trouble.SUSPECT: SUSPECT_MARK,
     Trouble.UNKNOWN: UNKNOWN_MARK,
     Trouble.NOT_RUN: MISSING_MARK,
 }
+
 # Of a run in doubt, numbers are what was measured of the doubt.
 _DOUBTS = (Trouble.SUSPECT, Trouble.UNKNOWN)
+
 # Of a figure that rests on no trusted run.
 BASIS_MARKS = {SUSPECT: SUSPECT_MARK, UNKNOWN_BASIS: UNKNOWN_MARK}
+
 # Enough for every difference that repetitions can tell, few enough to read.
 _SHORT = Context(prec=4, rounding=ROUND_HALF_UP)
+
 # Of what has more zeros than a reader counts.
 _SHORTER = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
-def number(value: float | None, scatter: float | None = None) -> str:
+def number_words(value: float | None, scatter: float | None = None) -> str:
     """Four significant digits, thousands apart: `24,310`, `12.41`; a whole one is a count, `2`; `–` where nothing was measured.
 
     With a `scatter` above zero, the half width of an interval, no digit that it leaves open: as many as give the scatter itself two, `1,320` of
@@ -109,7 +203,7 @@ def number(value: float | None, scatter: float | None = None) -> str:
 
 def ratio_figure(value: float) -> str:
     """A ratio in a table: `1.084`, three digits behind the point where it is near 1; `1,240` where it is far."""
-    return f"{value:.3f}" if 0.01 <= value < 10 else number(value)
+    return f"{value:.3f}" if 0.01 <= value < 10 else number_words(value)
 
 
 def confidence_words(confidences: Iterable[float]) -> str:
@@ -163,10 +257,10 @@ def figure(summary: Summary) -> FigureWords:
     is_interval = summary.low is not None
     low, high = (summary.low, summary.high) if is_interval else (summary.minimum, summary.maximum)
     scatter = scatter_of(summary)
-    mean = number(summary.centre, scatter)
+    mean = number_words(summary.centre, scatter)
     if summary.n < 2 or low is None or high is None:
         return FigureWords(mean)
-    return FigureWords(mean, number(low, scatter), number(high, scatter), is_interval)
+    return FigureWords(mean, number_words(low, scatter), number_words(high, scatter), is_interval)
 
 
 def span(summary: Summary) -> str:
@@ -174,7 +268,7 @@ def span(summary: Summary) -> str:
     if summary.n < 2 or summary.minimum is None:
         return ""
     scatter = scatter_of(summary)
-    return f"{number(summary.minimum, scatter)}–{number(summary.maximum, scatter)}"
+    return f"{number_words(summary.minimum, scatter)}–{number_words(summary.maximum, scatter)}"
 
 
 def scatter_of(summary: Summary) -> float | None:
@@ -381,3 +475,167 @@ def _size(size_bytes: int | None) -> str:
     if size_bytes is None:
         return "default"
     return format_size(size_bytes).replace(" KiB", "k").replace(" MiB", "M").replace(" B", "")
+
+
+# Enough for every difference that repetitions can tell.
+_DIGITS = 4
+
+
+def rounded(value: float | None, digits: int = _DIGITS) -> float | None:
+    """The value to so many significant digits; None for what is no finite number."""
+    if value is None or not math.isfinite(value):
+        return None
+    short = float(f"{value:.{digits - 1}e}")
+    if not math.isfinite(short):
+        return value
+    return int(short) if short == int(short) and abs(short) < 1e15 else short
+
+
+def recording_words(run: CutRun) -> list[str]:
+    """A sentence for each such thing."""
+    words = []
+    size, syncs = run.verdict.image_bytes, run.verdict.foreign_syncs
+    if size is not None and run.verdict.lacks_metadata_room:
+        words.append(
+            f"recorded on a disk of {format_size(size)}: there Btrfs may have little room for metadata, and then commits an "
+            "engine's page by halves, in order too"
+        )
+    if syncs:
+        calls = "once" if syncs == 1 else f"{syncs} times"
+        words.append(
+            f"another program called sync(2) {calls} meanwhile, which committed the recorded file system too"
+        )
+    if run.dataset.levels.get(COMPLETIONS) == LATE:
+        waiting = run.verdict.waiting
+        met = "" if waiting is None else f", and {waiting.get(IN_FLIGHT, 0)} flushes met some on their way"
+        words.append(f"writes were complete up to {LATE_US / 1000:g} ms late{met}")
+    if run.dataset.levels.get(HAS_FUA) is True and run.recording is not None:
+        words.append(
+            f"{run.recording.through_writes or 0:,} writes went past the cache (FUA), without a flush of all else"
+        )
+    unit = run.spec.levels.get(DEVICE_UNIT)
+    recording = run.recording
+    if isinstance(unit, int) and recording is not None:
+        words.append(
+            f"cut as a device would leave it that writes {format_size(unit)} whole: no class of the cell on another. It does not "
+            f"cover {recording.uncovered_writes or 0:,} of {recording.long_writes or 0:,} writes above 4 KiB, which were longer, "
+            "no power of two or not aligned to themselves"
+        )
+    if recording is not None and (unseen := recording.facts.get("writers")):
+        words.append(f"which processes wrote was {unseen}")
+    words += _sought_words(run)
+    words += _page_words(run)
+    if run.verdict.states is not None:
+        words.append(run.verdict.states.words)
+    return words
+
+
+def _sought_words(run: CutRun) -> list[str]:
+    """How many cuts were to be sought and were not made, and why; nothing where all were."""
+    recording = run.recording
+    if recording is None or not recording.sought_left_out:
+        return []
+    why = (
+        "none of the profiles tears a write"
+        if recording.waiting
+        else "no metadata waited that a cut can tear"
+    )
+    return [f"{recording.sought_left_out:,} cuts that were to be sought were not made: {why}"]
+
+
+def _page_words(run: CutRun) -> list[str]:
+    """How the pages came to the file system, and where they lay; nothing where nobody looked."""
+    pages = run.verdict.pages
+    if pages is None:
+        return []
+    before, after = pages.before, pages.after
+    words = []
+    if pages.counts is not None:
+        words.append(f"the server wrote {_counted_words(pages.counts)}")
+    recovered = [each.counts for each in run.verdict.recovered_pages if each.counts is not None]
+    if recovered:
+        counted = _counted_words(PageCounts.together(recovered))
+        words.append(f"as it recovered, to be cut again, it wrote {counted}, in {len(recovered)} recoveries")
+    if pages.direct_files:
+        words.append(
+            f"{after.misplaced:,} of {after.pages:,} pages do not lie at a multiple of their size; the data files were in "
+            f"{before.extents:,} pieces before the clients and in {after.extents:,} after them"
+        )
+    else:
+        words.append("the server had no data file open with direct I/O")
+    return words
+
+
+def _counted_words(counts: PageCounts) -> str:
+    how = f"{counts.atomic:,} pages untorn" if counts.atomic else f"{counts.plain:,} pages plainly"
+    return (
+        f"{how} over older ones, {counts.refusals:,} refused, and {counts.extensions:,} behind a file's end"
+    )
+
+
+@dataclass(frozen=True)
+class FailureRow:
+    """A run that failed, is in doubt or is missing; `logs` is a folder within the study, which is called `study`."""
+
+    kind: str
+    cell: str
+    repetition: str
+    reasons: tuple[str, ...]
+    logs: str
+    study: str
+
+
+def failures(found: Overview, study: str) -> list[FailureRow]:
+    """One entry per visit that failed and per run that failed, is suspect or is missing; `study` is what it is called."""
+    entries: dict[FailureRow, None] = {}
+    for m in found.measurements:
+        if m.trouble is None:
+            continue
+        cell = found.cells[m.cell].label.full if m.cell in found.cells else "canary"
+        entries[
+            FailureRow(
+                kind=m.trouble.value,
+                cell=f"{cell} · {m.run}" if m.figures else cell,
+                repetition=f"{'canary ' if m.canary else ''}{m.repetition}",
+                reasons=sentences(m.reasons) or ("no reason was recorded",),
+                logs=_logs(found, m),
+                study=study,
+            )
+        ] = None
+    return [*entries, *_earlier_attempts(found, study)]
+
+
+def _logs(found: Overview, m: Measurement) -> str:
+    if m.directory is not None:
+        return str(m.directory.relative_to(found.study.directory) / "logs")
+    for visit in found.study.visits:
+        key = visit.record.key
+        if (key.cell, key.dataset, key.repetition, key.attempt) == (
+            m.cell,
+            m.dataset,
+            m.repetition,
+            m.attempt,
+        ):
+            return str(visit.directory.relative_to(found.study.directory) / "logs")
+    return ""
+
+
+def _earlier_attempts(found: Overview, study: str) -> list[FailureRow]:
+    """Attempts that a later one replaced: nothing is overwritten, nothing is hidden."""
+    latest: dict[tuple[str, str, int, bool], int] = {}
+    for visit in found.study.visits:
+        key = visit.record.key
+        place = (key.cell, key.dataset, key.repetition, key.canary)
+        latest[place] = max(latest.get(place, 0), key.attempt)
+    return [
+        FailureRow(
+            kind="replaced",
+            cell=found.cells[key.cell].label.full if key.cell in found.cells else "canary",
+            repetition=f"{key.repetition}, attempt {key.attempt}",
+            reasons=sentences(visit.record.reasons) or (f"the visit was {visit.record.outcome.value}",),
+            logs=str(visit.directory.relative_to(found.study.directory) / "logs"),
+            study=study,
+        )
+        for visit in found.study.visits
+        if (key := visit.record.key).attempt < latest[key.cell, key.dataset, key.repetition, key.canary]
+    ]

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 _BARS = "▁▂▃▄▅▆▇█"
+
 _COURSE_SECONDS = 40
+
 # A step shows its age from here on, so that a person sees that it is alive.
 _AGE_SHOWN_S = 2.0
+
 # What a visit calls its steps, and what it is doing then.
 _STEPS = {
     "disks": "writing the guest's disks",
@@ -53,6 +56,7 @@ _STEPS = {
     "leave": "interrupted: giving everything back",
     "check": "checking the file system (fsck)",
 }
+
 # How the items of a phase are shown (TPC-H's): `loading lineitem`, `query 14`; others by the phase's name.
 _ITEMS = {
     "load": "loading {item}",
@@ -63,6 +67,7 @@ _ITEMS = {
     "checkpoint": "CHECKPOINT",
     "queries": "query {item}",
 }
+
 _STYLES = {"completed": ("✓", "green"), "failed": ("✗", "red")}
 
 

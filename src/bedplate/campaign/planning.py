@@ -6,48 +6,456 @@ systems were tried, nodes were looked at) than when it was worked out before.
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import tomllib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from bedplate.campaign.choice import CachedKernels, choose, recorded_choice
-from bedplate.campaign.plan_text import with_executor, with_repetitions
-from bedplate.errors import PlanError, StudyError
+from bedplate.errors import BedplateError, PlanError, StudyError
 from bedplate.executors.registry import executor_for
-from bedplate.host.cache import cache_directory
+from bedplate.filesystem.refusals import MKFS_REFUSED, MKFS_WARNED, PASSING_TROUBLE, probe_key, probe_refusals
+from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
+from bedplate.host.command import Commands
+from bedplate.host.files import SYSTEM_CACHE, cache_directory, state_directory
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Ledger
 from bedplate.installation import shipped
-from bedplate.model import codec, no_links
+from bedplate.model import codec, limits
+from bedplate.model.cell import SOURCES, FilesystemLevels, is_commit_level
+from bedplate.model.course import first_of
+from bedplate.model.filesystem import BARRIER_BY_MOUNT_OPTION, TRAITS, contradictions, without_age
+from bedplate.model.levels import Levels
 from bedplate.model.plan import DEFAULTS_VERSION, Schedule
-from bedplate.model.source_commit import SOURCES
 from bedplate.near_names import near_names, near_paths, quoted
-from bedplate.study.layout import StudyLayout
-from bedplate.study.nodes import read_nodes
-from bedplate.study.records import StudyFacts
-from bedplate.study.schedule import recorded_expansion
-from bedplate.study.search import read_order
+from bedplate.plan.rules import LOCAL, QEMU, SLURM, Platform, kernel_refusals
+from bedplate.study.layout import StudyLayout, refuse_imported, require_known_format
+from bedplate.study.records import StudyFacts, read_nodes, read_order, recorded_expansion
 from bedplate.study.stored import scheduled_place
-from bedplate.study.version import refuse_imported, require_known_format
 from bedplate.text_encoding import decode_text
+from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from bedplate.campaign.choice import ExecutorChoice
     from bedplate.executors.protocol import Executor
-    from bedplate.model.cell import Cell, Dataset, FilesystemLevels
-    from bedplate.model.fleet import NodeFacts
-    from bedplate.model.machine import Machine
-    from bedplate.model.plan import Expansion, Plan
-    from bedplate.model.search import SearchRecord
+    from bedplate.model.cell import Cell, Dataset, KernelLevels
+    from bedplate.model.machine import Machine, NodeFacts
+    from bedplate.model.plan import Expansion, Plan, SearchRecord
     from bedplate.plan.estimate import StudyEstimate
     from bedplate.study.records import StudySchedule
 
-    # Done and total of the trials.
+
+def with_repetitions(text: str, repetitions: int) -> str:
+    """The plan with that number; PlanError where its text cannot be changed with certainty."""
+    line = f"repetitions = {repetitions}"
+    return _with_line(text, "repetitions", repetitions, line) or _refuse(
+        f"the study's plan cannot be changed to {repetitions} repetitions by itself; copy its plan.toml, "
+        f"write `{line}` there, and give that with --plan"
+    )
+
+
+def with_executor(text: str, executor: str) -> str:
+    """The plan with that executor; PlanError as above."""
+    line = f'executor = "{executor}"'
+    return _with_line(text, "executor", executor, line) or _refuse(
+        f"the plan cannot be changed to --executor {executor} by itself; write `{line}` into a copy of it, "
+        "and give the copy"
+    )
+
+
+def _refuse(reason: str) -> str:
+    raise PlanError(reason)
+
+
+def _with_line(text: str, key: str, value: str | int, line: str) -> str | None:
+    wanted = {**tomllib.loads(text), key: value}
+    # The key may be quoted, and stand under spaces; what TOML makes of a candidate decides.
+    lines = re.compile(rf"""(?m)^[ \t]*(?:{key}|"{key}"|'{key}')[ \t]*=[^\n#]*""")
+    candidates = [f"{text[: found.start()]}{line} {text[found.end() :]}" for found in lines.finditer(text)]
+    # A plan that is silent gets the line at its top: keys before the first table belong there.
+    for candidate in (*candidates, f"{line}\n{text}"):
+        try:
+            changed = tomllib.loads(candidate)
+        except tomllib.TOMLDecodeError:
+            continue
+        if changed == wanted:
+            return candidate
+    return None
+
+
+# A tenth of a second each. A plan with more is judged by the rules, and by its visits.
+MOST_TRIALS = 200
+
+# What a loop device lacks and a real one may have, or what fits a large device and not a small image.
+_OF_THE_DEVICE = re.compile(
+    r"(?:^|,)(?:dax|discard|(?:su|sw|sunit|swidth|stride|stripe|stripe[-_]width|ag\w+|size|maxpct)=)"
+)
+
+_LOOP = re.compile(r"(?:/dev/)?\bloop\d+\b")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One question: these levels, kept under that name."""
+
+    levels: FilesystemLevels
+    key: str
+
+
+def usual_levels(machine: Machine) -> tuple[FilesystemLevels, ...]:
+    """What plans ask of the types that `machine` has, one level at a time beside the type's defaults.
+
+    Every block size, every level of a type's own factors, no barriers, no journal. A journal on a second
+    device is left out, as a trial has one image.
+    """
+    found: list[FilesystemLevels] = []
+    for kind, traits in TRAITS.items():
+        if kind not in FILESYSTEMS or not set(traits.kernel_types) & set(machine.filesystems):
+            continue
+        plain = FilesystemLevels(kind)
+        found.append(plain)
+        found += [replace(plain, block_size_bytes=size) for size in traits.block_sizes]
+        found += [
+            replace(plain, features=Levels({name: level}))
+            for name, levels in traits.features.items()
+            for level in levels
+            if without_age(Levels({name: level}))
+        ]
+        # Where the device's switch does it, the file system is not asked.
+        if traits.barrier_by == BARRIER_BY_MOUNT_OPTION:
+            found.append(replace(plain, barrier=False))
+        if "none" in traits.journals:
+            found.append(replace(plain, journal="none"))
+    return tuple(found)
+
+
+def known_refusals(
+    wanted: Iterable[FilesystemLevels], machine: Machine
+) -> Mapping[FilesystemLevels, tuple[str, ...]]:
+    """The answers that are there already, by levels: none refused, or the reasons. Needs no root."""
+    found = {}
+    for trial in _trials(wanted, machine):
+        answer = _read_answer(trial.key)
+        if answer is not None:
+            found[trial.levels] = answer
+    return found
+
+
+def find_refusals(
+    wanted: Iterable[FilesystemLevels], machine: Machine, *, tell: Callable[[int, int], None]
+) -> Mapping[FilesystemLevels, tuple[str, ...]]:
+    """The same with what is not known tried now: needs root; `tell` is given done and total.
+
+    A trial that cannot be made (a tool is missing, no loop device) leaves its levels out: the rules
+    then judge them, and in the end a visit.
+    """
+    trials = tuple(_trials(wanted, machine))
+    found = {trial.levels: answer for trial in trials if (answer := _read_answer(trial.key)) is not None}
+    unknown = [trial for trial in trials if trial.levels not in found][:MOST_TRIALS]
+    if not unknown:
+        return found
+    commands = Commands()
+    ledger = Ledger.open(state_directory(), f"{os.getpid()}-trial")
+    try:
+        for number, trial in enumerate(unknown):
+            tell(number, len(unknown))
+            try:
+                reasons = probe_refusals(trial.levels, commands=commands, ledger=ledger)
+            except BedplateError:
+                continue
+            codes = {reason.code for reason in reasons}
+            # Options of the plan's own that mkfs minds it may take on a device of another size.
+            of_the_size = bool(trial.levels.mkfs_options and codes & {MKFS_REFUSED, MKFS_WARNED})
+            if of_the_size or PASSING_TROUBLE in codes:
+                continue
+            answer = tuple(_LOOP.sub("a trial image", reason.sentence) for reason in reasons)
+            found[trial.levels] = answer
+            _keep(trial.key, answer)
+        tell(len(unknown), len(unknown))
+    finally:
+        with held():
+            ledger.release(commands)
+            ledger.close()
+    return found
+
+
+def _trials(wanted: Iterable[FilesystemLevels], machine: Machine) -> Iterator[Trial]:
+    """What trying can answer, each once: not what the kernel lacks altogether, nor what no kernel has."""
+    versions: dict[str, Mapping[str, str] | None] = {}
+    for levels in dict.fromkeys(wanted):
+        kind = levels.type
+        if kind not in FILESYSTEMS or not set(TRAITS[kind].kernel_types) & set(machine.filesystems):
+            continue
+        if contradictions(levels) or _asks_of_the_device(levels):
+            continue
+        if kind not in versions:
+            versions[kind] = _versions(kind)
+        told = versions[kind]
+        if told is not None:
+            tried = replace(levels, features=without_age(levels.features))
+            yield Trial(levels, probe_key(tried, versions=told))
+
+
+def _asks_of_the_device(levels: FilesystemLevels) -> bool:
+    return any(
+        _OF_THE_DEVICE.search(word) is not None for word in (*levels.mount_options, *levels.mkfs_options)
+    )
+
+
+def _versions(kind: str) -> Mapping[str, str] | None:
+    try:
+        return filesystem_for(kind).versions(commands=Commands())
+    except BedplateError:
+        return None  # its tool is missing, which `doctor` and `run` say
+
+
+def _read_answer(key: str) -> tuple[str, ...] | None:
+    for place in dict.fromkeys((cache_directory(), SYSTEM_CACHE)):
+        try:
+            answer = json.loads((place / "refusals" / f"{key}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(answer, list) and all(isinstance(reason, str) for reason in answer):
+            return tuple(answer)
+    return None
+
+
+def _keep(key: str, reasons: tuple[str, ...]) -> None:
+    folder = cache_directory() / "refusals"
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{key}.{os.getpid()}"
+    temporary.write_text(json.dumps(reasons), encoding="utf-8")
+    temporary.replace(folder / f"{key}.json")
+
+
+AUTO = "auto"
+
+_MOST_NAMES = 6
+
+
+class GuestKernels(Protocol):
+    """What is known of guests before one runs."""
+
+    def machine(self, asked: str | None) -> Machine | None:
+        """The guest as a machine under the kernel that is asked for; None if that is not in the cache."""
+        ...
+
+    def releases(self) -> tuple[str, ...]:
+        """Every kernel in the cache, the newest first."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen (`executor`, `kernel`), which one, and why; a sentence of neither has no `what`."""
+
+    words: str
+    what: str = ""
+    which: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.which}: {self.words}" if self.what else self.words
+
+
+@dataclass(frozen=True)
+class ExecutorChoice:
+    """Where the cells of a plan run, and why."""
+
+    platform: Platform
+    reasons: tuple[Chosen, ...]
+
+    @property
+    def executor(self) -> str:
+        """`local`, `qemu` or `slurm`."""
+        return self.platform.executor
+
+
+class CachedKernels:
+    """The kernels that are in the cache; ZFS counts where its modules have been built."""
+
+    def __init__(self, cache: Path, *, host: Machine, memory_bytes: int) -> None:
+        self._cache = cache
+        self._host = host
+        self._memory_bytes = memory_bytes
+
+    def machine(self, asked: str | None) -> Machine | None:
+        """The guest as a machine; PlanError for a path that holds no kernel."""
+        from bedplate.executors.qemu.kernels import find_kernel, guest_machine  # noqa: PLC0415
+        from bedplate.executors.qemu.zfs import with_zfs  # noqa: PLC0415
+
+        kernel = find_kernel(asked, cache_directory=self._cache)
+        if kernel is None:
+            return None
+        found = guest_machine(kernel, memory_bytes=self._memory_bytes, host=self._host)
+        return with_zfs(found, kernel, self._cache)
+
+    def releases(self) -> tuple[str, ...]:
+        """Those in the cache, the newest first."""
+        from bedplate.executors.qemu.kernels import known_kernels  # noqa: PLC0415
+
+        return tuple(kernel.release for kernel in reversed(known_kernels(self._cache)))
+
+
+def choose(plan: Plan, machine: Machine, *, kernels: GuestKernels) -> ExecutorChoice:
+    """Where this plan would run now.
+
+    `local`, `qemu` and `slurm` are taken at their word. `auto` is local for root under a kernel that has every
+    file system of the plan, else qemu. A guest's kernel is the one that the plan names, else the
+    executor's own if it takes every file system, else the newest that does, else one per cell.
+    """
+    executor, words = _executor(plan, machine)
+    why = Chosen(words, "executor", executor)
+    if executor in {LOCAL, SLURM}:
+        return ExecutorChoice(Platform(executor), (why,))
+    asked = tuple(levels.release for levels in plan.kernels)
+    if asked != (None,):
+        guests = _known(asked, kernels)
+        return ExecutorChoice(Platform(QEMU, guests), (why, *_not_fetched(asked, guests)))
+    guests = _known((None,), kernels)
+    if None not in guests:
+        return ExecutorChoice(Platform(QEMU), (why, *_not_fetched((None,), guests)))
+    chosen, sentences = _kernels(plan, guests[None], kernels)
+    guests |= _known(tuple(chosen.values()), kernels)
+    return ExecutorChoice(Platform(QEMU, guests, chosen), (why, *sentences))
+
+
+def recorded_choice(
+    plan: Plan, machine: Machine, *, executor: str, cells: Iterable[Cell], kernels: GuestKernels
+) -> ExecutorChoice:
+    """The choice that a study was begun with; file systems that are new to it are chosen for now.
+
+    `cells` are those that the study keeps, `executor` its own.
+    """
+    kept = {cell.filesystem: cell.kernel.release for cell in cells}
+    now = choose(replace(plan, executor=executor), machine, kernels=kernels)
+    chosen = {levels: release for levels, release in now.platform.chosen.items() if levels not in kept}
+    if executor not in {LOCAL, SLURM}:
+        chosen |= {levels: release for levels, release in kept.items() if release is not None}
+    guests = now.platform.guests if executor in {LOCAL, SLURM} else _known((None, *chosen.values()), kernels)
+    platform = Platform(executor, {**now.platform.guests, **guests}, chosen)
+    begun_with_it = Chosen("the study was begun with it", "executor", executor)
+    return ExecutorChoice(platform, (begun_with_it, *now.reasons[1:]))
+
+
+def _executor(plan: Plan, machine: Machine) -> tuple[str, str]:
+    if plan.executor != AUTO:
+        # A plan may leave it out, and --executor may replace it. All three look alike here.
+        asked = (
+            "nothing else is asked for" if plan.executor == LOCAL else "the plan or --executor asks for it"
+        )
+        return plan.executor, asked
+    if not machine.is_root:
+        return QEMU, "this is not root, and a guest needs none"
+    named = [levels.release for levels in plan.kernels if not levels.takes(machine.kernel_release)]
+    if named:
+        return QEMU, (
+            f"the plan asks for kernel {_listed(map(str, named))}, this is {machine.kernel_release}"
+        )
+    here = set(machine.filesystems)
+    types = dict.fromkeys(levels.type for levels in plan.filesystems)
+    lacking = [kind for kind in types if not set(TRAITS[kind].kernel_types) & here]
+    if lacking:
+        return QEMU, f"the running kernel {machine.kernel_release} has no {_listed(lacking)}"
+    return LOCAL, f"this is root, and kernel {machine.kernel_release} has every file system of the plan"
+
+
+def _kernels(
+    plan: Plan, own: Machine, kernels: GuestKernels
+) -> tuple[dict[FilesystemLevels, str], tuple[Chosen, ...]]:
+    """The kernel of each variant where it is not the executor's own, and why."""
+    refused_by_own = _refused(plan, own)
+    if not refused_by_own:
+        return {}, (Chosen("it has every file system of the plan", "kernel", own.kernel_release),)
+    others = {
+        release: found
+        for release in kernels.releases()
+        if release != own.kernel_release and (found := kernels.machine(release)) is not None
+    }
+    refused = {release: _refused(plan, found) for release, found in others.items()}
+    # What no kernel at hand takes is pruned under any, and decides nothing.
+    hopeless = refused_by_own.intersection(*refused.values())
+    if refused_by_own == hopeless:
+        return {}, (Chosen("no kernel at hand takes more of the plan", "kernel", own.kernel_release),)
+    for release, one in refused.items():
+        if one == hopeless:
+            why = "the newest at hand that has every file system of the plan"
+            words = f"{why} ({own.kernel_release} lacks one)"
+            return dict.fromkeys(plan.filesystems, release), (Chosen(words, "kernel", release),)
+    chosen: dict[FilesystemLevels, str] = {}
+    for levels in plan.filesystems:
+        if levels in refused_by_own and levels not in hopeless:
+            chosen[levels] = next(release for release, found in refused.items() if levels not in found)
+    return chosen, (
+        Chosen(
+            f"no kernel at hand has every file system of the plan: {own.kernel_release}, and for what it lacks"
+        ),
+        *(
+            Chosen(
+                _listed(_variants(levels for levels, one in chosen.items() if one == release)),
+                "kernel",
+                release,
+            )
+            for release in dict.fromkeys(chosen.values())
+        ),
+    )
+
+
+def _refused(plan: Plan, guest: Machine) -> frozenset[FilesystemLevels]:
+    return frozenset(levels for levels in plan.filesystems if kernel_refusals(levels, guest))
+
+
+def _known(asked: Iterable[str | None], kernels: GuestKernels) -> dict[str | None, Machine]:
+    found = {release: kernels.machine(release) for release in dict.fromkeys(asked)}
+    return {release: machine for release, machine in found.items() if machine is not None}
+
+
+def _not_fetched(asked: tuple[str | None, ...], guests: Mapping[str | None, Machine]) -> tuple[Chosen, ...]:
+    names = [release or "of guests" for release in asked if release not in guests]
+    if not names:
+        return tuple(
+            Chosen(f"the plan asks for {release}", "kernel", guests[release].kernel_release)
+            for release in asked
+            if release is not None
+        )
+    which = _listed((names[0], *(f"kernel {name}" for name in names[1:])))
+    built = any(is_commit_level(name) for name in names)
+    done, does = ("built", "builds") if built else ("fetched", "fetches")
+    words = f"not {done} yet, so what it lacks is not known; `bedplate setup PLAN` {does} it"
+    return (Chosen(words, "kernel", which),)
+
+
+def _variants(levels: Iterable[FilesystemLevels]) -> dict[str, None]:
+    return dict.fromkeys(
+        f"{one.type} with {format_size(one.block_size_bytes)} blocks" if one.block_size_bytes else one.type
+        for one in levels
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return first_of(list(names), _MOST_NAMES)
+
+
+def runs_here(levels: KernelLevels) -> bool:
+    """Whether this machine runs the kernel; one of the user's own is known by the release in its folder, or by that of its build."""
+    running = os.uname().release
+    if not levels.is_path and not levels.is_built:
+        return levels.takes(running)
+    from bedplate.executors.qemu.kernels import find_kernel  # noqa: PLC0415
+
+    kernel = find_kernel(levels.release, cache_directory=cache_directory())
+    return kernel is not None and kernel.release == running
+
+
+if TYPE_CHECKING:
     Tell = Callable[[int, int], None]
 
 _TOML = ".toml"
+
 # Of UTF-8.
 _CHARACTER_BYTES_MOST = 4
 
@@ -169,7 +577,7 @@ def begun_study(study: Path) -> BegunStudy:
 
 def _kept_sources(layout: StudyLayout) -> Mapping[str, str]:
     folder = layout.plan_files / SOURCES
-    return {f"{SOURCES}/{name}": codec.read_text(folder / name) for name in no_links.names_in(folder)}
+    return {f"{SOURCES}/{name}": codec.read_text(folder / name) for name in limits.names_in(folder)}
 
 
 def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | None = None) -> ReadPlan:
@@ -177,7 +585,7 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
 
     `begun` is the study that the plan goes on with, or adds to.
     """
-    from bedplate.plan.toml.parsed import MOST_CHARACTERS  # noqa: PLC0415 -- a plan that is not there loads nothing
+    from bedplate.plan.toml import MOST_CHARACTERS  # noqa: PLC0415
 
     path = plan_path(path)
     try:
@@ -189,7 +597,7 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
         raise PlanError(
             f"{quoted(str(path))} cannot be read: {_why(error)}", _what_may_be_meant(path)
         ) from error
-    return _read(
+    return _read_plan(
         text,
         source=str(path),
         directory=path.resolve().parent,
@@ -229,11 +637,11 @@ def kept_plan(study: Path) -> ReadPlan:
     layout = StudyLayout(study)
     require_known_format(layout)
     refuse_imported(layout)
-    directory = layout.plan_files if no_links.is_there(layout.plan_files) else layout.directory
+    directory = layout.plan_files if limits.is_there(layout.plan_files) else layout.directory
     text = codec.read_text(layout.plan)
     defaults = codec.read(StudyFacts, layout.facts).defaults
     try:
-        return _read(text, source=str(layout.plan), directory=directory, defaults=defaults)
+        return _read_plan(text, source=str(layout.plan), directory=directory, defaults=defaults)
     except PlanError as error:
         raise StudyError(
             *(f"the study's own plan is damaged: {reason}" for reason in error.reasons)
@@ -245,7 +653,7 @@ def repeated(
 ) -> ReadPlan:
     """The plan with that number of repetitions; PlanError where its text cannot be changed with certainty."""
     text = with_repetitions(before.text, repetitions)
-    return _read(
+    return _read_plan(
         text,
         source="the extended plan",
         directory=before.directory,
@@ -299,7 +707,9 @@ def planned_study(path: Path, *, executor: str | None = None) -> PlannedStudy:
 
 def planned_text(text: str, *, source: str, directory: Path | None = None) -> PlannedStudy:
     """The same of a text that is not written yet; `source` stands for its path in errors, its own files are in `directory`."""
-    return work_out(_read(text, source=source, directory=directory or Path.cwd(), defaults=DEFAULTS_VERSION))
+    return work_out(
+        _read_plan(text, source=source, directory=directory or Path.cwd(), defaults=DEFAULTS_VERSION)
+    )
 
 
 def own_plans() -> Path:
@@ -311,7 +721,7 @@ def _defaults(begun: BegunStudy | None) -> int:
     return DEFAULTS_VERSION if begun is None else begun.defaults
 
 
-def _read(
+def _read_plan(
     text: str,
     *,
     source: str,
@@ -320,7 +730,7 @@ def _read(
     executor: str | None = None,
     kept: Mapping[str, str] | None = None,
 ) -> ReadPlan:
-    from bedplate.host.git.revisions import GitRevisions  # noqa: PLC0415 -- likewise
+    from bedplate.host.git import GitRevisions  # noqa: PLC0415
     from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
 
     plan = load_plan(
@@ -343,7 +753,7 @@ def _choice(plan: Plan, machine: Machine, begun: BegunStudy | None) -> ExecutorC
 def _refusals(
     plan: Plan, machine: Machine, tell_trials: Tell | None
 ) -> Mapping[FilesystemLevels, tuple[str, ...]]:
-    from bedplate.campaign.trial import find_refusals, known_refusals  # noqa: PLC0415
+    from bedplate.campaign.planning import find_refusals, known_refusals  # noqa: PLC0415
 
     if tell_trials is None:
         return known_refusals(plan.filesystems, machine)

@@ -3,38 +3,191 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import re
+import shutil
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
-from bedplate.campaign.dataset_inputs import inputs_by_workload
-from bedplate.campaign.engine_preparation import preparations
 from bedplate.errors import BuildFailed
 from bedplate.executors.local import LocalExecutor
-from bedplate.host.cache import cache_directory
+from bedplate.filesystem import aged_image, kept_dataset
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory, file_lock_if_free, is_work_folder, lock_of
+from bedplate.host.mount import holders
 from bedplate.host.native_driver import LIBFUSE3, compiler_requirements, ensure_driver, library_requirement
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Requirement, look
 from bedplate.installation import shipped
 from bedplate.model.cell import UNTORN_OFF
-from bedplate.visit.untorn_writes import UNTORN_SHIM
-from bedplate.visit.workload import Driver, drivers_of
+from bedplate.visit.declaration import UNTORN_SHIM
+from bedplate.visit.recording import Driver, drivers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.campaign.display import Display
-    from bedplate.campaign.engine_preparation import OwnLibrary, OwnPrograms
     from bedplate.executors.protocol import Executor
-    from bedplate.host.build_progress import BuildProgress
-    from bedplate.model.cell import BuildLevels, Cell, Dataset
+    from bedplate.host.native_driver import BuildProgress, Library
+    from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, PlanSources, SourceTree
     from bedplate.model.levels import Levels
     from bedplate.model.plan import EngineSetup, Plan
-    from bedplate.model.source_commit import PlanSources
     from bedplate.model.visit import EngineBuild
+
+
+class EnginePreparation(Protocol):
+    """Builds of one engine, each made once."""
+
+    def words(self, levels: BuildLevels) -> str:
+        """What a person calls a build."""
+        ...
+
+    def is_there(self, levels: BuildLevels) -> bool:
+        """Whether the cache has it."""
+        ...
+
+    def seconds(self, levels: BuildLevels) -> float:
+        """What making it takes: as long as former ones did here, else as on two idle cores."""
+        ...
+
+    def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
+        """What making these needs of the system, found or not."""
+        ...
+
+    def ensure(
+        self,
+        levels: BuildLevels,
+        progress: Callable[[BuildProgress], None],
+        *,
+        tarball: Path | None,
+        sources: PlanSources | None = None,
+    ) -> EngineBuild:
+        """Made now where the cache lacks it; `tarball` is an own source, `sources` are the plan's trees and patches.
+
+        BuildFailed where somebody's own source cannot be built: the cells of other builds can still be measured.
+        """
+        ...
+
+    def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
+        """Builds of it in the cache that nothing uses any more. Changes nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class NamedEngine:
+    """An engine in a folder of somebody's: what it is called, and `table` as a plan names it, with settings."""
+
+    name: str
+    table: str
+
+
+class OwnPrograms(Protocol):
+    """The role `own_programs`: of an engine whose programs somebody names in a plan."""
+
+    def named(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
+        """The engine in a folder; PlanError where it is none, or has no such setting or value."""
+        ...
+
+    def keep(self, setup: EngineSetup) -> Mapping[str, str]:
+        """Where visits find them, by the name that they know; copied now where the cache lacks them."""
+        ...
+
+    def unused(self, cache: Path, days: float) -> Iterator[Unused]:
+        """Programs in the cache that nothing uses any more. Changes nothing."""
+        ...
+
+
+class OwnLibrary(Protocol):
+    """The role `own_library`: of an engine that is a library, whose source somebody may name in a plan.
+
+    `settings` are those of cells that say which, of which a cell has one at most; cells without take the distribution's.
+    """
+
+    settings: tuple[str, ...]
+
+    def ensure(self, level: str, path: str | None, tree: SourceTree | None = None) -> Library:
+        """What drivers are linked with, compiled now where the cache lacks it; `path` or `tree` is where the source lies, if that is known.
+
+        BuildFailed where somebody's own source cannot be built: the cells of other libraries can still be measured.
+        """
+        ...
+
+
+def preparations() -> Mapping[str, EnginePreparation]:
+    """Those of all engines that have one, by the engine's name."""
+    return registry.engine_parts("preparation")
+
+
+# What is kept for the next start goes unused when nobody has asked for it for so many days.
+UNUSED_DAYS = 30.0
+
+
+@dataclass(frozen=True)
+class Unused:
+    """A folder of the cache that nothing uses any more, and why.
+
+    `lock` is held by whoever makes such a folder, `mark` is the file that makes it count.
+    """
+
+    path: Path
+    reason: str
+    lock: Path
+    mark: str
+
+
+@dataclass(frozen=True)
+class MadeAnyway:
+    """What a start has beside its datasets: builds by their levels, cells, and where a plan's archives lie, by checksum."""
+
+    builds: Mapping[BuildLevels, EngineBuild] = field(default_factory=dict)
+    cells: Sequence[Cell] = ()
+    archives: Mapping[str, str] = field(default_factory=dict)
+
+    def build_of(self, engine: str) -> EngineBuild | None:
+        """The first build of an engine, for who asks for any."""
+        return next((build for levels, build in self.builds.items() if levels.engine == engine), None)
+
+    def clusters(self, engine: str) -> Iterator[tuple[EngineBuild, ClusterLevels]]:
+        """The different clusters of an engine, each with its build."""
+        asked = dict.fromkeys(
+            (cell.build, cell.cluster) for cell in self.cells if cell.build.engine == engine
+        )
+        return ((self.builds[levels], cluster) for levels, cluster in asked)
+
+
+class DatasetInputs(Protocol):
+    """The role `inputs` of a workload; one that makes nothing beforehand has no such file."""
+
+    def make(
+        self,
+        dataset: Dataset,
+        made: MadeAnyway,
+        tell: Callable[[str, int, int], None],
+    ) -> Mapping[str, str]:
+        """What a dataset needs, by the name that the workload knows it by; made now where the cache lacks it.
+
+        `tell` is given what is done, how far it is, and of how much.
+        """
+        ...
+
+    def obstacle(self, dataset: Dataset, *, on_nodes: bool) -> str | None:  # noqa: ARG002 -- of those that need somebody's files
+        """Why it cannot be made here for this dataset, or handed to the nodes of a fleet; None where it can. Changes nothing."""
+        return None
+
+    def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:  # noqa: ARG002 -- of those that keep folders of their own
+        """What the cache holds of it that nothing uses any more, or that nobody has asked for in more than so many days. Changes nothing."""
+        return iter(())
+
+
+def inputs_by_workload() -> Mapping[str, DatasetInputs]:
+    """Those of all workloads that have some."""
+    return registry.parts("inputs")
+
 
 # Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
 _APT_QUIETLY = ("-qq", "-o", "Dpkg::Use-Pty=0")
@@ -238,3 +391,154 @@ def install(command: tuple[str, ...], display: Display) -> None:
 def is_root() -> bool:
     """Whether this process may format and mount."""
     return os.geteuid() == 0
+
+
+# As requirements/environment.sh names and marks them.
+_ENVIRONMENT = re.compile(r"(runtime|development|package)-.+")
+
+_COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
+
+_BLOCK_BYTES = 512
+
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A folder that nothing uses, and why; `held` says who stands on it all the same.
+
+    `lock` is held by whoever makes such a folder, `mark` is the file that makes it count.
+    """
+
+    path: Path
+    reason: str
+    size_bytes: int
+    lock: Path
+    mark: str
+    held: tuple[str, ...] = ()
+
+
+def find_spare(
+    cache: Path, *, checkout: Path, commands: Commands, days: float = UNUSED_DAYS
+) -> tuple[Spare, ...]:
+    """Every folder of `cache` that nothing uses. Changes nothing.
+
+    `checkout` is this bedplate's own, whose requirements count even where no launcher noted them. What is
+    kept for the next start is unused when nothing asked for it in more than `days`.
+    """
+    return (
+        *_spare_environments(cache / "environments", checkout),
+        *_spare_of_others(cache, commands, days),
+        *_spare_images(
+            kept_dataset.datasets_directory(cache),
+            kept_dataset.RECORD,
+            kept_dataset.is_whole,
+            "a loaded dataset",
+            days,
+        ),
+        *_spare_images(
+            aged_image.aged_directory(cache),
+            aged_image.RECORD,
+            aged_image.is_whole,
+            "an aged file system",
+            days,
+        ),
+    )
+
+
+def remove(spare: Spare) -> str | None:
+    """Remove a folder, its mark first; None when it is gone, else a sentence that says why it is not."""
+    with ExitStack() as stack:
+        try:
+            spare.lock.touch()
+            if not stack.enter_context(file_lock_if_free(spare.lock)):
+                return f"{spare.path} is being made at this moment"
+            held = holders(spare.path)
+            if held:
+                return f"{spare.path} is in use: {held[0]}"
+            (spare.path / spare.mark).unlink(missing_ok=True)
+            shutil.rmtree(spare.path)
+        except OSError as error:
+            return f"{error.filename or spare.path}: {error.strerror or error}"
+    return None
+
+
+def _spare_environments(directory: Path, checkout: Path) -> Iterator[Spare]:
+    own = [checkout / "requirements" / f"{name}.txt" for name in ("runtime", "development", "package")]
+    for path in _folders(directory):
+        name = _ENVIRONMENT.fullmatch(path.name)
+        if name is None or path.samefile(sys.prefix):
+            continue
+        if not (path / _COMPLETE).exists():
+            reason = "half made by a start that was ended"
+        elif not _is_wanted(path, own):
+            reason = "no checkout has the requirements that it was made from"
+        else:
+            continue
+        yield _spare(path, reason, directory / f"{name[1]}.lock", _COMPLETE)
+
+
+def _is_wanted(environment: Path, own: list[Path]) -> bool:
+    made_from = _read(environment / _REQUIREMENTS)
+    noted = [line for line in _read(environment / _USED_BY).split(b"\n") if line.startswith(b"/")]
+    users = [*map(os.fspath, own), *map(os.fsdecode, noted)]
+    return bool(made_from) and any(_read(user) == made_from for user in users)
+
+
+def _spare_of_others(cache: Path, commands: Commands, days: float) -> Iterator[Spare]:
+    """Builds of engines, programs of own ones, then data of workloads: each knows its own."""
+    own: Mapping[str, OwnPrograms] = registry.engine_parts("own_programs")
+    of_engines = (made.unused(cache, commands) for made in preparations().values())
+    of_programs = (programs.unused(cache, days) for programs in own.values())
+    of_workloads = (made.unused(cache, days) for made in inputs_by_workload().values())
+    for unused in chain(*of_engines, *of_programs, *of_workloads):
+        yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
+
+
+def _spare_images(
+    directory: Path, record: str, whole: Callable[[Path], bool], what: str, at_most_days: float
+) -> Iterator[Spare]:
+    """Of folders that hold an image and the record that is touched by whoever uses it."""
+    for path in _folders(directory):
+        if is_work_folder(path):
+            reason = "half made by a start that was ended"
+        elif not whole(path):
+            reason = f"not a whole image of {what}"
+        else:
+            days = (time.time() - (path / record).stat().st_mtime) / _DAY_S
+            if days <= at_most_days:
+                continue
+            reason = f"no visit has asked for it for {days:.0f} days"
+        yield _spare(path, reason, lock_of(path), record)
+
+
+def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:
+    return Spare(path, reason, _size_bytes(path), lock, mark, holders(path))
+
+
+def _folders(directory: Path) -> list[Path]:
+    """Its folders in order; a link is somebody's own business."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if path.is_dir() and not path.is_symlink())
+
+
+def _size_bytes(directory: Path) -> int:
+    """What the disk gets back: allocated blocks, a file with several names counted once."""
+    seen: dict[tuple[int, int], int] = {}
+    for folder, _, files in os.walk(directory):
+        for name in (".", *files):
+            try:
+                found = os.lstat(os.path.join(folder, name))  # noqa: PTH118 -- thousands of files
+            except FileNotFoundError:
+                continue
+            seen[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK_BYTES
+    return sum(seen.values())
+
+
+def _read(path: Path | str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 -- a name as it was noted
+            return file.read()
+    except OSError:
+        return b""

@@ -7,6 +7,8 @@ the running kernel lacks is asked about in a guest.
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -15,32 +17,73 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import registry
+from bedplate.campaign.preparation import builds_to_make, preparations
 from bedplate.errors import PlanError
-from bedplate.model.engine import engine_model
+from bedplate.filesystem.standing import standing_of
+from bedplate.host.block_tree import CacheKind, DeclaredCache, gets_flushes, worst_cache
+from bedplate.model.cell import (
+    JOURNAL_IN_RAM,
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    digest,
+    engine_model,
+)
+from bedplate.model.durability import OF_FLUSHES, UNKNOWN, UNSAFE, FilesystemPromise, worse
+from bedplate.model.figure import Better, Scale
 from bedplate.model.filesystem import TRAITS, feature_levels
+from bedplate.model.metrics import METRICS, unknown_metric
+from bedplate.model.plan import (
+    ANY,
+    MEASURED,
+    NOT_ASKED,
+    SURVIVING,
+    WANTED,
+    NotWorse,
+    SearchCandidate,
+    SearchLeftOut,
+    SearchRecord,
+    model_of,
+)
 from bedplate.model.power_cut import POINTS_DEFAULT
-from bedplate.plan.platforms import LOCAL, QEMU
-from bedplate.plan.workload_estimate import estimate_of
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Durability, FlushCount, ReadBack
+from bedplate.near_names import of_near_paths, unknown_run
+from bedplate.plan.estimate import BOOT_S, estimate_of, visit_seconds
+from bedplate.plan.rules import LOCAL, QEMU
+from bedplate.study.records import SEARCH_VERSION
+from bedplate.units import format_duration
+from bedplate.visit.declaration import declare, durability_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from bedplate.campaign.engine_preparation import OwnPrograms
-    from bedplate.campaign.inspection import Inspected
+    from bedplate.campaign.planning import PlannedStudy
+    from bedplate.campaign.preparation import OwnPrograms
     from bedplate.filesystem.standing import MountedPlace
-    from bedplate.model.data_directory import DataDirectory
+    from bedplate.model.engines import DataDirectory, KnownFiles
     from bedplate.model.machine import Machine
+    from bedplate.model.plan import Load, PlannedCell
 
 # Where no file system is named: those that a server is usually put on.
 USUAL = ("ext4", "xfs", "btrfs")
+
 # Five can tell what three cannot; in a guest, whose speeds are those of an emulator or of KVM, the fewest that can tell at all.
 _REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
+
 # So many cuts of each recording, by how many recordings there are: a setting beside its opposite on three file systems is answered
 # within five minutes on two cores (docs/BENCHMARKS.md).
 _POINTS = ((1, POINTS_DEFAULT), (3, 80))
+
 _POINTS_OF_MANY = 40
+
 _RECORDED = "15 s"
+
 _TRIED_S = 10
+
 _OF_AN_ENGINE = """\
 engine = {kind}
 # Cuts that are sought where the file system's own metadata can be torn show its faults, and not the engine's.
@@ -48,6 +91,7 @@ sought = 0
 # Cuts while file system and engine recover from one of the others.
 recut = {recut}
 """
+
 # Options of a mount that change what is measured, and that a plan takes as they are.
 _KEPT_OPTIONS = frozenset(
     {
@@ -63,16 +107,23 @@ _KEPT_OPTIONS = frozenset(
         "allocsize",
     }
 )
+
 # Of every mount, or with a key of its own in a plan.
 _NO_OPTIONS = frozenset({"rw", "relatime", "nobarrier", "barrier", "data", "nodatacow", "norecovery"})
+
 _USUAL_BLOCK = 4096
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
+
 _OPPOSITE = {"on": "off", "off": "on"}
+
 # What a plan has in [[filesystem]].
 _OF_FILESYSTEMS = frozenset(
     {"type", "block_size", "mount_options", "mkfs_options", "barrier", "journal", *feature_levels()}
 )
+
 _BEGIN = """\
 # Written by bedplate. Copy it, change the question, and run it with `bedplate run`: docs/PLANS.md has every key, and
 # what a key that is left out means. It erases nothing: the scratch device is an image file.
@@ -119,7 +170,7 @@ def filesystem_question(
         _name("ask-filesystem", types),
         f"Which file system for PostgreSQL: {', '.join(chosen)}",
         chosen,
-        _lacking(chosen, machine),
+        _missing_types(chosen, machine),
         f"repetitions = {repetitions or _REPETITIONS}\n{_filesystems(chosen)}{load}",
     )
 
@@ -197,7 +248,7 @@ def safe_question(
         _name("ask-safe", (*settings, *chain(*settings.values()), *types)),
         f"Is it safe after a power cut: {asked or 'PostgreSQL as it comes'} on {', '.join(chosen)}"[:200],
         chosen,
-        _lacking(chosen, machine),
+        _missing_types(chosen, machine),
         f"repetitions = 1\n{_filesystems(chosen)}{_settings(levels)}"
         f"{cuts(points or number, _cells(levels, chosen) if together else '')}",
     )
@@ -225,7 +276,7 @@ def engine_question(
         _name("try", (engine.name, *chain(*settings.values()), *types)),
         f"After a power cut: {engine.name} on {', '.join(chosen)}",
         chosen,
-        _lacking(chosen, machine),
+        _missing_types(chosen, machine),
         f"repetitions = 1\n{_filesystems(chosen)}{engine.table}"
         f"{cuts(number, of_engine, duration=f'{duration_s} s')}",
     )
@@ -242,7 +293,7 @@ def own_question(
     if standing.type not in TRAITS or not standing.layers or (directory and not directory.settings):
         return None
     own = _own_filesystem(standing)
-    usual = tuple(kind for kind in USUAL if beside and not _lacking((kind,), machine))
+    usual = tuple(kind for kind in USUAL if beside and not _missing_types((kind,), machine))
     types = tuple(dict.fromkeys((standing.type, *usual)))
     engine = next(iter(registry.ENGINES)) if directory is None else directory.engine
     server = "" if directory is None else _server(found, directory)
@@ -260,7 +311,7 @@ def own_question(
         _name("ask-own", (standing.type, Path(found.path).name)),
         f"{title}: the {standing.type} that is in use",
         types,
-        _lacking(types, machine),
+        _missing_types(types, machine),
         body,
     )
 
@@ -410,10 +461,10 @@ def _types(types: Sequence[str], machine: Machine) -> tuple[str, ...]:
     """Those that are named, else the usual ones that this kernel has."""
     if types:
         return tuple(dict.fromkeys(types))
-    return tuple(kind for kind in USUAL if not _lacking((kind,), machine)) or USUAL
+    return tuple(kind for kind in USUAL if not _missing_types((kind,), machine)) or USUAL
 
 
-def _lacking(types: Iterable[str], machine: Machine) -> tuple[str, ...]:
+def _missing_types(types: Iterable[str], machine: Machine) -> tuple[str, ...]:
     """Those that the running kernel does not have; what is no file system at all is the plan's to refuse."""
     here = set(machine.filesystems)
     return tuple(kind for kind in types if kind in TRAITS and not here & set(TRAITS[kind].kernel_types))
@@ -489,3 +540,421 @@ def _quoted(text: str) -> str:
 def _name(question: str, words: Iterable[str]) -> str:
     """Of what is asked: letters, digits and dots, as long as a directory may be called."""
     return _UNFIT.sub("-", "-".join((question, *words)))[:100].rstrip("-.")
+
+
+_PATTERNS = ("appending", "logging", "overwriting")
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A path with what it stands on: `places` by what is there (`data`, `WAL`, tablespaces), the first the path's own.
+
+    `directory` is None where no engine's files are known there. `cache` is that of the worst disk. `unknown` are sentences: what
+    could not be read or told, and why.
+    """
+
+    path: str
+    directory: DataDirectory | None
+    places: Mapping[str, MountedPlace]
+    durability: Durability
+    cache: DeclaredCache
+    unknown: tuple[str, ...]
+
+    @property
+    def standing(self) -> MountedPlace:
+        """What the path itself stands on."""
+        return next(iter(self.places.values()))
+
+    @property
+    def fitting(self) -> str | None:
+        """The class with the cache that the disks declare; None where they do not say which they have."""
+        of_kind = {
+            CacheKind.VOLATILE: self.durability.volatile_cache,
+            CacheKind.PROTECTED: self.durability.protected_cache,
+            CacheKind.MEMORY: UNSAFE,
+        }
+        classes = (self.durability.volatile_cache, self.durability.protected_cache)
+        return of_kind.get(self.cache.kind, classes[0] if classes[0] == classes[1] else None)
+
+
+def inspect(path: Path, *, virtualisation: str | None = None) -> Inspected:
+    """A data directory, a mount point, any file, or a block device; PlanError where it is not there, or no path at all."""
+    unknown: list[str] = []
+    try:
+        own = standing_of(path, virtualisation=virtualisation)
+        directory = _recognised(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise PlanError(f"{path} cannot be looked at: {why}{of_near_paths(path, error)}") from None
+    is_closed = path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
+    if is_closed:
+        unknown.append(f"{path}: this user may not look into it, so what it holds is not known; sudo may")
+    places = {"data": own}
+    for what, place in (directory.places if directory else {}).items():
+        if what != "data":
+            try:
+                places[what] = standing_of(Path(place), virtualisation=virtualisation)
+            except OSError as error:
+                unknown.append(f"{what} in {place}: {error.strerror or error}")
+    if directory is not None:
+        unknown += directory.unread
+    knows_settings = directory.knows_settings if directory else not is_closed
+    found = [_declared(place, directory, knows_settings=knows_settings) for place in places.values()]
+    durability = found[0]
+    for other in found[1:]:
+        durability = worse(durability, other)
+    layers = tuple(layer for place in places.values() for layer in place.layers)
+    in_memory = any(place.in_memory for place in places.values())
+    return Inspected(
+        path=str(path),
+        directory=directory,
+        places=places,
+        durability=durability,
+        cache=DeclaredCache(CacheKind.MEMORY, "the file system is memory itself")
+        if in_memory
+        else worst_cache(layers),
+        unknown=tuple(dict.fromkeys(unknown)),
+    )
+
+
+def servers(proc: Path = Path("/proc")) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The data directories of the servers that run here, and sentences about those that cannot be looked at."""
+    found: dict[Path, None] = {}
+    # A server has a process for each session and worker; what is said of its first one is enough.
+    elsewhere: dict[Path, str] = {}
+    unseen: list[str] = []
+    called = frozenset[str]().union(*(files.processes for files in _known_files()))
+    for folder in sorted(proc.glob("[0-9]*"), key=lambda each: int(each.name)):
+        try:
+            if (folder / "comm").read_text(errors="replace").strip() not in called:
+                continue
+            directory = (folder / "cwd").readlink()
+            same = (folder / "ns/mnt").readlink() == (proc / "self/ns/mnt").readlink()
+        except PermissionError:
+            unseen.append(
+                f"process {folder.name} is a server whose directory only its owner and root may see"
+            )
+            continue
+        except OSError:
+            continue  # it has ended
+        if same:
+            found[directory] = None
+        else:
+            elsewhere.setdefault(
+                directory,
+                f"process {folder.name} is a server in another mount namespace (a container): inspect {directory} there",
+            )
+    # Of processes that cannot be looked at nothing tells which belong together.
+    return tuple(found), (*elsewhere.values(), *unseen[:3])
+
+
+def _recognised(path: Path) -> DataDirectory | None:
+    return next((found for files in _known_files() if (found := files.recognise(path)) is not None), None)
+
+
+def _known_files() -> Iterator[KnownFiles]:
+    return iter(registry.engine_parts("data_directory").values())
+
+
+def _declared(standing: MountedPlace, directory: DataDirectory | None, *, knows_settings: bool) -> Durability:
+    """The class of an engine with these settings there; of no engine, that of a file that is synced."""
+    unknown = list(_not_known(standing, knows_settings=knows_settings))
+    if unknown:
+        return Durability(UNKNOWN, UNKNOWN, "declared", tuple(unknown))
+    engine = directory.engine if directory else next(iter(registry.ENGINES))
+    settings = directory.settings if directory else {}
+    flushes = standing.flushes is True and gets_flushes(standing.layers) is not False
+    counts = tuple(FlushCount("data", pattern, 1, int(flushes)) for pattern in _PATTERNS)
+    found = declare(
+        Cell(
+            DeviceLevels(),
+            KernelLevels(),
+            FilesystemLevels(standing.type, journal=standing.journal),
+            BuildLevels(engine),
+            ClusterLevels(),
+        ),
+        TRAITS[standing.type],
+        (
+            ReadBack("filesystem.data", None, standing.data, "mountinfo", matches=None),
+            ReadBack("filesystem.barrier", None, flushes, "mountinfo", matches=None),
+        ),
+        counts,
+        settings,
+        journal_in_memory=False,
+    )
+    # Counts are none here, and what `declare` says of them is nothing of the place.
+    reasons = [reason for reason in found.reasons if reason.code not in OF_FLUSHES]
+    return replace(found, reasons=(*reasons, *([] if flushes else [_no_flush(standing)])))
+
+
+def _not_known(standing: MountedPlace, *, knows_settings: bool) -> Iterator[Reason]:
+    if standing.in_memory:
+        yield because(
+            "file-system-in-memory", "the file system is memory itself: a power cut takes all of it"
+        )
+    elif standing.type not in TRAITS:
+        words = (
+            f"what fsync does on {standing.type} is not known here"
+            if standing.type
+            else "nothing is mounted of it"
+        )
+        yield because("file-system-not-known", words)
+    elif standing.flushes is None:
+        yield because("flushes-not-known", f"no table shows whether {standing.type} sends flushes")
+    elif standing.journal == "external":
+        yield because(
+            "journal-elsewhere",
+            "the journal is on another device: a visit counts which of the two is flushed",
+        )
+    if not knows_settings:
+        yield because("settings-not-known", "settings that decide are not known")
+
+
+def _no_flush(standing: MountedPlace) -> Reason:
+    if standing.flushes:
+        words = "the queue is set to write through, so that no flush is sent"
+    else:
+        words = f"{standing.type} sends no flush as it is mounted"
+    return because("no-flush-sent", f"{words}: a volatile cache may lose what fsync promised")
+
+
+# What counts as the same, of a search as of any comparison.
+MARGIN = 0.05
+
+DURABLE_DEFAULT = "volatile"
+
+
+@dataclass(frozen=True)
+class SearchAsked:
+    """What a call asks; None, or nothing, where it leaves it to a search that was begun."""
+
+    best: str | None = None
+    runs: tuple[str, ...] = ()
+    durable: str | None = None
+    budget_s: float | None = None
+    not_worse: tuple[NotWorse, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+
+def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
+    """The question, frozen; PlanError with every reason why it cannot be asked of this plan."""
+    wrong = [*_missing_options(asked), *_wrong_metrics(asked)]
+    dataset, reasons = _dataset(asked.runs, found)
+    wrong += reasons
+    durable = asked.durable or DURABLE_DEFAULT
+    cuts, reasons = _cuts(found) if durable == MEASURED else (None, [])
+    wrong += reasons
+    if wrong or dataset is None or asked.best is None or asked.budget_s is None:
+        raise PlanError(*wrong)
+    candidates, left_out = _sorted_out(found, dataset, durable, cuts)
+    if len(candidates) < 2:
+        causes = dict.fromkeys(each.reason.sentence for each in left_out)
+        raise PlanError(
+            f"a search needs two cells, and {len(candidates)} of this plan's {len(found.expansion.cells)} can be visited; "
+            "`bedplate run` measures one",
+            *causes,
+        )
+    fleet = found.plan.fleet if found.executor.fleet is not None else None
+    first = found.expansion.cells[0].cell.id
+    if asked.not_worse and all(planned.cell.id != first for planned, _ in candidates):
+        words = next(each.reason for each in left_out if each.cell == first)
+        raise PlanError(
+            f"--not-worse compares with the plan's first cell, {first}, which is left out: {words}",
+            "put a cell first that may be visited, or leave --not-worse out",
+        )
+    builds = {
+        digest(levels): preparations()[levels.engine].seconds(levels)
+        for levels in builds_to_make(found.cells)
+    }
+    made = tuple(_candidate(found, planned, load) for planned, load in candidates)
+    return SearchRecord(
+        version=SEARCH_VERSION,
+        best=asked.best,
+        runs=asked.runs,
+        dataset=dataset,
+        durable=durable,
+        budget_s=asked.budget_s,
+        margin=MARGIN,
+        candidates=made,
+        left_out=tuple(left_out),
+        baseline=first if any(each.cell == first for each in made) else None,
+        not_worse=asked.not_worse,
+        builds={each.build: builds[each.build] for each in made if each.build in builds},
+        cut_dataset=cuts,
+        cut_seconds=0.0
+        if cuts is None
+        else _cut_seconds(found, cuts, [planned for planned, _ in candidates]),
+        at_once=len(fleet.nodes) if fleet is not None else 1,
+        accepted=asked.accepted,
+    )
+
+
+def asked_again(asked: SearchAsked, record: SearchRecord) -> SearchRecord:
+    """The search that is gone on with: only its budget may grow. PlanError names what was asked otherwise."""
+    known = (
+        ("--best", asked.best, record.best),
+        ("--run", asked.runs or None, record.runs),
+        ("--durable", asked.durable, record.durable),
+        ("--not-worse", asked.not_worse or None, record.not_worse),
+        ("--accept", asked.accepted or None, record.accepted),
+    )
+    changed = [
+        f"{name}: the study was begun with {_words(had)}, not {_words(now)}"
+        for name, now, had in known
+        if now is not None and now != had
+    ]
+    budget_s = record.budget_s if asked.budget_s is None else asked.budget_s
+    if budget_s < record.budget_s:
+        changed.append(
+            f"--budget: the study was begun with {format_duration(record.budget_s)}, and a budget only grows"
+        )
+    if changed:
+        raise PlanError(*changed, "leave these options out, or name another --study")
+    return replace(record, budget_s=budget_s)
+
+
+def _words(value: object) -> str:
+    if isinstance(value, tuple):
+        return " and ".join(map(_words, value)) or "none"
+    return f"{value.metric}:{100 * value.share:g}%" if isinstance(value, NotWorse) else str(value)
+
+
+def _missing_options(asked: SearchAsked) -> Iterator[str]:
+    for name, value, words in (
+        ("--best METRIC", asked.best, "the figure whose best cell is looked for"),
+        ("--run RUN", asked.runs, "the run that it is a figure of"),
+        ("--budget TIME", asked.budget_s, "how long the search may take, such as 4h"),
+    ):
+        if not value:
+            yield f"a search needs {name}: {words}"
+    if asked.budget_s is not None and not 0 < asked.budget_s < math.inf:
+        yield f"--budget: expected a time above 0, found {asked.budget_s:g} s"
+
+
+def _wrong_metrics(asked: SearchAsked) -> Iterator[str]:
+    for name in (*((asked.best,) if asked.best else ()), *(each.metric for each in asked.not_worse)):
+        metric = METRICS.get(name)
+        if metric is None:
+            yield unknown_metric(name)
+        elif metric.scale is not Scale.RATIO or metric.better is Better.NEITHER:
+            yield (
+                f"{name} has no best: name a figure with a better direction that is compared as a ratio, such as tps or latency_ms_p99"
+            )
+    for each in asked.not_worse:
+        if not 0 < each.share < 1:
+            yield f"--not-worse {each.metric}: expected a share between 0 and 100 %, found {each.share:.4g}"
+        if each.metric == asked.best:
+            yield f"--not-worse {each.metric}: that is the figure whose best cell is looked for"
+
+
+def _loads(found: PlannedStudy) -> Iterator[Load]:
+    return (load for planned in found.expansion.cells for load in planned.loads)
+
+
+def _dataset(runs: Sequence[str], found: PlannedStudy) -> tuple[str | None, list[str]]:
+    """The one dataset that has all the runs."""
+    names = dict.fromkeys(run.name for load in _loads(found) for run in load.runs)
+    unknown = [unknown_run(name, names) for name in runs if name not in names]
+    if unknown or not runs:
+        return None, unknown
+    having = {load.dataset: None for load in _loads(found) if set(runs) <= {run.name for run in load.runs}}
+    if len(having) == 1:
+        return next(iter(having)).id, []
+    if not having:
+        return None, [
+            f"no dataset of the plan has all of {', '.join(runs)}; a search is of runs on one dataset"
+        ]
+    words = ", ".join(dataset.words for dataset in having)
+    return None, [
+        f"{' and '.join(runs)}: {len(having)} datasets of the plan have such a run ({words}); a search is of one, so keep one in its plan"
+    ]
+
+
+def _cuts(found: PlannedStudy) -> tuple[str | None, list[str]]:
+    having = {load.dataset: None for load in _loads(found) if model_of(load.dataset.workload).cuts_power}
+    if len(having) == 1:
+        return next(iter(having)).id, []
+    if not having:
+        return None, [
+            '--durable measured cuts power: give the plan a [[workload]] of type = "power_cut", or ask for --durable volatile'
+        ]
+    return None, [
+        f"--durable measured: the plan has {len(having)} datasets that cut power, and a search takes one"
+    ]
+
+
+def _sorted_out(
+    found: PlannedStudy, dataset: str, durable: str, cuts: str | None
+) -> tuple[list[tuple[PlannedCell, Load]], list[SearchLeftOut]]:
+    candidates: list[tuple[PlannedCell, Load]] = []
+    left_out: list[SearchLeftOut] = []
+    for planned in found.expansion.cells:
+        loads = {load.dataset.id: load for load in planned.loads}
+        reason = _never(planned.cell, durable)
+        if dataset not in loads:
+            reason = because("run-not-in-cell", "the run is not due in it")
+        elif cuts is not None and cuts not in loads:
+            reason = because("cut-not-in-cell", "the plan cuts no power in it")
+        if reason is None:
+            candidates.append((planned, loads[dataset]))
+        else:
+            left_out.append(SearchLeftOut(planned.cell.id, reason))
+    return candidates, left_out
+
+
+def _never(cell: Cell, durable: str) -> Reason | None:
+    """Why a cell cannot be of the class, whatever its visits would count; None where it may."""
+    if durable == ANY:
+        return None
+    best = _best_class(cell)
+    own = best.protected_cache if durable == SURVIVING else best.volatile_cache
+    if own in WANTED[durable] or own == UNKNOWN:
+        return None
+    # Nothing was counted yet: the options alone say this.
+    told = [each.sentence for each in best.reasons if each.code not in OF_FLUSHES]
+    if len(told) < len(best.reasons):
+        told.insert(0, "without barriers no sync flushes a volatile cache")
+    return because(NOT_ASKED, f"{own} after a power cut: {'; '.join(told)}", durability=own)
+
+
+def _best_class(cell: Cell) -> Durability:
+    """The class that a cell declares if every sync that its options leave is flushed; what its visits count can only lower it."""
+    traits = TRAITS[cell.filesystem.type]
+    flushes = 0 if cell.filesystem.barrier is False else 1
+    features = cell.filesystem.features
+    journals_data = features.get("data") == "journal"
+    delayed = features.get("sync") == "disabled"
+    promise = FilesystemPromise(
+        tuple(FlushCount("data", pattern, 1, flushes) for pattern in ("appending", "logging", "overwriting")),
+        journal_holds_data=traits.journal_holds_data or journals_data,
+        journal_in_memory=cell.filesystem.journal_device == JOURNAL_IN_RAM,
+        rolls_back_whole=traits.rolls_back_whole,
+        flushes_when_delayed=cell.filesystem.barrier is not False if delayed else None,
+        keeps_write_order=traits.rolls_back_whole or journals_data,
+    )
+    shown = {name: _shown(value) for name, value in cell.cluster.settings.items()}
+    return durability_of(cell).declare(cell.cluster.settings, shown, promise)
+
+
+def _shown(value: object) -> str:
+    """A setting as a server shows it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _candidate(found: PlannedStudy, planned: PlannedCell, load: Load) -> SearchCandidate:
+    executor = found.choice.executor
+    seconds = visit_seconds(found.plan, planned.cell, load, executor=executor)
+    if executor == QEMU:
+        seconds += BOOT_S / found.plan.guest.visits_per_boot
+    build = planned.cell.build
+    return SearchCandidate(planned.cell.id, seconds, digest(build) if build.is_built else "")
+
+
+def _cut_seconds(found: PlannedStudy, cuts: str, candidates: Iterable[PlannedCell]) -> float:
+    """What the longest visit that cuts power is reckoned to take."""
+    return max(
+        visit_seconds(found.plan, planned.cell, load, executor=found.choice.executor)
+        for planned in candidates
+        for load in planned.loads
+        if load.dataset.id == cuts
+    )

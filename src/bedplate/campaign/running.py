@@ -5,51 +5,366 @@ Both come to the same: plan, refuse what is wrong, hold the study and its device
 
 from __future__ import annotations
 
+import contextlib
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.claim import claimed, free_what_was_left
-from bedplate.campaign.consent import Consent
+from bedplate import registry
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.doubts import tell_doubts, tell_pruned
 from bedplate.campaign.planning import begun_study, kept_plan, read_plan, repeated, work_out
-from bedplate.campaign.refusals import (
-    absolute,
-    refuse_a_side_left_out,
-    refuse_another_machine,
-    refuse_another_plan,
-    refuse_lost_visits,
-    refuse_nothing_to_run,
-    refuse_unended_search,
-    refuse_without_root,
-    refuse_wrong_call,
+from bedplate.errors import (
+    EXIT_DONE,
+    EXIT_REQUIREMENT_MISSING,
+    EXIT_SOME_RUNS_FAILED,
+    DeviceInUse,
+    DeviceRefused,
+    PlanError,
+    RequirementMissing,
+    StudyError,
 )
-from bedplate.campaign.requirements import ensure_requirements
-from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, PlanError, StudyError
-from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory, state_directory
+from bedplate.host.ledger import release_orphans
+from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
-from bedplate.host.state import state_directory
+from bedplate.host.scratch_device import (
+    device_identity,
+    image_path,
+    journal_places,
+    journal_refusal_reasons,
+    refusal_reasons,
+    shared_bytes_reasons,
+)
 from bedplate.model import codec
-from bedplate.model.fleet import fleet_identity
+from bedplate.model.machine import fleet_identity
+from bedplate.model.plan import pruned_lines
 from bedplate.study.layout import StudyLayout, is_study
-from bedplate.study.nodes import read_nodes
+from bedplate.study.records import read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from bedplate.campaign.display import Display
     from bedplate.campaign.planning import BegunStudy, PlannedStudy
-    from bedplate.executors.protocol import StartOutcome
-    from bedplate.model.devices.identity import DeviceIdentity
-    from bedplate.model.plan import Plan
-    from bedplate.model.search import SearchRecord
-    from bedplate.study.paired import PairedRecord
+    from bedplate.executors.protocol import Executor, StartOutcome
+    from bedplate.host.requirement import Requirement
+    from bedplate.model.cell import Cell
+    from bedplate.model.devices import DeviceIdentity
+    from bedplate.model.plan import Plan, SearchRecord
+    from bedplate.model.visit import ScratchDevice
+    from bedplate.study.records import PairedRecord
 
-    # What shows the visits of a start, while it is entered.
+# The visit of a killed start stops its server and unmounts; a full cache on a slow disk takes long.
+_LEAVING_LIMIT_S = 300.0
+
+# Where journals in memory stand.
+_MEMORY = Path("/dev/shm")  # noqa: S108 -- files of bedplate's own
+
+
+@contextlib.contextmanager
+def claimed(
+    scratch: ScratchDevice,
+    *,
+    study: Path,
+    display: Display,
+    journal: ScratchDevice | None,
+    executor: Executor,
+    recorded: Mapping[str, DeviceIdentity] | None = None,
+) -> Iterator[Mapping[str, DeviceIdentity]]:
+    """Hold the scratch device, and that of external journals, while the study runs; yields which disks they are, by their names.
+
+    DeviceInUse if another study has one or a killed start's leavings cannot be given back, DeviceRefused
+    with every reason why one may not be erased, or is not the one that the study has `recorded`. `study` need not exist yet.
+    Where visits run on a fleet each claims the device of its own node, and nothing is held here.
+    """
+    if executor.fleet is not None:
+        yield {}
+        return
+    # Before the locks, which would only say that this very start has the disk.
+    if journal is not None and (reasons := shared_bytes_reasons(journal, scratch)):
+        raise DeviceRefused(*reasons)
+    names = [scratch.device] if scratch.device else [IMAGE_FILES, str(image_path(scratch, study / "scratch"))]
+    if journal is not None and journal.device is not None:
+        names.append(journal.device)
+
+    def tell(holder: str) -> None:
+        display.note(f"waiting for {holder}: a visit on the same device, which its start no longer watches")
+
+    with contextlib.ExitStack() as stack:
+        # In one order whatever they are used for, so that two studies cannot wait for each other.
+        for name in sorted(names):
+            stack.enter_context(study_lock(state_directory(), name, study=str(study)))
+        for name in names:
+            wait_for_last_visit(state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell)
+        free_what_was_left(display)
+        # Known before they are looked at: what is erased later is what was looked at, whatever a name does meanwhile.
+        known = _identities((scratch, journal), recorded or {})
+        reasons = _refusals(
+            scratch.recorded_in(known),
+            None if journal is None else journal.recorded_in(known),
+            _image_directory(study),
+            executor,
+        )
+        if reasons:
+            raise DeviceRefused(*reasons)
+        yield known
+
+
+def _identities(
+    devices: Iterable[ScratchDevice | None], recorded: Mapping[str, DeviceIdentity]
+) -> Mapping[str, DeviceIdentity]:
+    """As they were recorded, else as they are now; what is not there has none, and is refused."""
+    known = {}
+    for device in devices:
+        if device is None or device.device is None:
+            continue
+        found = recorded.get(device.device) or device_identity(device.device)
+        if found is not None:
+            known[device.device] = found
+    return known
+
+
+def _refusals(
+    scratch: ScratchDevice, journal: ScratchDevice | None, directory: Path, executor: Executor
+) -> tuple[str, ...]:
+    commands = Commands()
+    reasons = [*refusal_reasons(scratch, commands, directory=directory)]
+    for place in journal_places(journal):
+        reasons += journal_refusal_reasons(place, scratch, commands, directory=_MEMORY)
+    devices = (scratch.device, journal.device if journal else None)
+    reasons += executor.device_reasons(device for device in devices if device is not None)
+    return tuple(reasons)
+
+
+def free_what_was_left(display: Display) -> None:
+    """Release orphans and say so; DeviceInUse if something cannot be given back."""
+    report = release_orphans(state_directory(), Commands())
+    for done in report.released:
+        display.note(f"left behind by a killed start: {done}")
+    if report.problems:
+        raise DeviceInUse(*report.problems, "see `bedplate release`")
+
+
+def _image_directory(study: Path) -> Path:
+    """Where an image would stand, or the nearest place above it that is there: on the same disk."""
+    wanted = study / "scratch"
+    return next(path for path in (wanted, *wanted.parents) if path.is_dir())
+
+
+def _nobody(_question: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Consent:
+    """Which devices may be erased, also with a foreign signature, and whether packages may be installed.
+
+    `ask` puts a question to a person, and is True for a yes.
+    """
+
+    erase: tuple[str, ...] = ()
+    erase_foreign: bool = False
+    yes: bool = False
+    ask: Callable[[str], bool] = _nobody
+
+    def allowed(self, device: ScratchDevice) -> ScratchDevice:
+        """The device with what may be erased."""
+        return replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
+
+
+def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent) -> None:
+    """Everything that the plan needs of the system, and what its executor fetches before cells are chosen.
+
+    RequirementMissing with the exact command when nobody can be asked, or the answer is no.
+    """
+    from bedplate.campaign.preparation import install, is_root  # noqa: PLC0415
+    from bedplate.host.requirement import install_command, read_os_release  # noqa: PLC0415
+
+    lacking = lacking_of(found)
+    if lacking:
+        command = install_command(lacking, os_release=read_os_release())
+        sentences = [item.sentence for item in lacking]
+        if command is None:
+            raise RequirementMissing(*sentences, "this distribution is not known; install these by hand")
+        shown = " ".join(command)
+        if not is_root():
+            raise RequirementMissing(*sentences, f"install them: sudo {shown}")
+        # Where nobody can be asked, the error alone names them.
+        if not consent.yes and not consent.ask("\n".join((*sentences, f"Install them now with `{shown}`?"))):
+            raise RequirementMissing(*sentences, f"install them: {shown}")
+        install(command, display)
+        still = lacking_of(found)
+        if still:
+            raise RequirementMissing(*(f"after installing: {item.sentence}" for item in still))
+    found.executor.prepare(found.plan, display)
+
+
+def lacking_of(found: PlannedStudy) -> tuple[Requirement, ...]:
+    """What of the system is missing; RequirementMissing where the executor cannot be had at all."""
+    from bedplate.campaign.preparation import requirements_of  # noqa: PLC0415
+    from bedplate.host.requirement import missing  # noqa: PLC0415
+
+    return missing(requirements_of(found.cells, found.workloads, executor=found.executor))
+
+
+def absolute(study: Path) -> Path:
+    """A visit is another process and stands elsewhere; StudyError for a name that records cannot hold.
+
+    A link that the call names is followed here, once: from then on it is the directory.
+    """
+    path = study.resolve() if study.is_symlink() else study.absolute()
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{os.fsencode(path)!r} is no UTF-8; name another directory with --study") from None
+    return path
+
+
+def refuse_wrong_call(found: PlannedStudy, consent: Consent) -> None:
+    """What is wrong with the plan or the call, before anything else is looked at."""
+    refuse_nothing_to_run(found)
+    refuse_datasets(found)
+    devices = found.plan.devices_erased
+    used = f"{' and '.join(devices)} alone" if devices else "an image file and erases no device"
+    reasons = [
+        f"this plan erases {name}; say that you mean it: --erase {name}"
+        for name in devices
+        if name not in consent.erase
+    ]
+    reasons += [f"--erase {name}: this plan uses {used}" for name in consent.erase if name not in devices]
+    if reasons:
+        raise PlanError(*reasons)
+
+
+def refuse_unended_search(study: Path, search: SearchRecord | None) -> None:
+    """StudyError where a study is a search still: its visits follow from each other, and not from the plan alone."""
+    if search is not None and search.extended is None:
+        raise StudyError(
+            f"{study} is a search; `bedplate search PLAN --study {study}` goes on with it, and "
+            f"`bedplate extend {study} --repetitions N` visits all cells"
+        )
+
+
+def refuse_nothing_to_run(found: PlannedStudy) -> None:
+    """PlanError with what prunes the cells, where none is left."""
+    if not found.expansion.cells:
+        causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
+        raise PlanError("no cell of this plan can run here", *causes)
+
+
+def refuse_a_side_left_out(found: PlannedStudy, paired: PairedRecord) -> None:
+    """PlanError with what prunes it, where a cell of a pair cannot run here after all: a pair of one is none, and blocks would have no end."""
+    kept = {planned.cell.id for planned in found.expansion.cells}
+    if all({pair.baseline, pair.contender} <= kept for pair in paired.pairs):
+        return
+    causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
+    raise PlanError(
+        f"a side of {paired.contender} beside {paired.baseline} cannot run here, so there is nothing to compare it with",
+        *causes,
+    )
+
+
+def refuse_datasets(found: PlannedStudy) -> None:
+    """RequirementMissing where what a dataset is made of cannot be had here, or where its visits run."""
+    from bedplate.campaign.preparation import inputs_by_workload  # noqa: PLC0415
+
+    makers, on_nodes = inputs_by_workload(), found.executor.fleet is not None
+    obstacles = (
+        makers[dataset.workload].obstacle(dataset, on_nodes=on_nodes)
+        for dataset in dict.fromkeys(found.datasets)
+        if dataset.workload in makers
+    )
+    if reasons := tuple(dict.fromkeys(filter(None, obstacles))):
+        raise RequirementMissing(*reasons)
+
+
+def refuse_without_root(found: PlannedStudy) -> None:
+    """RequirementMissing where visits would change this system, and may not."""
+    from bedplate.campaign.preparation import is_root  # noqa: PLC0415
+
+    if found.executor.runs_here and not is_root():
+        raise RequirementMissing(
+            "measuring formats and mounts, which needs root: give the same command with sudo, "
+            "or with --executor qemu, which does it in a guest",
+            "without root you can look: `bedplate plan`, `doctor`, and on any study `status`, `show`, "
+            "`report`, `export`",
+        )
+
+
+def refuse_another_plan(found: PlannedStudy, study: Path) -> None:
+    """Asked of a study that is held: nobody else can extend it meanwhile."""
+    from bedplate.plan.differences import differences, obstacles_to_extend  # noqa: PLC0415
+
+    before = kept_plan(study)
+    changed = differences(before.plan, found.plan)
+    if changed and not obstacles_to_extend(found.plan, before.plan):
+        raise StudyError(
+            *(f"{study} was extended since: {change}" for change in changed),
+            f"go on with `bedplate extend {study} --repetitions {before.plan.repetitions}`",
+        )
+    if changed:
+        raise StudyError(
+            *(f"{study} was begun with another plan: {change}" for change in changed),
+            "give the same plan, another --study, or add to this one with `bedplate extend`",
+        )
+
+
+def refuse_another_machine(found: PlannedStudy, store: StudyStore) -> None:
+    """StudyError where the executor cannot go on here; another kernel that it takes is noted in the study."""
+    facts = store.facts
+    obstacle = found.executor.another_machine(found.plan, facts, found.machine)
+    if obstacle is not None:
+        raise StudyError(f"{store.layout.directory} {obstacle}")
+    if found.executor.runs_here and facts.kernel_release != found.machine.kernel_release:
+        store.note_kernel(found.machine.kernel_release)
+
+
+def refuse_lost_visits(found: PlannedStudy, store: StudyStore) -> None:
+    """What the study holds must stay in its schedule, whatever this machine would refuse by now."""
+    kept = {planned.cell.id for planned in found.expansion.cells}
+    why = {pruned.cell.id: pruned.reasons for pruned in found.expansion.pruned}
+    recorded = {visit.cell_id for visit in store.schedule.visits if not visit.canary}
+    lost = sorted(recorded - kept)
+    if lost:
+        raise StudyError(
+            *(
+                f"{cell}, which the study has, can no longer run here: {'; '.join(map(str, why[cell]))}"
+                for cell in lost
+            ),
+            "undo what changed on this machine, or name another --study",
+        )
+
+
+def setting_doubts(found: PlannedStudy) -> tuple[str, ...]:
+    """What the servers that are built do not know of the plan's settings; nothing of one that has yet to be built."""
+    checks = registry.engine_parts("settings_check").values()
+    return tuple(dict.fromkeys(words for check in checks for words in check(found.cells)))
+
+
+def plan_doubts(found: PlannedStudy) -> tuple[str, ...]:
+    """All of them, a sentence each."""
+    return (*found.expansion.warnings, *setting_doubts(found))
+
+
+def tell_pruned(found: PlannedStudy, display: Display, *, besides: Collection[Cell] = ()) -> None:
+    """The cells that cannot be, `besides` those that were told before, with the reasons: a trial may know more than the plan did."""
+    for line in pruned_lines(each for each in found.expansion.pruned if each.cell not in besides):
+        display.note(line)
+
+
+def tell_doubts(found: PlannedStudy, display: Display) -> None:
+    """The pruned cells, and a line for each doubt, as `bedplate plan` has them."""
+    tell_pruned(found, display)
+    for words in plan_doubts(found):
+        display.note(f"warning: {words}")
+
+
+if TYPE_CHECKING:
     Watch = Callable[[], AbstractContextManager[Display]]
 
 
@@ -256,7 +571,7 @@ def hold_devices(
     are read or written afterwards. With the `store` of a study that was begun they must be its own; one that has recorded none does so now.
     """
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
-    from bedplate.host.own_mounts import (  # noqa: PLC0415
+    from bedplate.host.mount import (  # noqa: PLC0415
         enter_own_namespaces,
         follow_no_links_below,
         let_go_of_foreign_mounts,
@@ -308,7 +623,7 @@ def begin(
     """The new study on disk, held by its store, with the `devices` that were held for it; with `search` it is one, with `paired` one of pairs."""
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
-    from bedplate.host.own_mounts import follow_no_links_below  # noqa: PLC0415
+    from bedplate.host.mount import follow_no_links_below  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
     fleet = found.executor.fleet

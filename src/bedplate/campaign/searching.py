@@ -10,18 +10,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from bedplate.campaign.claim import free_what_was_left
-from bedplate.campaign.consent import Consent
-from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.doubts import tell_doubts
-from bedplate.campaign.refusals import (
+from bedplate.campaign.display import LineDisplay, SearchDisplay
+from bedplate.campaign.questions import asked_again, search_record
+from bedplate.campaign.running import (
+    Consent,
     absolute,
+    begin,
+    called,
+    ensure_requirements,
+    free_what_was_left,
+    held,
+    hold_devices,
     refuse_without_root,
+    reopened,
+    tell_doubts,
 )
-from bedplate.campaign.requirements import ensure_requirements
-from bedplate.campaign.running import begin, called, held, hold_devices, reopened
-from bedplate.campaign.search_display import SearchDisplay
-from bedplate.campaign.search_question import asked_again, search_record
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model.plan import Schedule
@@ -34,12 +37,11 @@ if TYPE_CHECKING:
 
     from bedplate.campaign.display import Display
     from bedplate.campaign.planning import PlannedStudy
+    from bedplate.campaign.questions import SearchAsked
     from bedplate.campaign.running import Watch
-    from bedplate.campaign.search_question import SearchAsked
     from bedplate.executors.protocol import StartOutcome
     from bedplate.model.cell import Cell
-    from bedplate.model.plan import ScheduledVisit
-    from bedplate.model.search import SearchRecord, SearchStep
+    from bedplate.model.plan import ScheduledVisit, SearchRecord, SearchStep
     from bedplate.study.store import StudyStore
 
 

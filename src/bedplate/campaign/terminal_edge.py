@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # C0 but for tab and line feed, DEL, C1; marks of direction, embeddings, overrides and isolates (Unicode, UAX #9);
 # the separators of lines and paragraphs; interlinear annotations.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]")
+
 # Unicode has pictures of C0 and of DEL.
 _PICTURES, _DELETE_PICTURE, _OTHER = 0x2400, "\u2421", "\ufffd"
 

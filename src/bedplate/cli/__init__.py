@@ -24,8 +24,7 @@ from bedplate.errors import (
     BedplateError,
     RequirementMissing,
 )
-from bedplate.host.interruption import arrive
-from bedplate.host.standard_streams import open_said
+from bedplate.host.interruption import arrive, open_said
 from bedplate.units import GIB, MIB, format_size
 
 if TYPE_CHECKING:

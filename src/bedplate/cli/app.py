@@ -11,22 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate import __version__
-from bedplate.cli.ask import ask, quickstart
-from bedplate.cli.cancel import cancel
-from bedplate.cli.changes.ab import ab
-from bedplate.cli.changes.bisect import bisect
-from bedplate.cli.completion import METRIC_NAME, completed, completion, metric_names
-from bedplate.cli.devices.commands import device
-from bedplate.cli.documents.examples import add_examples
-from bedplate.cli.importing import import_results
-from bedplate.cli.inspecting import inspect
-from bedplate.cli.judging import advise, claims, compare, effects
+from bedplate.cli.ask import ab, ask, bisect, quickstart, search
+from bedplate.cli.cuts import power_cut
+from bedplate.cli.machine import cancel, device
 from bedplate.cli.options import (
     AS_JSON,
     CELLS,
     ERASE,
     ERASE_FOREIGN,
     EXECUTOR,
+    METRIC_NAME,
     OF_WORKLOAD,
     PATH,
     PLAN_FILE,
@@ -34,11 +28,24 @@ from bedplate.cli.options import (
     STUDY_DIRECTORIES,
     STUDY_DIRECTORY,
     YES,
+    add_examples,
+    completed,
+    completion,
+    metric_names,
 )
-from bedplate.cli.power_cut import power_cut
-from bedplate.cli.search import search
-from bedplate.cli.studies import require_studies, study_at
-from bedplate.cli.taking_away import export, index, report, summary
+from bedplate.cli.printing import require_studies, study_at
+from bedplate.cli.read import (
+    advise,
+    claims,
+    compare,
+    effects,
+    export,
+    import_results,
+    index,
+    inspect,
+    report,
+    summary,
+)
 from bedplate.errors import EXIT_DONE
 
 if TYPE_CHECKING:
@@ -52,6 +59,7 @@ EXIT_CODES = (
     (3, "a requirement is missing"),
     (130, "interrupted"),
 )
+
 _EPILOG = (
     f"Exit codes: {'; '.join(f'{code} {words}' for code, words in EXIT_CODES)}; `compare --fail-if` has its own. "
     "A study that was interrupted goes on when the same command is given again. "
@@ -97,10 +105,15 @@ def call(words: Sequence[str]) -> int:
 
 
 program.add_command(quickstart)
+
 program.add_command(ask)
+
 program.add_command(ab)
+
 program.add_command(bisect)
+
 program.add_command(inspect)
+
 program.add_command(device)
 
 
@@ -127,7 +140,7 @@ def setup(
     zfs: bool,
 ) -> None:
     """Install what is missing, build every PostgreSQL that a plan needs, fetch what its guests need."""
-    from bedplate.cli.prepare import setup as prepare  # noqa: PLC0415
+    from bedplate.cli.measuring import setup as prepare  # noqa: PLC0415
 
     prepare(plan, yes=yes, tarball=tarball, executor=executor, kernels=kernels, zfs=zfs)
 
@@ -154,7 +167,7 @@ def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
     Exit code 0 only where `run` would begin as things are. It is 2 where the plan is wrong or no cell of it can run here, and 3 where a
     program, a right or a device is missing, which is listed.
     """
-    from bedplate.cli.plans import show_plan  # noqa: PLC0415
+    from bedplate.cli.planning import show_plan  # noqa: PLC0415
 
     return show_plan(plan, executor=executor, as_json=as_json)
 
@@ -178,8 +191,8 @@ def run(
     yes: bool,
 ) -> int:
     """Run a plan, or go on where it stopped."""
-    from bedplate.cli.running import consent  # noqa: PLC0415
-    from bedplate.cli.running import run as measure  # noqa: PLC0415
+    from bedplate.cli.measuring import consent  # noqa: PLC0415
+    from bedplate.cli.measuring import run as measure  # noqa: PLC0415
 
     given = consent(erase, erase_foreign=erase_foreign, yes=yes)
     return measure(plan, study, consent=given, executor=executor, retry_failed=retry_failed)
@@ -213,7 +226,7 @@ def extend(
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
     from bedplate.campaign import running  # noqa: PLC0415
     from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
-    from bedplate.cli.running import consent, tell  # noqa: PLC0415
+    from bedplate.cli.measuring import consent, tell  # noqa: PLC0415
 
     outcome = running.extend(
         study_at(study),
@@ -289,9 +302,9 @@ def show(
 for _command in (compare, effects, advise, claims):
     program.add_command(_command)
 
-
 for _command in (summary, report, index, export, import_results):
     program.add_command(_command)
+
 program.add_command(power_cut)
 
 
@@ -321,4 +334,5 @@ def release(*, cache: bool, days: float | None, yes: bool) -> int:
 
 
 program.add_command(completion)
+
 add_examples(program)

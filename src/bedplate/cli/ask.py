@@ -5,18 +5,43 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import nullcontext
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.options import DIRECTORY, ON_USUAL, PATH, RETRY_FAILED, YES, on_types, words_of
+from bedplate.cli.options import (
+    ACCEPT,
+    DIRECTORY,
+    ERASE,
+    ERASE_FOREIGN,
+    EXECUTOR,
+    METRIC_NAME,
+    METRICS,
+    OF_WORKLOAD,
+    ON_USUAL,
+    PATH,
+    PLAN_FILE,
+    RETRY_FAILED,
+    YES,
+    metric_names,
+    on_types,
+    plan_names,
+    words_of,
+)
+from bedplate.units import parse_duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from click.decorators import FC
+
+    from bedplate.campaign.paired import Change
+    from bedplate.campaign.searching import SearchOutcome
+    from bedplate.cli.changes import PairsAsked
+    from bedplate.model.plan import NotWorse
 
 
 def _repetitions(without: int) -> Callable[[FC], FC]:
@@ -42,7 +67,7 @@ _yes = click.option("--yes", is_flag=True, help="do it without asking, missing p
 @YES
 def quickstart(directory: Path, *, yes: bool) -> int:
     """From nothing to a first report: packages, PostgreSQL, plans/quick.toml on an image file."""
-    from bedplate.cli.questioning import quickstart as begin  # noqa: PLC0415
+    from bedplate.cli.asking import run_quickstart as begin  # noqa: PLC0415
 
     return begin(directory, yes=yes)
 
@@ -73,7 +98,7 @@ def _filesystem(
 ) -> int:
     """Which file system suits PostgreSQL, here: `ask filesystem`."""
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
-    from bedplate.cli.questioning import answer  # noqa: PLC0415
+    from bedplate.cli.asking import answer  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     about = partial(filesystem_question, read_machine(), repetitions=repetitions, scale=scale)
@@ -100,7 +125,7 @@ def _kernel(
 ) -> int:
     """Did a kernel make it slower: `ask kernel 6.1 6.12 --on ext4`, in guests of QEMU, without root."""
     from bedplate.campaign.questions import kernel_question  # noqa: PLC0415
-    from bedplate.cli.questioning import answer  # noqa: PLC0415
+    from bedplate.cli.asking import answer  # noqa: PLC0415
 
     about = partial(kernel_question, kernels, repetitions=repetitions)
     return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
@@ -138,10 +163,318 @@ def _safe(
     where one server runs: is it safe as it runs now, with its settings.
     """
     from bedplate.campaign.questions import asked_settings, safe_question  # noqa: PLC0415
-    from bedplate.cli.questioning import answer, own_server  # noqa: PLC0415
+    from bedplate.cli.asking import answer, own_server  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     if not types and all("=" not in word for word in words):
         return answer(own_server(words, points=points), (), directory, yes=yes, retry_failed=retry_failed)
     about = partial(safe_question, read_machine(), asked_settings(words), points=points)
     return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
+
+
+class TimeBudget(click.ParamType[float]):
+    """A length of time as a plan has it."""
+
+    name = "time"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        try:
+            return parse_duration_s(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@PLAN_FILE
+@click.option("--study", metavar="DIR", type=PATH, required=True, help="the study, made or gone on with")
+@click.option(
+    "--best",
+    metavar="METRIC",
+    type=METRIC_NAME,
+    shell_complete=metric_names,
+    help="the figure whose best cell is looked for (docs/method/metrics.md); p50, p95, p99 and p99_9 are latencies",
+)
+@click.option(
+    "--run",
+    "runs",
+    metavar="RUN",
+    multiple=True,
+    help="the run that it is a figure of, by its name; given again, the best cell of each run and what it comes to in the others",
+)
+@click.option(
+    "--durable",
+    type=click.Choice(["volatile", "protected", "bounded", "measured", "any"]),
+    metavar="CLASS",
+    help="only cells that a power cut leaves so. volatile: all is kept with a volatile cache (the default). protected: all is kept "
+    "where the cache survives. bounded: the last commits may be lost. measured: as volatile, and power is cut in the cells that would be "
+    "named. any: all cells",
+)
+@click.option("--budget", metavar="TIME", type=TimeBudget(), help="how long it may take at most: 90min, 4h")
+@click.option(
+    "--not-worse",
+    metavar="METRIC:SHARE",
+    multiple=True,
+    help="only cells that are at most so much worse than the plan's first cell in this figure: p99:10% (latency_ms_p99); may be given again",
+)
+@ACCEPT
+@EXECUTOR
+@ERASE
+@ERASE_FOREIGN
+@YES
+def search(
+    plan: Path,
+    *,
+    study: Path,
+    best: str | None,
+    runs: tuple[str, ...],
+    durable: str | None,
+    budget: float | None,
+    not_worse: tuple[str, ...],
+    accepted: tuple[str, ...],
+    executor: str | None,
+    erase: tuple[str, ...],
+    erase_foreign: bool,
+    yes: bool,
+) -> int:
+    """Find the best cell of a plan within a budget of time, and prove it; or go on where a search stopped.
+
+    It visits few cells, in blocks, and a model of their factors says which come next. Then the leader, its rivals and the plan's first cell get
+    fresh repetitions. The answer is "this one", "one of these", or "not known" with the best guess. The study is one like any
+    other: `extend` adds the visits that all its cells lack.
+    """
+    from bedplate.analysis.search import Course  # noqa: PLC0415
+    from bedplate.campaign import searching  # noqa: PLC0415
+    from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
+    from bedplate.campaign.questions import SearchAsked  # noqa: PLC0415
+    from bedplate.cli.measuring import consent  # noqa: PLC0415
+
+    asked = SearchAsked(
+        best, tuple(dict.fromkeys(runs)), durable, budget, tuple(map(_not_worse, not_worse)), accepted
+    )
+    outcome = searching.search(
+        plan,
+        study,
+        asked,
+        Course(),
+        consent=consent(erase, erase_foreign=erase_foreign, yes=yes),
+        executor=executor,
+        watch=display_for_terminal,
+    )
+    chosen = f" --executor {executor}" if executor else ""
+    return tell(outcome, f"bedplate search {plan} --study {outcome.study}{chosen}")
+
+
+def tell(outcome: SearchOutcome, go_on: str) -> int:
+    """What came of a start, and the answer; its exit code."""
+    from bedplate.analysis.overview import overview  # noqa: PLC0415
+    from bedplate.analysis.search import answer_lines, searched  # noqa: PLC0415
+    from bedplate.cli.measuring import tell_start  # noqa: PLC0415
+    from bedplate.cli.printing import say  # noqa: PLC0415
+
+    start = outcome.start
+    if start is not None:
+        tell_start(start, outcome.kernel_release, go_on)
+        if start.needs_kernel is not None:
+            return outcome.exit_code
+    found = searched(overview(outcome.study))
+    if found is not None:
+        print()
+        for line in answer_lines(found):
+            say(line)
+    return outcome.exit_code
+
+
+def _not_worse(text: str) -> NotWorse:
+    """`p99:10%` as the question has it; PlanError for a share that is none."""
+    from bedplate.analysis.comparison import parse_share  # noqa: PLC0415
+    from bedplate.errors import PlanError  # noqa: PLC0415
+    from bedplate.model.metrics import metric_today  # noqa: PLC0415
+    from bedplate.model.plan import NotWorse as Asked  # noqa: PLC0415
+
+    metric, colon, share = text.rpartition(":")
+    if not colon or not metric:
+        raise PlanError(f"--not-worse {text!r:.100} is not understood; write a figure and a share: p99:10%")
+    return Asked(metric_today(metric), parse_share(share.strip()))
+
+
+BUDGET_DEFAULT = "2h"
+
+
+def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The options that `ab` and `bisect` share, handed over as `how`; `budget` is what it takes without one."""
+    options = (
+        click.option(
+            "--plan",
+            metavar="PLAN",
+            type=PATH,
+            shell_complete=plan_names,
+            help="a plan whose workload and file systems it is measured on, or a ready one; without it a read-write run over one checkpoint",
+        ),
+        on_types("ext4, or those of the plan"),
+        OF_WORKLOAD,
+        METRICS,
+        click.option(
+            "--budget",
+            metavar="TIME",
+            type=TimeBudget(),
+            default=budget,
+            help="how long visits may take at most",
+        ),
+        ACCEPT,
+        EXECUTOR,
+        DIRECTORY,
+        click.option("--yes", is_flag=True, help="do it without asking, missing packages included"),
+    )
+
+    def with_options(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def collected(
+            *arguments: object,
+            plan: Path | None,
+            types: str,
+            workload: str | None,
+            metrics: tuple[str, ...],
+            budget: float,
+            accepted: tuple[str, ...],
+            executor: str | None,
+            **others: object,
+        ) -> int:
+            from bedplate.cli.changes import PairsAsked  # noqa: PLC0415
+
+            how = PairsAsked(plan, words_of(types), executor, workload, metrics, budget, accepted)
+            return command(*arguments, how=how, **others)
+
+        for option in reversed(options):
+            collected = option(collected)
+        return collected
+
+    return with_options
+
+
+@click.command()
+@click.argument(
+    "sides",
+    metavar="[BASELINE CONTENDER]",
+    nargs=-1,
+    help="what was before and what is new: commits, a patch, kernels",
+)
+@click.option(
+    "--postgres",
+    "tree",
+    metavar="TREE",
+    help="a PostgreSQL repository: the sides are commits of it, or a commit and a patch in a file",
+)
+@click.option(
+    "--kernel", "is_kernel", is_flag=True, help="the sides are kernels, by version or path, in guests"
+)
+@click.option("--vary", metavar="KEY=ONE,OTHER", help="a key of the plan with two values: barrier=true,false")
+@click.option("--margin", metavar="SHARE", default="5%", help="what counts as the same, either way")
+@click.option(
+    "--fail-if",
+    metavar="CONDITION",
+    help="'slower 5%': end when that is known; exit with 1 where it holds, with 125 where it is not known",
+)
+@of_a_change(BUDGET_DEFAULT)
+def ab(
+    sides: tuple[str, ...],
+    *,
+    tree: str | None,
+    is_kernel: bool,
+    vary: str | None,
+    margin: str,
+    fail_if: str | None,
+    how: PairsAsked,
+    directory: Path | None,
+    yes: bool,
+) -> int:
+    """Did a change make it slower: both sides in blocks, until it can tell or its time is gone.
+
+    A block is a visit of each side, in random order. After each block it looks, with an interval that may be looked at (docs/METHOD.md). It ends
+    with slower, faster, the same within the margin, or cannot tell; after the first block where a side does not run or has no such figure, and says
+    why. The same command goes on where it was stopped.
+    """
+    from bedplate.cli.changes import AbAsked, measured  # noqa: PLC0415
+    from bedplate.cli.status import bisectable  # noqa: PLC0415
+
+    with nullcontext() if fail_if is None else bisectable():
+        asked = AbAsked(
+            change=_change(sides, tree, vary, is_kernel=is_kernel), how=how, margin=margin, condition=fail_if
+        )
+        return measured(asked, directory, yes=yes)
+
+
+def _change(sides: tuple[str, ...], tree: str | None, vary: str | None, *, is_kernel: bool) -> Change:
+    """What the sides differ in; UsageError where the call names none, or several."""
+    from bedplate.campaign.paired import commits_beside, kernels_beside, varied_key  # noqa: PLC0415
+
+    named = [
+        name for name, given in (("--postgres", tree), ("--kernel", is_kernel), ("--vary", vary)) if given
+    ]
+    if len(named) != 1:
+        found = " and ".join(named) if named else "none of them"
+        raise click.UsageError(
+            f"say what changes, by one of --postgres TREE, --kernel and --vary KEY=ONE,OTHER; found {found}"
+        )
+    if vary is not None:
+        if sides:
+            raise click.UsageError(f"--vary has both values itself; {' '.join(sides)!r:.200} is not needed")
+        return varied_key(vary)
+    if len(sides) != 2:
+        example = (
+            "ab --kernel 6.1 6.12" if is_kernel else "ab --postgres ~/src/postgres master v3-0001-foo.patch"
+        )
+        raise click.UsageError(f"a change has two sides, found {len(sides)}: {example}")
+    if tree is not None:
+        return commits_beside(tree, *sides)
+    return kernels_beside(*sides)
+
+
+# Of each commit.
+_BUDGET_DEFAULT = "30min"
+
+
+@click.command()
+@click.argument("good", metavar="GOOD", help="a commit before the change")
+@click.argument("bad", metavar="BAD", help="a commit after it")
+@click.option("--postgres", metavar="TREE", help="a PostgreSQL repository that both are commits of")
+@click.option(
+    "--kernel", metavar="TREE", help="a Linux repository that both are commits of; its kernels run in guests"
+)
+@click.option(
+    "--fail-if",
+    metavar="CONDITION",
+    required=True,
+    help="what makes a commit bad: 'slower 10%' than the good one, 'flushes per appending fsync < 1', a metric with a bound, 'unsafe', or 'bad' power cuts",
+)
+@of_a_change(_BUDGET_DEFAULT)
+def bisect(
+    good: str,
+    bad: str,
+    *,
+    postgres: str | None,
+    kernel: str | None,
+    fail_if: str,
+    how: PairsAsked,
+    directory: Path | None,
+    yes: bool,
+) -> int:
+    """Find the commit that made it slower, or unsafe: git's search, each commit in pairs with the good one.
+
+    Both ends are measured first. A commit is skipped only where it cannot be built or run. --budget is of each commit. Your checkout is
+    not touched: git searches in a repository of bedplate's own. It ends with the commit, what bears it out, and a text for a mailing list.
+    The same command goes on where it was stopped.
+    """
+    if (postgres is None) == (kernel is None):
+        raise click.UsageError("say whose commits they are, by one of --postgres TREE and --kernel TREE")
+    from bedplate.cli.changes import BisectAsked, bisected  # noqa: PLC0415
+
+    asked = BisectAsked(
+        tree=postgres or kernel or "",
+        is_kernel=kernel is not None,
+        good=good,
+        bad=bad,
+        condition=fail_if,
+        how=how,
+    )
+    return bisected(asked, directory, yes=yes)

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bedplate.cli.asking import agreed
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
+from bedplate.filesystem.adapter import Site
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.files import state_directory
+from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.lock import device_lock, study_lock
+from bedplate.host.requirement import demand, look
+from bedplate.host.scratch_device import prepare, release_device
 from bedplate.installation import top
+from bedplate.model.cell import FilesystemLevels
 from bedplate.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.host.command import Commands
+    from bedplate.host.scratch_device import AttachedDevice
+    from bedplate.model.visit import ScratchDevice
 
 
 def release() -> int:
     """Release every orphan, say what was done, and what could not be; without root the caller's guests."""
     from bedplate.host.command import Commands  # noqa: PLC0415
+    from bedplate.host.files import state_directory  # noqa: PLC0415
     from bedplate.host.ledger import release_orphans  # noqa: PLC0415
-    from bedplate.host.state import state_directory  # noqa: PLC0415
 
     if os.geteuid() != 0:
         print("without root these are the guests of this account; mounts and servers are released with sudo")
@@ -36,10 +54,9 @@ def release_cache(*, yes: bool, days: float | None = None) -> int:
 
     What is kept for the next start counts when nothing asked for it in more than `days`; a month unless given.
     """
-    from bedplate.campaign.dataset_inputs import UNUSED_DAYS  # noqa: PLC0415
-    from bedplate.campaign.spare import find_spare, remove  # noqa: PLC0415
-    from bedplate.host.cache import cache_directory  # noqa: PLC0415
+    from bedplate.campaign.preparation import UNUSED_DAYS, find_spare, remove  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
+    from bedplate.host.files import cache_directory  # noqa: PLC0415
 
     cache = cache_directory()
     found = find_spare(cache, checkout=top(), commands=Commands(), days=UNUSED_DAYS if days is None else days)
@@ -60,3 +77,50 @@ def release_cache(*, yes: bool, days: float | None = None) -> int:
         print(f"error: {problem}", file=sys.stderr)
     print(f"{len(free) - len(problems)} of {len(free)} removed")
     return EXIT_SOME_RUNS_FAILED if problems else EXIT_DONE
+
+
+# With its defaults; that of `ab` and `bisect` too, where none is named.
+FILESYSTEM = "ext4"
+
+# What its locks are signed with.
+_STUDY = "device measure"
+
+
+def own_ledger() -> Ledger:
+    """That of this call."""
+    return Ledger.open(state_directory(), f"{os.getpid()}-measure")
+
+
+@contextmanager
+def erased_device(scratch: ScratchDevice, ledger: Ledger, commands: Commands) -> Iterator[AttachedDevice]:
+    """A real device, nobody else's meanwhile. DeviceRefused with every reason. WHAT IS ON IT IS LOST."""
+    name = str(scratch.device)
+    with (
+        # Between its visits a study holds its own lock alone.
+        study_lock(state_directory(), name, study=_STUDY),
+        device_lock(state_directory(), name, study=_STUDY) as locked,
+    ):
+        taken = prepare(scratch, ledger=ledger, commands=commands, directory=Path("/"), expected=locked)
+        try:
+            yield taken
+        finally:
+            release_device(taken, ledger=ledger, commands=commands)
+
+
+@contextmanager
+def mounted(device: AttachedDevice, ledger: Ledger, commands: Commands) -> Iterator[Path]:
+    """A new file system on the device; RequirementMissing without its tools."""
+    filesystem = filesystem_for(FILESYSTEM)
+    demand(look(filesystem.needs))
+    target = ledger.directory / "mount"
+    target.mkdir()
+    site = Site(FilesystemLevels(FILESYSTEM), device, target, commands)
+    filesystem.mkfs(site)
+    holding = Holding("mount", str(target), device.path)
+    ledger.note(holding)
+    try:
+        filesystem.mount(site)
+        yield target
+    finally:
+        filesystem.unmount(site)
+        ledger.settled(holding)

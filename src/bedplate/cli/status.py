@@ -2,23 +2,81 @@
 
 from __future__ import annotations
 
+import traceback
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bedplate.cli.fleet import nodes_of, print_nodes
 from bedplate.cli.printing import print_json, say
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
-from bedplate.model import no_links
+from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
+from bedplate.model import limits
 from bedplate.model.codec import to_json
-from bedplate.study.progress import Progress, read_progress
-from bedplate.study.verification import Verified, verify_study
+from bedplate.study.store import Progress, read_progress
+from bedplate.study.stored import Verified, verify_study
 from bedplate.units import format_count, format_duration, format_size, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from bedplate.analysis.search.searched import Searched
-    from bedplate.executors.slurm.progress import NodeProgress
+    from bedplate.analysis.search import Searched
+    from bedplate.executors.slurm.fleet_run import NodeProgress
+
+
+class NothingTold(BedplateError):
+    """A comparison with a condition that came to no answer, whatever the reason."""
+
+    exit_code = EXIT_CANNOT_TELL
+    code = "nothing-told"
+
+
+@contextmanager
+def bisectable() -> Iterator[None]:
+    """NothingTold for every error, those of bedplate itself too: bisecting would take their codes for a bad commit."""
+    try:
+        yield
+    except BedplateError as error:
+        raise NothingTold(*error.reasons) from error
+    except OSError as error:
+        raise NothingTold(str(error)) from error
+    except Exception as error:
+        traceback.print_exc()
+        raise NothingTold("bedplate itself failed; what it was is above") from error
+
+
+_SHOWN_NODES = 40
+
+
+def nodes_of(study: Path) -> tuple[NodeProgress, ...]:
+    """Where the nodes of a study are, empty without a fleet; Slurm is asked where its commands are here."""
+    from bedplate.executors.slurm.controller import Slurm  # noqa: PLC0415
+    from bedplate.executors.slurm.fleet_run import read_fleet  # noqa: PLC0415
+    from bedplate.host.requirement import find_tool  # noqa: PLC0415
+
+    return read_fleet(study, Slurm() if find_tool("squeue") else None)
+
+
+def print_nodes(nodes: Sequence[NodeProgress]) -> None:
+    """One line for each node, and when the slowest will be done."""
+    if not nodes:
+        return
+    if not nodes[0].seen:
+        say("  nodes        Slurm does not answer here; this is what the jobs wrote down")
+    for node in nodes[:_SHOWN_NODES]:
+        job = "no job"
+        if node.state is not None:
+            number = f"job {node.job} " if node.job else "job "
+            job = f"{number}{node.state}, repetition {node.repetition}"
+        waiting = f", {node.waiting} to be collected" if node.waiting else ""
+        failed = f", {node.failed} failed" if node.failed else ""
+        left = f", {node.left} left" if node.left else ""
+        if node.left and node.seconds_left is not None:
+            left += f" ({format_duration(node.seconds_left)})"
+        say(f"  {node.node:<12} {node.completed} completed{failed}{left}; {job}{waiting}")
+    if len(nodes) > _SHOWN_NODES:
+        say(f"  … and {len(nodes) - _SHOWN_NODES} more nodes; --json has all of them")
+    times = [node.seconds_left for node in nodes if node.seconds_left is not None]
+    if times and max(times) > 0:
+        say(f"  left         about {format_duration(max(times))}, on the node that has most to do")
 
 
 def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
@@ -68,10 +126,10 @@ def _search_of(study: Path) -> Searched | None:
     """What a study that is a search came to so far; None of one that is none, or is one of all cells by now."""
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
-    if not no_links.is_there(StudyLayout(study).search):
+    if not limits.is_there(StudyLayout(study).search):
         return None
     from bedplate.analysis.overview import overview  # noqa: PLC0415 -- scipy, and every figure of the study
-    from bedplate.analysis.search.searched import searched  # noqa: PLC0415
+    from bedplate.analysis.search import searched  # noqa: PLC0415
 
     found = searched(overview(study))
     return None if found is None or found.record.extended is not None else found
@@ -80,7 +138,7 @@ def _search_of(study: Path) -> Searched | None:
 def _search_document(search: Searched | None) -> dict[str, Any]:
     if search is None:
         return {}
-    from bedplate.analysis.search.sentences import progress_document  # noqa: PLC0415 -- as above
+    from bedplate.analysis.search import progress_document  # noqa: PLC0415
 
     return {"search": progress_document(search)}
 
@@ -104,7 +162,7 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress], search: 
         say("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")
     print_nodes(nodes)
     if search is not None:
-        from bedplate.analysis.search.sentences import progress_lines  # noqa: PLC0415 -- as above
+        from bedplate.analysis.search import progress_lines  # noqa: PLC0415
 
         for line in progress_lines(search):
             say(f"  {line}")

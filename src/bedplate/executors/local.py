@@ -11,20 +11,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, BedplateError, MachineUnfit
-from bedplate.executors.needs import filesystem_needs, workload_needs
-from bedplate.executors.other_machine import other_hardware
 from bedplate.executors.protocol import Executor
+from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands, started_apart
+from bedplate.host.files import full_places
 from bedplate.host.interruption import held
 from bedplate.host.ledger import release_orphans
 from bedplate.host.requirement import Need
-from bedplate.host.room import full_places
 from bedplate.model import codec
-from bedplate.plan.platforms import LOCAL
+from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord
+from bedplate.plan.rules import LOCAL
+from bedplate.visit.recording import workload_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,11 +35,55 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Plan
+    from bedplate.model.reason import Reason
     from bedplate.model.visit import VisitRequest
     from bedplate.study.records import StudyFacts
 
+
+def lost_record(
+    request: VisitRequest, reasons: tuple[Reason, ...], executor: str, seconds: float
+) -> VisitRecord:
+    """The record of a visit that left none: what is known is why."""
+    return VisitRecord(
+        format_version=FORMAT_VERSION,
+        key=request.key,
+        cell=request.cell,
+        dataset=request.dataset,
+        outcome=Outcome.FAILED,
+        reasons=reasons,
+        failed_step="visit process",
+        started_wall_s=time.time() - seconds,
+        seconds=seconds,
+        boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        executor=executor,
+        build_digest=None if request.build is None else request.build.digest,
+        provenance=request.provenance,
+    )
+
+
+def filesystem_needs(types: Iterable[str]) -> tuple[Need, ...]:
+    """What these types of file systems need, each type once."""
+    return tuple(need for kind in dict.fromkeys(types) for need in filesystem_for(kind).needs)
+
+
+def workload_needs(types: Iterable[str]) -> tuple[Need, ...]:
+    """What these types of workloads need, each once."""
+    return tuple(dict.fromkeys(need for kind in dict.fromkeys(types) for need in workload_for(kind).needs))
+
+
+def other_hardware(begun: StudyFacts, machine: Machine) -> str | None:
+    """Why this is not the machine of the study; None where it is."""
+    if begun.machine_identity == machine.identity:
+        return None
+    return (
+        "was begun on another machine (machine.json says which); figures of two machines are never one study: "
+        "name another --study"
+    )
+
+
 # A visit that was asked to end stops its server and unmounts; a full cache on a slow disk takes long.
 _LEAVING_LIMIT_S = 300.0
+
 _ALWAYS = (
     Need("mount", "mount", "mounts the file systems"),
     Need("losetup", "mount", "puts an image file behind a block device"),

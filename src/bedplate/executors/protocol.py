@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Cell
-    from bedplate.model.fleet import NodeFacts
     from bedplate.model.levels import Scalar
-    from bedplate.model.machine import Machine
+    from bedplate.model.machine import Machine, NodeFacts
     from bedplate.model.plan import Expansion, Plan, ScheduledVisit
     from bedplate.model.visit import ScratchDevice, VisitRecord, VisitRequest
     from bedplate.study.records import StudyFacts

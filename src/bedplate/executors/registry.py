@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.plan.platforms import LOCAL, QEMU, SLURM
+from bedplate.plan.rules import LOCAL, QEMU, SLURM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ def _qemu() -> Executor:
 
 
 def _slurm() -> Executor:
-    from bedplate.executors.slurm.executor import SlurmExecutor  # noqa: PLC0415
+    from bedplate.executors.slurm.fleet_run import SlurmExecutor  # noqa: PLC0415
 
     return SlurmExecutor()
 

@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from polars import Boolean, Float64, Int64, String
 
 from bedplate import registry
+from bedplate.analysis.comparison import selected_overviews
 from bedplate.analysis.course_file import read_course
+from bedplate.analysis.overview import is_chosen_visit
 from bedplate.analysis.run_heads import promised
-from bedplate.analysis.search.marks import is_chosen_visit
-from bedplate.analysis.search.searched import search_of
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.search import search_of
 from bedplate.analysis.wording import promising_least
 from bedplate.errors import PlanError
 from bedplate.export.columns import (
@@ -22,12 +23,13 @@ from bedplate.export.columns import (
     KEY_COLUMNS,
     NODE_COLUMNS,
     RUN_COLUMNS,
+    ExportColumn,
+    ExportTable,
+    factors_of,
     run_key,
     schema,
 )
-from bedplate.export.factor_columns import factors_of
-from bedplate.export.search_table import SEARCH, SEARCH_TABLE
-from bedplate.model import codec, no_links
+from bedplate.model import codec, limits
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.metrics import METRICS, unknown_metric
@@ -36,23 +38,103 @@ from bedplate.model.visit import Outcome
 from bedplate.near_names import quoted, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.export.columns import ExportTable, WorkloadExport
-    from bedplate.export.factor_columns import Factors
+    from bedplate.analysis.search import Searched, SearchedCell
+    from bedplate.export.columns import Factors, WorkloadExport
     from bedplate.model.figure import Figure
+
+SEARCH_COLUMNS: Mapping[str, ExportColumn] = {
+    "study": ExportColumn(String, "title of the study"),
+    "cell": ExportColumn(String, "identity of the cell"),
+    "label": ExportColumn(String, "what it is called"),
+    "metric": ExportColumn(String, "the figure whose best cell was looked for"),
+    "unit": ExportColumn(String, "its unit"),
+    "dataset": ExportColumn(String, "identity of what was loaded"),
+    "run": ExportColumn(String, "the runs that it is a figure of; joined by `, `"),
+    "visits": ExportColumn(Int64, "visits of the search and its proofs"),
+    "believed": ExportColumn(Int64, "those with a trusted figure"),
+    "measured": ExportColumn(
+        Float64,
+        "mean of what was measured; of few visits it is no fair sample, as the cell was chosen for them",
+    ),
+    "predicted": ExportColumn(
+        Float64,
+        "what the model expects of the cell, from all figures and the factors that cells share; empty before the first",
+    ),
+    "predicted_low": ExportColumn(Float64, "95 % of the model's draws lie between them"),
+    "predicted_high": ExportColumn(Float64),
+    "proved": ExportColumn(
+        Float64, "mean of the fresh runs of the last proof; empty of a cell that took no part"
+    ),
+    "proved_low": ExportColumn(Float64, "its 95 % interval; empty below three repetitions"),
+    "proved_high": ExportColumn(Float64),
+    "proved_n": ExportColumn(Int64, "how many repetitions it is made of"),
+    "chance_near_best": ExportColumn(
+        Float64, "the model's chance that the cell is within the margin of the best; a share"
+    ),
+    "chance_best": ExportColumn(Float64, "that it is the best; a share"),
+    "named": ExportColumn(Boolean, "whether the search names it in the end; empty before the end"),
+    "left_out": ExportColumn(String, "why it is not visited any more, or never was"),
+}
+
+
+def searched_rows(found: Overview) -> Iterator[dict[str, Any]]:
+    """One row per cell, candidates first; none of a study that is no search, or of a selection of cells."""
+    search = search_of(found)
+    if search is not None:
+        yield from (_row(search, cell) for cell in search.cells)
+
+
+def _row(search: Searched, cell: SearchedCell) -> dict[str, Any]:
+    end, predicted, proved = search.end, cell.predicted, cell.proved
+    return {
+        "study": search.overview.study.facts.title,
+        "cell": cell.id,
+        "label": cell.label.full,
+        "metric": search.metric.name,
+        "unit": search.metric.unit,
+        "dataset": search.record.dataset,
+        "run": ", ".join(search.record.runs),
+        "visits": cell.visits,
+        "believed": cell.believed,
+        "measured": cell.measured.centre,
+        "predicted": None if predicted is None else predicted.value,
+        "predicted_low": None if predicted is None else predicted.low,
+        "predicted_high": None if predicted is None else predicted.high,
+        "proved": None if proved is None else proved.centre,
+        "proved_low": None if proved is None else proved.low,
+        "proved_high": None if proved is None else proved.high,
+        "proved_n": None if proved is None else proved.n,
+        "chance_near_best": None if predicted is None else cell.near,
+        "chance_best": None if predicted is None else cell.best,
+        "named": None if end is None else cell.id in {search.id_of(number) for number in end.cells},
+        "left_out": None if cell.closed is None else cell.closed.sentence,
+    }
+
+
+SEARCH = "search"
+
+SEARCH_TABLE = ExportTable(SEARCH_COLUMNS, searched_rows)
 
 # With what a spreadsheet lets a formula begin when it opens CSV, and what is a number all the same.
 _FORMULA = r"^[=+\-@\t\r]"
+
 # What is meant as a format and not as part of a directory's name.
 _ENDING = re.compile(r"[A-Za-z]\w{0,7}")
+
 _NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
+
 FORMATS = ("csv", "parquet", "json")
+
 SPREADSHEETS = ("ods", "xlsx")
+
 TABLES = ("runs", "figures", "courses")
+
 _RUNS, _FIGURES, _COURSES = TABLES
+
 _NODES = "nodes"
 
 
@@ -88,7 +170,7 @@ def export(
     (found,) = selected_overviews([study], cells)
     if kind in SPREADSHEETS:
         # Its sheets are made of these tables, and a table needs no spreadsheet.
-        from bedplate.export.spreadsheet import write_spreadsheet  # noqa: PLC0415
+        from bedplate.export.workbook import write_spreadsheet  # noqa: PLC0415
 
         output.parent.mkdir(parents=True, exist_ok=True)
         write_spreadsheet(found, output)
@@ -192,7 +274,7 @@ def courses_table(found: Overview) -> pl.DataFrame:
     frames = [pl.DataFrame(schema=kinds)]
     for m in found.measurements:
         path = m.directory / COURSE_FILE if m.directory else None
-        if path is None or not no_links.is_file(path):
+        if path is None or not limits.is_file(path):
             continue
         course = read_course(path)
         key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in run_key(found, m).items()]

@@ -5,33 +5,39 @@ A counter that the machine or the engine does not have makes its figure absent, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from bedplate import registry
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
-from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB
+from bedplate.units import GIB, KERNEL_SECTOR_BYTES, KIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from bedplate.figures.server_counters import ServerCounters
     from bedplate.model.figure import Figure
     from bedplate.model.levels import Scalar
     from bedplate.model.reason import Reason
     from bedplate.model.visit import Sample
 
 _WRITERS = ("checkpointer", "background_writer", "backend", "allocated")
+
 _PRESSURE = {
     "pressure_cpu_some_share": "pressure.cpu.some.total_us",
     "pressure_io_some_share": "pressure.io.some.total_us",
     "pressure_io_full_share": "pressure.io.full.total_us",
     "pressure_memory_some_share": "pressure.memory.some.total_us",
 }
+
 _BUSY = ("cpu.user_s", "cpu.system_s", "cpu.irq_s")
+
 _PROCESSORS = (*_BUSY, "cpu.idle_s", "cpu.iowait_s", "cpu.steal_s")
+
 _CACHES = frozenset({"shared_buffers_hit_ratio", "page_cache_hit_ratio"})
+
 _MACHINE = frozenset(
     {
         "device_busy_share",
@@ -45,16 +51,24 @@ _MACHINE = frozenset(
     }
 )
 
-
 _NO_TIME = because("no-time-passed", "no time passed")
+
 _NO_TIME_BETWEEN = because("no-time-passed", "no time passed between the two readings")
+
 _NO_BLOCK_SIZE = because("block-size-unknown", "the engine's block size is not in the record")
+
 _NO_BLOCK_ASKED = because("nothing-asked", "the server asked for no block")
+
 _NOTHING_READ = because("nothing-read", "the server read nothing from the file system")
+
 _OWN_CPU_UNKNOWN = because("own-cpu-unknown", "the CPU time of the run's own processes was not counted")
+
 _SLEEPS_UNKNOWN = because("sleeps-unknown", "how often the client's threads slept was not counted")
+
 _TRANSACTIONS_UNKNOWN = because("transactions-unknown", "the number of transactions is not known")
+
 _NO_TRANSACTION = because("no-transaction", "no transaction was processed")
+
 _NO_GAUGE = because("no-sample", "no sample of the measured window has dirty and writeback memory")
 
 
@@ -410,3 +424,59 @@ def divide(part: float, whole: float, nothing: Reason) -> float:
     if whole <= 0:
         raise Absent(nothing)
     return part / whole
+
+
+def cpu_s_per_gib(cpu_s: float, size_bytes: float) -> float | None:
+    """CPU seconds per GiB moved; None where nothing was moved, which has no price.
+
+    ValueError for a negative or endless argument: that is a mistake of the caller, not a figure.
+    """
+    for name, value in (("cpu_s", cpu_s), ("size_bytes", size_bytes)):
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be a number of zero or more, not {value!r}")
+    if size_bytes == 0:
+        return None
+    return cpu_s / (size_bytes / GIB)
+
+
+@dataclass(frozen=True)
+class FuzzyLog:
+    """How far a server without checkpoints of its own was from a steady state over a window; None is not known.
+
+    `turned_over` is how often the whole log was written. `ages` are the checkpoint ages of its samples, what a recovery would
+    read then, and `age_limit` is what the server lets them come to; all in bytes.
+    """
+
+    turned_over: float | None
+    ages: tuple[float, ...] = ()
+    age_limit: float | None = None
+
+
+class ServerCounters(Protocol):
+    """The role itself. An engine with a server and without it has PostgreSQL's counters."""
+
+    def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:
+        """Each metric of the server and how it is made; Absent where a counter is missing."""
+        ...
+
+    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:
+        """From the counters at both ends of the window, and its samples."""
+        ...
+
+
+class _NoServer:
+    """Nothing is counted, and nobody makes checkpoints."""
+
+    def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:  # noqa: ARG002 -- none
+        return {}
+
+    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:  # noqa: ARG002 -- none
+        return FuzzyLog(None)
+
+
+def server_counters_of(engine: str) -> ServerCounters | None:
+    """That of an engine; None where its server has none of its own."""
+    if engine not in registry.engines_with("server"):
+        return _NoServer()
+    found: ServerCounters | None = registry.engine_part_or_none(engine, "counter_figures")
+    return found

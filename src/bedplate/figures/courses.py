@@ -3,32 +3,474 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import struct
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from bedplate.figures.latency import bucket_bounds_us, course
-from bedplate.figures.latency_log import LatencyKind
+from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.samples import levels, rates
 from bedplate.model.course import COUNTER_COLUMNS, COURSE_COLUMNS, LATENCY_COLUMNS, TRANSACTION_COLUMNS
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     import numpy.typing as npt
 
-    from bedplate.figures.latency_log import LatencyLog
-    from bedplate.figures.samples import Samples
-    from bedplate.figures.window import MeasuredWindow
+    from bedplate.figures.samples import MeasuredWindow, Samples
     from bedplate.model.visit import Phase
+
+FORMAT_VERSION = 1
+
+EXACT_LIMIT_US = 2048
+
+SUB_BUCKETS = 1024
+
+_TOOL = "the latency record"
+
+_HEADER = struct.Struct("<8sIIIIQ")
+
+_MAGIC = b"BEDPGLOG"
+
+_START = struct.Struct("<BBBBI")
+
+_TRAILER = struct.Struct("<6Q")
+
+_END = b"BEDPGEND"
+
+_FLAG_SCHEDULE_LAG = 1
+
+_FLAG_RETRIES = 2
+
+_OUTCOMES = ("skipped", "failed", "serialization_failures", "deadlock_failures", "retried", "retries")
+
+_RECORD = np.dtype(
+    [
+        ("kind", "u1"),
+        ("script", "u1"),
+        ("series", "u1"),
+        ("width", "u1"),
+        ("buckets", "<u4"),
+        ("second", "<i8"),
+        *((name, "<u8") for name in ("transactions", "sum", "squares_low", "squares_high", "min", "max")),
+        *((name, "<u8") for name in _OUTCOMES),
+    ]
+)
+
+_KEY = ("second", "script", "series")
+
+
+class LatencyKind(IntEnum):
+    """What was counted. The last two exist only where the log has the schedule lag, as under a rate."""
+
+    LATENCY = 0
+    """As the client logs it; under a rate that includes the schedule lag."""
+    LATENCY_WITHOUT_LAG = 1
+    """Latency minus schedule lag: the time that the database took."""
+    SCHEDULE_LAG = 2
+    """How late a transaction began, behind its place in the schedule."""
+
+
+@dataclass(frozen=True)
+class LogTrailer:
+    """What the reader said at its end."""
+
+    lines: int
+    transactions: int
+    malformed_lines: int
+    truncated_lines: int
+    files: int
+    size_bytes: int
+    first_malformed: str | None
+
+
+@dataclass(frozen=True)
+class LatencyLog:
+    """The record of one run, or a selection of its seconds and scripts.
+
+    `seconds`: one row per (`second`, `script`, `series`), sorted: `transactions`, `us_sum`, the sum of
+    squares in three limbs (`us2_low` and `us2_middle` of 32 bits, `us2_high`), `us_min`, `us_max` (null
+    without transactions), and, in rows of `Series.LATENCY` only, the outcomes `skipped`, `failed`,
+    `serialization_failures`, `deadlock_failures`, `retried`, `retries` (else 0). `second` is the second
+    of completion since the epoch. `transactions` are the completed ones.
+
+    `histogram`: (`second`, `script`, `series`, `bucket`, `count`), sorted, no zero counts.
+    """
+
+    seconds: pl.DataFrame
+    histogram: pl.DataFrame
+    has_schedule_lag: bool
+    has_retries: bool
+    trailer: LogTrailer | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reader came to its end; otherwise it was killed and transactions are missing."""
+        return self.trailer is not None
+
+    def select(
+        self,
+        *,
+        first_second: int | None = None,
+        last_second: int | None = None,
+        script: int | None = None,
+    ) -> LatencyLog:
+        """The same log, restricted to the seconds from `first_second` to `last_second`, and to one script."""
+        wanted = pl.lit(True)
+        if first_second is not None:
+            wanted &= pl.col("second") >= first_second
+        if last_second is not None:
+            wanted &= pl.col("second") <= last_second
+        if script is not None:
+            wanted &= pl.col("script") == script
+        return replace(self, seconds=self.seconds.filter(wanted), histogram=self.histogram.filter(wanted))
+
+
+def read_latency_log(path: Path) -> LatencyLog:
+    """Read a record whole; `OutputNotUnderstood` where it is damaged or of another version."""
+    data = path.read_bytes()
+    flags = _read_header(path, data)
+    offsets, end = _record_offsets(path, data)
+    records = _records(data, offsets)
+    order = np.lexsort((records["series"], records["script"], records["second"]))
+    records, offsets = records[order], offsets[order]
+    log = LatencyLog(
+        seconds=_seconds(records),
+        histogram=_histogram(data, records, offsets),
+        has_schedule_lag=bool(flags & _FLAG_SCHEDULE_LAG),
+        has_retries=bool(flags & _FLAG_RETRIES),
+        trailer=_read_trailer(path, data, end),
+    )
+    _verify_sums(path, log, records)
+    return log
+
+
+def _read_header(path: Path, data: bytes) -> int:
+    if len(data) < _HEADER.size or data[:8] != _MAGIC:
+        raise OutputNotUnderstood(_TOOL, expected=f"{_MAGIC!r} at the start of {path}", found=repr(data[:8]))
+    _, version, flags, exact, sub_buckets, _ = _HEADER.unpack_from(data)
+    if (version, exact, sub_buckets) != (FORMAT_VERSION, EXACT_LIMIT_US, SUB_BUCKETS):
+        raise OutputNotUnderstood(
+            _TOOL,
+            expected=f"version {FORMAT_VERSION} with {EXACT_LIMIT_US} and {SUB_BUCKETS} buckets in {path}",
+            found=f"version {version} with {exact} and {sub_buckets}",
+        )
+    return int(flags)
+
+
+def _record_offsets(path: Path, data: bytes) -> tuple[npt.NDArray[np.int64], int]:
+    """Where the whole records begin, and where the trailer, or what was cut off, begins."""
+    offsets: list[int] = []
+    at, size = _HEADER.size, len(data)
+    while at + _START.size <= size:
+        kind, _script, series, width, buckets = _START.unpack_from(data, at)
+        if kind == ord("T"):
+            break
+        if kind != ord("S") or series > max(LatencyKind) or width not in (1, 2, 4):
+            raise OutputNotUnderstood(
+                _TOOL, expected=f"a record at byte {at} of {path}", found=data[at : at + 16].hex()
+            )
+        end = at + _RECORD.itemsize + buckets * (2 + width)
+        if end > size:
+            break
+        offsets.append(at)
+        at = end
+    return np.array(offsets, dtype=np.int64), at
+
+
+def _read_trailer(path: Path, data: bytes, at: int) -> LogTrailer | None:
+    """None where the reader was killed before it wrote one, or while it did."""
+    if at + _START.size > len(data) or data[at] != ord("T"):
+        return None
+    length = _START.unpack_from(data, at)[4]
+    body = at + _START.size
+    end = body + _TRAILER.size + length
+    if len(data) < end + len(_END):
+        return None
+    if data[end:] != _END:
+        raise OutputNotUnderstood(_TOOL, expected=f"{_END!r} at the end of {path}", found=repr(data[end:]))
+    quote = data[body + _TRAILER.size : end].decode(errors="replace")
+    lines, transactions, malformed, truncated, files, size = _TRAILER.unpack_from(data, body)
+    return LogTrailer(lines, transactions, malformed, truncated, files, size, quote or None)
+
+
+def _records(data: bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """The fixed parts, gathered from between the buckets: one row per record."""
+    every = np.frombuffer(data, dtype=np.uint8)
+    rows: npt.NDArray[Any] = every[offsets[:, None] + np.arange(_RECORD.itemsize)]
+    return rows.reshape(-1).view(_RECORD)
+
+
+def _seconds(records: npt.NDArray[Any]) -> pl.DataFrame:
+    low = records["squares_low"]
+    rows = pl.DataFrame(
+        {
+            "second": records["second"].astype(np.int64),
+            "script": records["script"].astype(np.uint8),
+            "series": records["series"].astype(np.uint8),
+            "transactions": records["transactions"].astype(np.uint64),
+            "us_sum": records["sum"].astype(np.uint64),
+            # 32-bit limbs: adding up any number of records cannot overflow 64 bits.
+            "us2_low": (low & np.uint64(0xFFFFFFFF)).astype(np.uint64),
+            "us2_middle": (low >> np.uint64(32)).astype(np.uint64),
+            "us2_high": records["squares_high"].astype(np.uint64),
+            "us_min": records["min"].astype(np.uint64),
+            "us_max": records["max"].astype(np.uint64),
+            **{name: records[name].astype(np.uint64) for name in _OUTCOMES},
+        }
+    )
+    some = pl.col("transactions") > 0
+    added = ("transactions", "us_sum", "us2_low", "us2_middle", "us2_high")
+    return (
+        rows.with_columns(pl.when(some).then(pl.col("us_min", "us_max")))
+        .group_by(_KEY, maintain_order=True)
+        .agg(pl.col(added).sum(), pl.col("us_min").min(), pl.col("us_max").max(), pl.col(_OUTCOMES).sum())
+    )
+
+
+def _histogram(data: bytes, records: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> pl.DataFrame:
+    lengths = records["buckets"].astype(np.int64)
+    starts = offsets + _RECORD.itemsize
+    fixed = list(zip(starts.tolist(), lengths.tolist(), records["width"].tolist(), strict=True))
+    buckets = [np.frombuffer(data, "<u2", length, start) for start, length, _ in fixed]
+    counts = [
+        np.frombuffer(data, f"<u{width}", length, start + 2 * length).astype(np.uint64)
+        for start, length, width in fixed
+    ]
+    rows = pl.DataFrame(
+        {
+            "second": np.repeat(records["second"].astype(np.int64), lengths),
+            "script": np.repeat(records["script"].astype(np.uint8), lengths),
+            "series": np.repeat(records["series"].astype(np.uint8), lengths),
+            "bucket": np.concatenate(buckets) if buckets else np.empty(0, np.uint16),
+            "count": np.concatenate(counts) if counts else np.empty(0, np.uint64),
+        }
+    )
+    keys = records[list(_KEY)]
+    if len(keys) < 2 or not (keys[1:] == keys[:-1]).any():
+        return rows
+    # A second with late lines has several records.
+    return rows.group_by(*_KEY, "bucket").agg(pl.col("count").sum()).sort(*_KEY, "bucket")
+
+
+def _verify_sums(path: Path, log: LatencyLog, records: npt.NDArray[Any]) -> None:
+    """The file says its totals three times over; a difference means that it is damaged."""
+    expected = int(records["transactions"].sum())
+    counted = int(log.histogram["count"].sum())
+    if counted != expected:
+        raise OutputNotUnderstood(
+            _TOOL, expected=f"{expected} transactions in the buckets of {path}", found=str(counted)
+        )
+    latencies = int(records["transactions"][records["series"] == LatencyKind.LATENCY].sum())
+    if log.trailer is not None and log.trailer.transactions != latencies:
+        raise OutputNotUnderstood(
+            _TOOL,
+            expected=f"the {log.trailer.transactions} transactions of the trailer of {path}",
+            found=str(latencies),
+        )
+
+
+COURSE_QUANTILES = {"latency_us_p50": 0.5, "latency_us_p95": 0.95, "latency_us_p99": 0.99}
+
+# A log whose seconds lie further apart than this holds a broken clock, not a run.
+_COURSE_LIMIT_S = 30 * 86400
+
+
+@dataclass(frozen=True)
+class LatencySummary:
+    """Exact moments of the selected transactions; `latency_us_stddev` is the population's, as the client states it."""
+
+    transactions: int
+    latency_us_mean: float
+    latency_us_stddev: float
+    latency_us_min: int
+    latency_us_max: int
+
+
+def bucket_bounds_us(
+    bucket: npt.NDArray[np.integer[Any]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The first value of each bucket, and the first value after it, in µs."""
+    wide = bucket.astype(np.int64)
+    octave, place = np.divmod(np.maximum(wide - EXACT_LIMIT_US, 0), SUB_BUCKETS)
+    exact = wide < EXACT_LIMIT_US
+    lower = np.where(exact, wide, (SUB_BUCKETS + place) << (octave + 1))
+    return lower, lower + np.where(exact, 1, np.int64(1) << (octave + 1))
+
+
+def bucket_value_us(bucket: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+    """The value that stands for a bucket: the middle of the whole microseconds that it holds."""
+    lower, after = bucket_bounds_us(bucket)
+    return (lower + (after - 1)) / 2
+
+
+def summary(log: LatencyLog, *, series: LatencyKind = LatencyKind.LATENCY) -> LatencySummary | None:
+    """Moments of the selection; integers up to the last division, so no digits cancel."""
+    rows = log.seconds.filter((pl.col("series") == int(series)) & (pl.col("transactions") > 0))
+    if rows.is_empty():
+        return None
+    count, total = int(rows["transactions"].sum()), int(rows["us_sum"].sum())
+    squares = (
+        int(rows["us2_low"].sum())
+        + (int(rows["us2_middle"].sum()) << 32)
+        + (int(rows["us2_high"].sum()) << 64)
+    )
+    return LatencySummary(
+        transactions=count,
+        latency_us_mean=total / count,
+        latency_us_stddev=math.sqrt((count * squares - total * total) / (count * count)),
+        latency_us_min=int(rows.select(pl.col("us_min").min()).item()),
+        latency_us_max=int(rows.select(pl.col("us_max").max()).item()),
+    )
+
+
+def percentiles_us(
+    log: LatencyLog, quantiles: Sequence[float], *, series: LatencyKind = LatencyKind.LATENCY
+) -> tuple[float, ...] | None:
+    """Nearest-rank percentiles in µs: for each q of (0, 1] the value of rank ceil(q × n)."""
+    _check_quantiles(quantiles)
+    found = summary(log, series=series)
+    if found is None:
+        return None
+    bucket, count = _totals(log, series)
+    ranks = np.array([nearest_rank(quantile, found.transactions) for quantile in quantiles])
+    value = bucket_value_us(bucket[np.searchsorted(np.cumsum(count), ranks)])
+    return tuple(np.clip(value, found.latency_us_min, found.latency_us_max).tolist())
+
+
+def share_below(
+    log: LatencyLog, threshold_us: int, *, series: LatencyKind = LatencyKind.LATENCY
+) -> float | None:
+    """The exact share of transactions under the threshold, which must be a bound of a bucket.
+
+    Every whole number up to 2048 is one, and so is 9000 (multiples of 8 up to 16384). ValueError names
+    the nearest bounds otherwise: a share that is exact for one threshold and guessed for another
+    would be read as exact for both.
+    """
+    bucket, count = _totals(log, series)
+    every = np.arange(EXACT_LIMIT_US + 29 * SUB_BUCKETS)
+    lower, _ = bucket_bounds_us(every)
+    at = int(np.searchsorted(lower, threshold_us))
+    if threshold_us < 1 or at == len(lower) or lower[at] != threshold_us:
+        near = [int(lower[i]) for i in (at - 1, at) if 0 < i < len(lower)]
+        raise ValueError(f"{threshold_us} µs is not a bound of a latency bucket; near it are {near}")
+    total = int(count.sum())
+    return None if total == 0 else int(count[bucket < at].sum()) / total
+
+
+def course(
+    log: LatencyLog,
+    *,
+    series: LatencyKind = LatencyKind.LATENCY,
+    first_second: int | None = None,
+    last_second: int | None = None,
+) -> pl.DataFrame:
+    """One row for each second, without gaps: a second in which nothing was completed is a row too.
+
+    Columns: `second`, `transactions`, `skipped`, `failures`, `latency_us_mean`, `latency_us_p50`, `_p95`,
+    `_p99`, `latency_us_max` (null where no transaction was completed). The range is the log's own
+    unless it is given.
+    """
+    log = log.select(first_second=first_second, last_second=last_second)
+    if log.seconds.is_empty() and (first_second is None or last_second is None):
+        first, last = 0, -1
+    else:
+        seconds = log.seconds["second"].to_numpy()
+        first = int(seconds.min()) if first_second is None else first_second
+        last = int(seconds.max()) if last_second is None else last_second
+    if last - first > _COURSE_LIMIT_S:
+        raise OutputNotUnderstood(
+            "the transaction log", expected="the seconds of one run", found=f"seconds from {first} to {last}"
+        )
+    failures = pl.sum_horizontal("failed", "serialization_failures", "deadlock_failures")
+    outcomes = log.seconds.group_by("second").agg(pl.col("skipped").sum(), failures.sum().alias("failures"))
+    some = (pl.col("series") == int(series)) & (pl.col("transactions") > 0)
+    moments = (
+        log.seconds.filter(some)
+        .group_by("second")
+        .agg(
+            pl.col("transactions").sum(),
+            (pl.col("us_sum").sum() / pl.col("transactions").sum()).alias("latency_us_mean"),
+            pl.col("us_min").min().alias("latency_us_min"),
+            pl.col("us_max").max().alias("latency_us_max"),
+        )
+        .sort("second")
+    )
+    counted = ("transactions", "skipped", "failures")
+    return (
+        pl.DataFrame({"second": pl.int_range(first, last + 1, dtype=pl.Int64, eager=True)})
+        .join(outcomes, on="second", how="left")
+        .join(_with_percentiles(log, moments, series), on="second", how="left")
+        .with_columns(pl.col(counted).fill_null(0))
+        .sort("second")
+        .select("second", *counted, "latency_us_mean", *COURSE_QUANTILES, "latency_us_max")
+    )
+
+
+def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: LatencyKind) -> pl.DataFrame:
+    """`moments` (sorted by second) with a column for each percentile of the course.
+
+    The running total over the whole histogram never falls, so one search in it finds the bucket of a
+    rank in any second: that second's start plus the rank.
+    """
+    rows = log.histogram.filter(pl.col("series") == int(series))
+    if rows["script"].n_unique() > 1:
+        rows = rows.group_by("second", "bucket").agg(pl.col("count").sum()).sort("second", "bucket")
+    running = np.cumsum(rows["count"].to_numpy())
+    value = bucket_value_us(rows["bucket"].to_numpy())
+    transactions = moments["transactions"].to_numpy().astype(np.int64)
+    before = np.cumsum(transactions) - transactions
+    low, high = moments["latency_us_min"].to_numpy(), moments["latency_us_max"].to_numpy()
+    columns = []
+    for name, quantile in COURSE_QUANTILES.items():
+        rank = np.array([nearest_rank(quantile, count) for count in transactions.tolist()], dtype=np.int64)
+        found = value[np.searchsorted(running, before + rank)]
+        columns.append(pl.Series(name, np.clip(found, low, high), dtype=pl.Float64))
+    return moments.with_columns(columns)
+
+
+def _totals(log: LatencyLog, series: LatencyKind) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint64]]:
+    """Buckets in ascending order and their counts over the selection."""
+    rows = (
+        log.histogram.lazy()
+        .filter(pl.col("series") == int(series))
+        .group_by("bucket")
+        .agg(pl.col("count").sum())
+        .sort("bucket")
+        .collect()
+    )
+    return rows["bucket"].to_numpy(), rows["count"].to_numpy()
+
+
+def nearest_rank(quantile: float, count: int) -> int:
+    """ceil(q × n), from 1. A decimal such as 0.07 is a little more in binary: 0.07 × 100 is rank 7."""
+    exact = quantile * count
+    near = round(exact)
+    return max(1, near if math.isclose(exact, near, rel_tol=1e-12) else math.ceil(exact))
+
+
+def _check_quantiles(quantiles: Sequence[float]) -> None:
+    wrong = [quantile for quantile in quantiles if not 0 < quantile <= 1]
+    if wrong:
+        raise ValueError(f"a quantile lies above 0 and up to 1, not {wrong}")
+
 
 # An edge second of which less than half lies in the window has no rate: it would be mostly noise.
 _COVERED_MIN = 0.5
+
 _SIGNIFICANT_BITS = 7
+
 _LATENCIES = ("mean", "p50", "p95", "p99", "max")
+
 _CPU_STATES = ("user", "system", "irq", "idle", "iowait", "steal")
+
 _BUSY_STATES = ("user", "system", "irq")
+
 # A counter of a tool that says how many transactions have ended, and logs none of them.
 TRANSACTIONS_ENDED = "tool.transactions"
 

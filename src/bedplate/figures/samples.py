@@ -8,25 +8,38 @@ samples were taken at.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from bedplate.errors import BedplateError
+from bedplate.figures.facts import cache_drops_of, late_share_of, others_cpu_share_of, steal_share_of
+from bedplate.figures.server_log import ServerLog, server_log_of
+from bedplate.model import codec
+from bedplate.model.visit import VisitRecord
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Any
 
     import numpy.typing as npt
 
-    from bedplate.model.visit import Sample
+    from bedplate.figures.server_log import Complaint
+    from bedplate.model.figure import Window
+    from bedplate.model.visit import Phase, RunRecord, Sample
 
 # Three times the interval of sampling: between samples further apart nothing is known by the second.
 GAP_S = 3.0
+
 # A second of which less than half is covered by samples says too little about the whole.
 _COVERED_MIN = 0.5
+
 # What two readings of clocks in a row may lie apart when the process was put aside between them.
 CLOCK_STEP_S = 0.1
+
 # A server that hardly answers keeps its probe waiting for seconds.
 UNSEEN_SHARE_MAX = 0.2
 
@@ -175,3 +188,164 @@ def _rows(path: Path) -> Iterator[tuple[float, float, Mapping[str, float]]]:
                 yield float(row["monotonic_s"]), float(row["wall_s"]), row["values"]
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{path}, line {number} is not a sample: {error}") from error
+
+
+VISIT = "visit.json"
+
+COURSE = "course.jsonl"
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInputs:
+    """Everything that figures are made from; None is not there or not readable, see `problems`.
+
+    What an engine without a server, or a tool, does not have is None without being a problem. `course_missing`: the
+    file of the samples is not there, which every run begins with.
+    """
+
+    visit: VisitRecord
+    record: RunRecord
+    samples: Samples
+    server_log: ServerLog | None
+    problems: tuple[str, ...]
+    course_missing: bool = False
+
+    @property
+    def course_problem(self) -> str | None:
+        """Why the samples do not cover the run: what ended them, or how much of it has none."""
+        phases = [phase for phase in self.record.phases if phase.name != "warmup"]
+        told = self.record.facts.get("course_problem")
+        if told is not None or not phases or self.course_missing:
+            return None if told is None else str(told)
+        start, end = phases[0].start_monotonic_s, phases[-1].end_monotonic_s
+        unseen = unseen_s(self.samples, start, end)
+        if unseen <= UNSEEN_SHARE_MAX * (end - start):
+            return None
+        return f"no sample was taken in {unseen:.0f} of {end - start:.0f} s of the run"
+
+
+class Attempts:
+    """Reads what may be damaged: None, and a problem, where it is."""
+
+    def __init__(self, problems: Iterable[str] = ()) -> None:
+        self.problems = list(problems)
+
+    def read(self, reading: Callable[[], Read]) -> Read | None:
+        """What it reads."""
+        try:
+            return reading()
+        except BedplateError as error:
+            self.problems.extend(error.reasons)
+        except OSError as error:
+            self.problems.append(f"{error.filename} cannot be read: {error.strerror}")
+        except ValueError as error:
+            self.problems.append(str(error))
+        return None
+
+
+def read_inputs(visit_directory: Path, run_directory: Path, record: RunRecord) -> RunInputs:
+    """Read them all beside the run's record. StudyError only if that of the visit cannot be read."""
+    visit = codec.read(VisitRecord, visit_directory / VISIT)
+    attempts = Attempts()
+    read_server_log = server_log_of(visit.cell.build.engine)
+    samples = attempts.read(lambda: read_samples(run_directory / COURSE, (record.before, record.after)))
+    log = visit_directory / "logs" / "server.log"
+    return RunInputs(
+        visit=visit,
+        record=record,
+        samples=samples if samples is not None else arrange([]),
+        server_log=None if read_server_log is None else attempts.read(lambda: read_server_log(log)),
+        problems=tuple(attempts.problems),
+        course_missing=not (run_directory / COURSE).exists(),
+    )
+
+
+@dataclass(frozen=True)
+class MeasuredWindow:
+    """When transactions ran, in wall-clock seconds since the epoch.
+
+    `origin` is the wall-clock second that is second 0 of the course.
+    """
+
+    start_wall_s: float
+    end_wall_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Its length in seconds."""
+        return self.end_wall_s - self.start_wall_s
+
+    @property
+    def origin(self) -> int:
+        """Second 0 of the course, as a second of the wall clock."""
+        return math.floor(self.start_wall_s)
+
+    @property
+    def whole_seconds(self) -> range:
+        """The seconds of the course that lie wholly inside."""
+        return range(math.ceil(self.start_wall_s) - self.origin, math.floor(self.end_wall_s) - self.origin)
+
+    def coverage(self, second: int) -> float:
+        """Which share of a second of the course lies inside, from 0 to 1."""
+        start = self.origin + second
+        return max(0.0, min(self.end_wall_s, start + 1) - max(self.start_wall_s, start))
+
+
+def phase_named(phases: Iterable[Phase], name: str) -> Phase | None:
+    """The phase of that name, None where the run did not come to it."""
+    return next((phase for phase in phases if phase.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEvidence:
+    """Of one completed run of any workload; None is not known, which is not the same as all being well.
+
+    Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
+    server's log could not be read. `course_problem` says why the samples end early, `course_missing` that they are gone. `problems` are inputs
+    that could not be read at all. `others_cpu_share` is the least that other programs used of all processors,
+    `cache_drops` how often one of them dropped the caches. `late_share` is by how much an emulated device's requests took longer than they should.
+    """
+
+    duration_s: float
+    windows: tuple[Window, ...] | None
+    complaints: tuple[Complaint, ...]
+    kernel_messages: tuple[str, ...]
+    clock_step_s: float | None
+    steal_share: float | None
+    course_problem: str | None
+    problems: tuple[str, ...]
+    others_cpu_share: float | None = None
+    course_missing: bool = False
+    cache_drops: int | None = None
+    late_share: float | None = None
+
+
+def shared_evidence(
+    inputs: RunInputs,
+    duration_s: float,
+    *,
+    windows: tuple[Window, ...] | None = (),
+    complaints: tuple[Complaint, ...] = (),
+) -> dict[str, Any]:
+    """The fields of RunEvidence by name: a workload's own evidence is made of these and of its own.
+
+    A run without a server has no checkpoints and no complaints.
+    """
+    return vars(
+        RunEvidence(
+            duration_s=duration_s,
+            windows=windows,
+            complaints=complaints,
+            kernel_messages=inputs.visit.kernel_messages,
+            clock_step_s=clock_step_s(inputs.samples),
+            steal_share=steal_share_of(inputs.record),
+            others_cpu_share=others_cpu_share_of(inputs.record),
+            cache_drops=cache_drops_of(inputs.record),
+            late_share=late_share_of(inputs.record),
+            course_problem=inputs.course_problem,
+            course_missing=inputs.course_missing,
+            problems=inputs.problems,
+        )
+    )

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMED = "timed"
+
 REQUESTED = "requested"
+
 END_OF_RECOVERY = "end of recovery"
 
 

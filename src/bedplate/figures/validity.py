@@ -7,20 +7,29 @@ A workload has its own rules beside them (`validity.py` of its folder).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.rule import Rule, Spoken, spoken
-from bedplate.figures.samples import UNSEEN_SHARE_MAX
+from bedplate.figures.facts import Rule, Spoken, spoken
+from bedplate.figures.run import run_figures
+from bedplate.figures.samples import UNSEEN_SHARE_MAX, RunEvidence
 from bedplate.model.filesystem import ROUTINE_KERNEL_MESSAGE
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Validity
-from bedplate.units import percent
+from bedplate.units import format_size, percent
 
 if TYPE_CHECKING:
-    from bedplate.figures.evidence import RunEvidence
+    from collections.abc import Iterable
+
+    from bedplate.figures.samples import RunInputs
+    from bedplate.model.figure import RunFigures
 
 STEAL_SHARE_MAX = 0.05
+
 OTHERS_SHARE_MAX = 0.10
+
 LATE_SHARE_MAX = 0.05
+
 _MESSAGES_SHOWN = 3
 
 
@@ -124,42 +133,49 @@ KERNEL_WARNING: Rule[RunEvidence] = Rule(
     "the kernel says so where a device, a driver or a file system fails; a convention of bedplate",
     _kernel_messages,
 )
+
 SERVER_BROKE: Rule[RunEvidence] = Rule(
     "server broke",
     "FATAL, PANIC or the crash of a server process in the server's log during the run",
     "PostgreSQL, “Error Reporting and Logging”",
     _server_broke,
 )
+
 CLOCK_STEPPED: Rule[RunEvidence] = Rule(
     "clock stepped",
     "wall and monotonic clock part by more than 0.1 s between two samples",
     "NTP slews at most 500 ppm (adjtimex(2)); anything faster is a step",
     _clock_stepped,
 )
+
 THROTTLED_MACHINE: Rule[RunEvidence] = Rule(
     "throttled machine",
     f"steal above {percent(STEAL_SHARE_MAX)} of the time of all processors",
     "proc(5), /proc/stat; the limit is a convention of bedplate",
     _throttled,
 )
+
 OTHERS_AT_WORK: Rule[RunEvidence] = Rule(
     "others at work",
     f"user time of programs beside the run above {percent(OTHERS_SHARE_MAX)} of the time of all processors",
     "proc(5), /proc/stat, less the run's own processes; the limit is a convention of bedplate",
     _others_at_work,
 )
+
 CACHES_DROPPED: Rule[RunEvidence] = Rule(
     "caches dropped",
     "another program wrote to /proc/sys/vm/drop_caches during the run",
     "Linux, Documentation/admin-guide/sysctl/vm.rst, “drop_caches”; counted as `drop_pagecache` in /proc/vmstat",
     _caches_dropped,
 )
+
 DEVICE_LATE: Rule[RunEvidence] = Rule(
     "emulated device late",
     f"requests took more than {percent(LATE_SHARE_MAX)} longer, all together, than the emulated device should take",
     "the device counts them (drivers/power_cut_recorder/queue.c); the limit is a convention of bedplate",
     _device_late,
 )
+
 INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
     "input unreadable",
     "an input of the figures is missing or damaged",
@@ -167,6 +183,7 @@ INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
     _unreadable,
     Validity.UNKNOWN,
 )
+
 COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     "course incomplete",
     f"a probe failed during the run, or no sample was taken in more than {percent(UNSEEN_SHARE_MAX)} of it",
@@ -174,12 +191,14 @@ COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     _course_ends_early,
     Validity.UNKNOWN,
 )
+
 COURSE_MISSING: Rule[RunEvidence] = Rule(
     "course missing",
     "the samples of the run are not there",
     "absent is not zero: what is not known is neither good nor bad",
     _course_missing,
 )
+
 CHECKPOINTS_UNKNOWN: Rule[RunEvidence] = Rule(
     "checkpoints unknown",
     "the server's log cannot be read",
@@ -199,4 +218,68 @@ OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
     COURSE_MISSING,
+)
+
+NOTHING_MEASURED = because("nothing-measured", "nothing was measured")
+
+NOT_COMPLETED = because("run-not-completed", "the run did not complete")
+
+
+def unmeasured(inputs: RunInputs, *, warmup_s: float | None = None) -> RunFigures:
+    """A run that did not come to its measurement has reasons and no figures."""
+    verdict = (Validity.UNKNOWN, (NOTHING_MEASURED, *unreadable(inputs.problems)))
+    return run_figures(inputs.record, verdict, start_wall_s=None, duration_s=None, warmup_s=warmup_s)
+
+
+def not_completed(inputs: RunInputs) -> tuple[Validity, tuple[Reason, ...]]:
+    """The verdict on a run that began and failed: what it counted would be read as its speed."""
+    return Validity.UNKNOWN, (NOT_COMPLETED, *unreadable(inputs.problems))
+
+
+def unreadable(problems: Iterable[str]) -> tuple[Reason, ...]:
+    """What cannot be read, as reasons."""
+    return tuple(Reason(INPUT_UNREADABLE.code, words) for words in problems)
+
+
+# Compression by the file system may divide what is read by three, hardly by ten.
+READ_SHARE_MIN = 0.1
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a part of a run asked to read or write, and what the device gave or took meanwhile; None is not known."""
+
+    what: str
+    asked_bytes: float
+    device_bytes: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolEvidence(RunEvidence):
+    """Of a run of such a tool: `reads` are what it must have read from the device."""
+
+    reads: tuple[Moved, ...]
+
+
+def below(moves: Iterable[Moved], share: float) -> Iterable[tuple[Moved, float]]:
+    """What the device gave or took less of than this share, with the bytes of the device."""
+    for moved in moves:
+        if moved.device_bytes is not None and moved.device_bytes < share * moved.asked_bytes:
+            yield moved, moved.device_bytes
+
+
+def _not_from_the_device(evidence: ToolEvidence) -> str | None:
+    found = [
+        f"{moved.what} read {format_size(moved.asked_bytes)}, and the device gave {format_size(given)}"
+        for moved, given in below(evidence.reads, READ_SHARE_MIN)
+    ]
+    return f"the cache answered: {'; '.join(found)}" if found else None
+
+
+CACHE_ANSWERED: Rule[ToolEvidence] = Rule(
+    "cache answered",
+    f"the device gave less than {percent(READ_SHARE_MIN)} of the bytes that a job, or a stage that rewrites, reads or seeks, "
+    "read (canaries on a file that fits the memory apart)",
+    "what comes from memory tells nothing of the file system; the limit is a convention of bedplate",
+    _not_from_the_device,
 )

@@ -8,35 +8,392 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
-from bedplate.filesystem.blocks.owners import Layout
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.journal import without_device
-from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.superblock import number, number_or_text
+from bedplate.errors import OutputNotUnderstood, PlanError, VerifyFailed
+from bedplate.filesystem.blocks import Layout
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
-from bedplate.model.filesystem import BARRIER_BY_WRITE_CACHE
+from bedplate.model.filesystem import (
+    BARRIER_BY_WRITE_CACHE,
+    TRAITS,
+    contradictions,
+    option_words,
+    unsafe_options,
+)
+from bedplate.model.visit import ReadBack
+from bedplate.units import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
-    from pathlib import Path
 
-    from bedplate.filesystem.blocks.resting import AtRest, MetadataAtRest
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.blocks import AtRest, MetadataAtRest
     from bedplate.host.command import Commands, Completed
     from bedplate.host.mount import MountEntry
+    from bedplate.host.scratch_device import AttachedDevice
     from bedplate.model.cell import FilesystemLevels
     from bedplate.model.filesystem import FilesystemTraits
-    from bedplate.model.visit import ReadBack
+    from bedplate.model.levels import Scalar
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One flag of a mkfs; `value` is None where it takes none."""
+
+    flag: str
+    value: str | None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As it goes on a command line."""
+        return (self.flag,) if self.value is None else (self.flag, self.value)
+
+    @property
+    def text(self) -> str:
+        """As a person writes it."""
+        return " ".join(self.words)
+
+    @property
+    def parts(self) -> tuple[tuple[str, str | None], ...]:
+        """The value's comma-separated parts, each `name=value` or a lone name."""
+        split = (part.partition("=") for part in (self.value or "").split(",") if part)
+        return tuple((name, value if equals else None) for name, equals, value in split)
+
+
+def parse_arguments(options: Iterable[str], *, valued: str) -> tuple[Argument, ...]:
+    """Flags and values as getopt(3) reads them; `valued` are the letters that take a value.
+
+    PlanError for a word that belongs to no flag, or a flag that lacks its value.
+    """
+    words = iter(option_words(options))
+    return tuple(argument for word in words for argument in _parse(word, words, valued))
+
+
+def joined(own: Iterable[Argument], asked: Iterable[Argument], *, lists: Iterable[str]) -> tuple[str, ...]:
+    """The command line of both; the values of a flag in `lists` become one, the asked parts last."""
+    together = [*own, *asked]
+    words: list[str] = []
+    for flag in lists:
+        values = [item.value for item in together if item.flag == flag and item.value]
+        if values:
+            words += [flag, ",".join(values)]
+    for item in together:
+        if item.flag not in lists:
+            words += item.words
+    return tuple(words)
+
+
+def refuse(levels: FilesystemLevels, journal_path: str | None = None) -> None:
+    """Raise PlanError, with every reason, for levels that are unsafe or that no kernel could have.
+
+    That an external journal has its device, and no other journal has one, is one of them.
+    """
+    reasons = (*unsafe_options(levels), *contradictions(levels))
+    if levels.journal == "external" and journal_path is None:
+        reasons += (f"{levels.type}: journal = 'external' needs a journal device; set journal_device",)
+    if levels.journal != "external" and journal_path is not None:
+        reasons += (f"{levels.type}: {journal_path} is given for a journal that is not external",)
+    if reasons:
+        raise PlanError(*reasons)
+
+
+def warnings_in(text: str) -> tuple[str, ...]:
+    """The lines in which a tool that ended with status 0 says that the result may not do."""
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(line for line in lines if line.lower().startswith("warning") or "deprecated" in line.lower())
+
+
+def _parse(word: str, rest: Iterator[str], valued: str) -> Iterator[Argument]:
+    if word.startswith("--") and len(word) > 2:
+        name, equals, value = word.partition("=")
+        yield Argument(name, value if equals else None)
+        return
+    if not word.startswith("-") or len(word) < 2:
+        raise PlanError(f"mkfs option {word!r} belongs to no flag; write '-I 512' or '--name=value'")
+    letters = word[1:]
+    for position, letter in enumerate(letters):
+        if letter in valued:
+            taken = letters[position + 1 :] or next(rest, None)
+            if taken is None:
+                raise PlanError(f"mkfs option '-{letter}' lacks its value, as in '-{letter} VALUE'")
+            yield Argument(f"-{letter}", taken)
+            return
+        yield Argument(f"-{letter}", None)
+
+
+MOUNT_OPTION = "filesystem.mount_options."
+
+MKFS_OPTION = "filesystem.mkfs_options."
+
+FILL_FACT = "filesystem.fill"
+
+NOT_VERIFIABLE = "not verifiable"
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+
+
+def compared(name: str, asked: Scalar | None, effective: Scalar | None, source: str) -> ReadBack:
+    """A level that is read back whether or not it was asked for; unasked it matches nothing."""
+    return ReadBack(name, asked, effective, source, None if asked is None else asked == effective)
+
+
+def fact(name: str, effective: Scalar | None, source: str) -> ReadBack:
+    """Something in force that no plan asks for, but that explains a figure."""
+    return ReadBack(name, None, effective, source, None)
+
+
+def not_verifiable(name: str, asked: Scalar, why: str) -> ReadBack:
+    """An asked option whose effect cannot be read anywhere: said, not assumed."""
+    return ReadBack(name, asked, None, f"{NOT_VERIFIABLE}: {why}", None)
+
+
+def verify(comparisons: Iterable[ReadBack]) -> None:
+    """Raise VerifyFailed with one reason per asked option that is not in force."""
+    reasons = [_reason(item) for item in comparisons if item.matches is False]
+    if reasons:
+        raise VerifyFailed(*reasons)
+
+
+def effective_facts(comparisons: Iterable[ReadBack]) -> Mapping[str, Scalar]:
+    """What tells two effective configurations apart, by name: the input of an `effective_digest`.
+
+    The words that were asked are left out, since what they did is in the facts (so an option that
+    the kernel ignored makes no difference); those whose effect cannot be read are kept. UUIDs,
+    device numbers and absent facts are left out.
+    """
+    facts: dict[str, Scalar] = {}
+    for item in comparisons:
+        if item.asked is not None and item.source.startswith(NOT_VERIFIABLE):
+            facts[item.name] = item.asked
+        elif item.effective is None or item.name.startswith((MOUNT_OPTION, MKFS_OPTION)):
+            continue
+        elif not (isinstance(item.effective, str) and _UUID.search(item.effective)):
+            facts[item.name] = item.effective
+    return dict(sorted(facts.items()))
+
+
+def _reason(item: ReadBack) -> str:
+    if item.effective is None:
+        return f"{item.name}: asked {item.asked!r}, not shown by {item.source}: it was ignored"
+    return f"{item.name}: asked {item.asked!r}, effective is {item.effective!r} ({item.source})"
+
+
+# Stands for the device in every comparison: its number is another one in the next visit.
+GIVEN = "the given device"
+
+# Words of a mount that name the device.
+_WORDS = ("logdev=", "jdev=", "journal_dev=", "journal_path=")
+
+
+def journal_comparisons(
+    levels: FilesystemLevels, kind: str, found: str | None, journal: AttachedDevice | None, source: str
+) -> tuple[ReadBack, ...]:
+    """The journal's kind (`internal`, `external`, `none`), and whether it is on the given device.
+
+    `found` is what the file system names: a device's path or its `major:minor`; None if it names none.
+    """
+    kinds = (compared("filesystem.journal", levels.journal, kind, source),)
+    if journal is None:
+        return kinds
+    there = found is not None and device_number(found) == device_number(journal.path)
+    return (
+        *kinds,
+        compared("filesystem.journal_device", GIVEN, GIVEN if there else found, source),
+        fact("filesystem.journal_device_bytes", journal.size_bytes, "the block device"),
+    )
+
+
+def device_number(text: str) -> str | None:
+    """`major:minor` of a path or of what is one already; None if there is no such block device."""
+    if not text.startswith("/"):
+        return text
+    try:
+        status = Path(text).stat()
+    except OSError:
+        return None
+    if not stat.S_ISBLK(status.st_mode):
+        return None
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+
+
+def decoded_number(code: int) -> str:
+    """`major:minor` of a number as superblocks keep it (include/linux/kdev_t.h, new_decode_dev)."""
+    return f"{(code & 0xFFF00) >> 8}:{(code & 0xFF) | ((code >> 12) & 0xFFF00)}"
+
+
+def without_device(shown: Iterable[str]) -> tuple[str, ...]:
+    """The shown words, sorted, without those that name the journal's device."""
+    return tuple(sorted(word for word in shown if not word.startswith(_WORDS)))
+
+
+# Words of the VFS that it shows only by not showing the opposite (proc_pid_mountinfo(5), mount(8)).
+_VFS_HIDDEN: Mapping[str, tuple[str, ...]] = {
+    "rw": ("ro",),
+    "async": ("sync",),
+    "atime": ("noatime",),
+    "diratime": ("nodiratime",),
+    "strictatime": ("noatime", "relatime"),
+    "norelatime": ("noatime", "relatime"),
+    "nostrictatime": (),
+    "suid": ("nosuid",),
+    "dev": ("nodev",),
+    "exec": ("noexec",),
+    "nolazytime": ("lazytime",),
+    "nomand": ("mand",),
+    "symfollow": ("nosymfollow",),
+}
+
+# Words that mount(8) keeps to itself (mount(8), "filesystem-independent mount options").
+_FOR_MOUNT_ONLY = ("auto", "noauto", "user", "users", "nouser", "owner", "group", "nofail", "_netdev")
+
+
+@dataclass(frozen=True)
+class OptionRules:
+    """How one type shows its options.
+
+    `synonyms` turn an asked word into the shown one. `hidden` maps a word that is in force unless one
+    of its opposites is shown. `unseen` are words (or `key=`) that the driver obeys and shows nowhere.
+    """
+
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unseen: frozenset[str] = frozenset()
+
+    def compare(self, asked: Iterable[str], shown: Collection[str], source: str) -> tuple[ReadBack, ...]:
+        """One comparison per asked word, in the asked order."""
+        return tuple(self._compare(word, shown, source) for word in dict.fromkeys(asked))
+
+    def _compare(self, word: str, shown: Collection[str], source: str) -> ReadBack:
+        key, equals, _ = word.partition("=")
+        name = f"{MOUNT_OPTION}{key}"
+        if word == "defaults":
+            return ReadBack(name, word, word, "mount(8): a word without effect", True)
+        if key in _FOR_MOUNT_ONLY or key.lower().startswith("x-") or key == "comment":
+            return not_verifiable(name, word, "mount(8) keeps it to itself")
+        wanted = self.synonyms.get(word, word)
+        same = next((item for item in shown if _same(wanted, item)), None)
+        if same is not None:
+            return ReadBack(name, word, same, source, True)
+        opposites = {**_VFS_HIDDEN, **self.hidden}.get(wanted)
+        against = next((item for item in shown if item in _negations(wanted) or _other(wanted, item)), None)
+        if opposites is not None and against is None:
+            against = next((item for item in shown if item in opposites or _keyed(opposites, item)), None)
+            if against is None:
+                return ReadBack(name, word, wanted, f"{source}: hidden while its opposite is", True)
+        if against is None and (wanted in self.unseen or (equals and f"{key}=" in self.unseen)):
+            return not_verifiable(name, word, "the driver shows it nowhere")
+        return ReadBack(name, word, against, source, False)
+
+
+def factor_words(levels: FilesystemLevels) -> tuple[str, ...]:
+    """The words for the factors barrier, data and nodatacow, where the type has a word for what is asked."""
+    traits = TRAITS[levels.type]
+    words = []
+    if levels.barrier is not None:
+        word = traits.barrier_on_option if levels.barrier else traits.barrier_off_option
+        if word is not None:
+            words.append(word)
+    if "data" in levels.features:
+        words.append(f"data={levels.features['data']}")
+    if "nodatacow" in levels.features:
+        words.append("nodatacow" if levels.features.flag("nodatacow") else "datacow")
+    return tuple(words)
+
+
+def plan_words(levels: FilesystemLevels) -> tuple[str, ...]:
+    """The plan's own words, one by one."""
+    return option_words(levels.mount_options, separator=",")
+
+
+def _same(wanted: str, shown: str) -> bool:
+    if wanted == shown:
+        return True
+    wanted_key, _, wanted_value = wanted.partition("=")
+    shown_key, _, shown_value = shown.partition("=")
+    if wanted_key != shown_key or not wanted_value or not shown_value:
+        return False
+    # `zstd` asks for no level; `zstd:3` is one.
+    return shown_value.partition(":")[0] == wanted_value or _same_size(wanted_value, shown_value)
+
+
+def _same_size(first: str, second: str) -> bool:
+    try:
+        return parse_size(first) == parse_size(second)
+    except ValueError:
+        return False
+
+
+def _other(wanted: str, shown: str) -> bool:
+    """True if `shown` gives the asked key another value."""
+    key, equals, _ = wanted.partition("=")
+    return bool(equals) and shown.startswith(f"{key}=")
+
+
+def _keyed(opposites: tuple[str, ...], shown: str) -> bool:
+    return any(item.endswith("=") and shown.startswith(item) for item in opposites)
+
+
+def _negations(word: str) -> tuple[str, ...]:
+    if word.startswith("no"):
+        return (word.removeprefix("no").removeprefix("_"), f"no{word}")
+    return (f"no{word}", f"no_{word}")
+
+
+@dataclass(frozen=True)
+class Site:
+    """The asked levels, the device, the directory to mount it on, and who runs the tools.
+
+    `journal` is the device of an external journal: there if the levels ask for one, else None.
+    """
+
+    levels: FilesystemLevels
+    device: AttachedDevice
+    target: Path
+    commands: Commands
+    journal: AttachedDevice | None = None
+
+    @property
+    def journal_path(self) -> str | None:
+        """The node of the journal's device, if it has one of its own."""
+        return None if self.journal is None else self.journal.path
+
+
+def number(text: str | None) -> int | None:
+    """A text that is nothing but a number; None for any other."""
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def number_or_text(text: str) -> Scalar:
+    """A number where the text is nothing else."""
+    return int(text) if text.isdigit() else text
+
+
+def size_or_text(text: str) -> Scalar:
+    """Bytes where the text is a size (`64k`)."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        return text
+
+
+def number_facts(
+    superblock: Mapping[str, str],
+    source: str,
+    names: Mapping[str, str],
+    read: Callable[[str | None], int | None] = number,
+) -> Iterator[ReadBack]:
+    """One fact for each of `names`, which maps our word to the tool's."""
+    for name, key in names.items():
+        yield fact(f"filesystem.superblock.{name}", read(superblock.get(key)), source)
+
 
 _NO_DISCARD = "nodiscard"
+
 _LIMIT_S = 3600.0
 
 

@@ -18,14 +18,13 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.host.file_lock import file_lock
+from bedplate.host.files import file_lock
 from bedplate.host.mount import MountRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.adapter import Filesystem
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Filesystem, Site
     from bedplate.host.command import Completed
     from bedplate.host.kernel_log import KernelLog
     from bedplate.model.cell import FilesystemLevels

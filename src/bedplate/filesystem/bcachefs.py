@@ -8,10 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, PlanError
-from bedplate.filesystem.adapter import Filesystem
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.comparison import fact
-from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.adapter import Argument, Filesystem, OptionRules, fact
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB, parse_size
@@ -19,7 +16,7 @@ from bedplate.units import MIB, parse_size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
     from bedplate.model.visit import ReadBack
 
 _REASON = "makes, reads back and checks bcachefs; no Debian release has it, so build it from its source"

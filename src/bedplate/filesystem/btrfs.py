@@ -12,20 +12,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.blocks.layouts import btrfs_layout
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number, number_facts, size_or_text
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    fact,
+    not_verifiable,
+    number,
+    number_facts,
+    size_or_text,
+)
+from bedplate.filesystem.blocks import btrfs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.blocks.owners import Layout
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
+    from bedplate.filesystem.blocks import Layout
     from bedplate.model.visit import ReadBack
 
 SYSFS = Path("/sys/fs/btrfs")

@@ -13,14 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument, joined
-from bedplate.filesystem.blocks.layouts import ext_layout
-from bedplate.filesystem.blocks.owners import Layout
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.journal import decoded_number, journal_comparisons
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number, number_facts, size_or_text
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    decoded_number,
+    fact,
+    joined,
+    journal_comparisons,
+    not_verifiable,
+    number,
+    number_facts,
+    size_or_text,
+)
+from bedplate.filesystem.blocks import Layout, ext_layout
 from bedplate.model.cell import digest
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.model.visit import ReadBack
@@ -29,8 +38,8 @@ from bedplate.units import MIB, parse_size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bedplate.filesystem.site import Site
-    from bedplate.host.devices.device import AttachedDevice
+    from bedplate.filesystem.adapter import Site
+    from bedplate.host.scratch_device import AttachedDevice
 
 PROC = Path("/proc/fs/ext4")
 JBD2 = Path("/proc/fs/jbd2")

@@ -11,20 +11,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import CheckResult, Filesystem, checked_by
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.blocks.layouts import f2fs_layout
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number, number_facts, number_or_text
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    CheckResult,
+    Filesystem,
+    OptionRules,
+    checked_by,
+    compared,
+    fact,
+    number,
+    number_facts,
+    number_or_text,
+)
+from bedplate.filesystem.blocks import f2fs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.blocks.owners import Layout
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
+    from bedplate.filesystem.blocks import Layout
     from bedplate.model.visit import ReadBack
 
 # fs/f2fs/super.c, f2fs_show_options: kernels differ in which defaults they show.

@@ -11,21 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.blocks.layouts import JFS_SUPERBLOCK_AT, jfs_layout
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
-from bedplate.filesystem.journal import decoded_number, journal_comparisons
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number_facts
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    decoded_number,
+    fact,
+    journal_comparisons,
+    number_facts,
+)
+from bedplate.filesystem.blocks import JFS_SUPERBLOCK_AT, jfs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bedplate.filesystem.blocks.owners import Layout
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
+    from bedplate.filesystem.blocks import Layout
     from bedplate.model.visit import ReadBack
 
 _SUPERBLOCK_BYTES = 512

@@ -19,16 +19,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
-from bedplate.filesystem.comparison import fact
+from bedplate.filesystem.adapter import fact
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.cache import cache_directory
-from bedplate.host.devices.image_file import create_blank, fill_from, is_zeros, write_all
-from bedplate.host.file_lock import file_lock
-from bedplate.host.pages.page_cache import CachedFile  # noqa: TC001 -- the codec reads it
-from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
+from bedplate.host.files import (
+    cache_directory,
+    file_lock,
+    lock_of,
+    put_in_place,
+    sweep_work_folders,
+    work_folder,
+)
+from bedplate.host.pages import CachedFile  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.host.scratch_device import create_blank, fill_from, is_zeros, write_all
 from bedplate.model import codec
 from bedplate.model.cell import Cell, Dataset, digest
-from bedplate.model.kept_dataset import deciding
+from bedplate.model.filesystem import deciding
 from bedplate.model.levels import Scalar  # noqa: TC001 -- the codec reads it
 from bedplate.units import KIB, MIB, format_size
 
@@ -36,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from bedplate.filesystem.site import Site
-    from bedplate.host.devices.device import AttachedDevice
+    from bedplate.filesystem.adapter import Site
+    from bedplate.host.scratch_device import AttachedDevice
     from bedplate.model.visit import ReadBack, VisitRequest
 
 RESTORE_STEP = "restore"

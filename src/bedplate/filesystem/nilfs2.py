@@ -14,24 +14,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, VerifyFailed
-from bedplate.filesystem.adapter import CheckResult, Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.blocks.layouts import nilfs2_layout
-from bedplate.filesystem.blocks.nilfs2_at_rest import Nilfs2AtRest, newest_superblock
-from bedplate.filesystem.comparison import MKFS_OPTION, MOUNT_OPTION, compared, fact
-from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.superblock import number_facts
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    MOUNT_OPTION,
+    Argument,
+    CheckResult,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    fact,
+    factor_words,
+    number_facts,
+    plan_words,
+)
+from bedplate.filesystem.blocks import Nilfs2AtRest, newest_superblock, nilfs2_layout
 from bedplate.host.mount import find_mount
-from bedplate.host.patience import wait_until
-from bedplate.host.process import end_process, pids_running
+from bedplate.host.process import end_process, pids_running, wait_until
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.blocks.owners import Layout
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
+    from bedplate.filesystem.blocks import Layout
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import FilesystemLevels
     from bedplate.model.visit import ReadBack

@@ -11,8 +11,7 @@ from bedplate.filesystem.ext import Ext
 from bedplate.filesystem.f2fs import F2fs
 from bedplate.filesystem.jfs import Jfs
 from bedplate.filesystem.nilfs2 import Nilfs2
-from bedplate.filesystem.ntfs3 import Ntfs3
-from bedplate.filesystem.ntfs_3g import Ntfs3g
+from bedplate.filesystem.ntfs import Ntfs3, Ntfs3g
 from bedplate.filesystem.reiserfs import Reiserfs
 from bedplate.filesystem.xfs import Xfs
 from bedplate.filesystem.zfs import Zfs

@@ -10,19 +10,25 @@ import re
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
-from bedplate.filesystem.journal import decoded_number, journal_comparisons
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number_facts
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    decoded_number,
+    fact,
+    journal_comparisons,
+    number_facts,
+)
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
     from bedplate.model.visit import ReadBack
 
 # fs/reiserfs/super.c, reiserfs_show_options: what is at its default is not shown.

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.filesystem.ext import read_live_options
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.stack import device_stack
+from bedplate.host.block_tree import BlockTree, device_stack
 from bedplate.host.mount import read_mount_table
 from bedplate.model.filesystem import TRAITS
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bedplate.host.devices.stack import StackedDevice
+    from bedplate.host.block_tree import StackedDevice
     from bedplate.host.mount import MountEntry
 
 _EXT = ("ext2", "ext3", "ext4")

@@ -14,21 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood
-from bedplate.filesystem.adapter import Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.blocks.layouts import XFS_FIELDS, xfs_layout
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.journal import journal_comparisons
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    fact,
+    journal_comparisons,
+    not_verifiable,
+    number,
+)
+from bedplate.filesystem.blocks import XFS_FIELDS, xfs_layout
 from bedplate.model.filesystem import COW_HINT, COW_HINTS, LABEL, TRAITS
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from bedplate.filesystem.blocks.owners import Layout
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
+    from bedplate.filesystem.blocks import Layout
     from bedplate.model.cell import FilesystemLevels
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ReadBack

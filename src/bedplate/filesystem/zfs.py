@@ -12,24 +12,36 @@ import os
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
-from bedplate.filesystem.adapter import CheckResult, Filesystem, Mounted
-from bedplate.filesystem.arguments import Argument, joined, refuse, warnings_in
-from bedplate.filesystem.blocks.pool_at_rest import PoolAtRest
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
-from bedplate.filesystem.journal import journal_comparisons
-from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.superblock import number, size_or_text
-from bedplate.host.devices.whole_partition import disk_under, drop_partition_over, partition_over
-from bedplate.host.devices.zpool import (
+from bedplate.filesystem.adapter import (
+    MKFS_OPTION,
+    Argument,
+    CheckResult,
+    Filesystem,
+    Mounted,
+    OptionRules,
+    compared,
+    fact,
+    joined,
+    journal_comparisons,
+    number,
+    refuse,
+    size_or_text,
+    warnings_in,
+)
+from bedplate.filesystem.blocks import PoolAtRest
+from bedplate.host.mount import find_mount, mount, mount_entry
+from bedplate.host.zpool import (
     MODULE,
+    disk_under,
+    drop_partition_over,
     imported_pools,
     is_imported,
     is_suspended,
     parse_status,
+    partition_over,
     pool_name,
     release_pool,
 )
-from bedplate.host.mount import find_mount, mount, mount_entry
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
@@ -37,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Site
     from bedplate.host.command import Commands
     from bedplate.host.mount import MountEntry
     from bedplate.model.levels import Scalar

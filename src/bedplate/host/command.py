@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from bedplate.host.shut_in.confinement import Confinement
-    from bedplate.host.shut_in.restriction import Restriction
+    from bedplate.host.shut_in import Confinement, Restriction
 
 # Children inherit it, so that the tools of a killed owner of a ledger are found, whatever they were.
 MARK = "BEDPLATE_LEDGER"

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gzip
+import mmap
 import os
 import platform
 import re
+import time
 import zlib
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.host.cgroups.hierarchy import read_hierarchy
+from bedplate.host.cgroups import read_hierarchy
 from bedplate.host.command import Commands
 from bedplate.host.files import text_of
 from bedplate.host.process import boot_id
 from bedplate.host.requirement import find_tool, read_os_release
 from bedplate.model.machine import Machine
-from bedplate.model.workload import tools_of_workloads
+from bedplate.model.plan import tools_of_workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # What decides figures and is a setting of the machine, not of a plan.
 _TUNABLES = {
@@ -42,14 +46,19 @@ _TUNABLES = {
     "vm.nr_hugepages": "/proc/sys/vm/nr_hugepages",
     "kernel.io_uring_disabled": "/proc/sys/kernel/io_uring_disabled",
 }
+
 # Words of the kernel's command line that decide figures. The others stay: some hold secrets.
 _COMMAND_LINE = ("mitigations", "isolcpus", "nohz_full", "idle", "intel_pstate", "amd_pstate", "nosmt", "mem")
+
 # Options of the kernel's build that decide what can be made, where nothing else tells without root.
 _CONFIG_OPTIONS = ("XFS_SUPPORT_V4",)
+
 # Of Ubuntu's own kernels, of dkms on Debian and on Fedora.
 _MODULES_APART = ("kernel/zfs/", "updates/", "extra/")
+
 # Modules that bring a scheduler: writing its name to a queue loads them.
 SCHEDULER_MODULES = {"bfq": "bfq", "kyber-iosched": "kyber", "mq-deadline": "mq-deadline"}
+
 # A program and the option that makes it say its version; where several lines come, the first counts.
 _TOOLS = {
     "losetup": "--version",
@@ -64,6 +73,7 @@ _TOOLS = {
     "gcc": "--version",
     "qemu-system-x86_64": "--version",
 }
+
 _HYPERVISORS = {
     "kvm": "KVM",
     "qemu": "QEMU",
@@ -243,3 +253,50 @@ def _readable(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return bool(path.read_text())
     return False
+
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+# rdtsc; shl rdx, 32; or rax, rdx; ret
+_READ_COUNTER = bytes.fromhex("0f31 48c1e220 4809d0 c3")
+
+_STEADY = "constant_tsc"
+
+_PERIOD_S, _TRIES = 0.05, 20
+
+
+def counter_khz(*, cpuinfo: Path = _CPUINFO) -> int | None:
+    """Ticks a millisecond, to some millionths; None where the counter is not steady, or may not be read."""
+    if platform.machine() != "x86_64" or not _is_steady(cpuinfo):
+        return None
+    try:
+        page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    except OSError:
+        # A hardened kernel lets nobody make a page that is written and run.
+        return None
+    page.write(_READ_COUNTER)
+    held = ctypes.c_char.from_buffer(page)
+    counter = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(held))
+    first_ticks, first_ns = _moment(counter)
+    Event().wait(_PERIOD_S)
+    ticks, ns = _moment(counter)
+    return round((ticks - first_ticks) * 1e6 / (ns - first_ns))
+
+
+def _is_steady(cpuinfo: Path) -> bool:
+    try:
+        return _STEADY in cpuinfo.read_text(encoding="utf-8", errors="replace").split()
+    except OSError:
+        return False
+
+
+def _moment(counter: Callable[[], int]) -> tuple[int, int]:
+    """Counter and clock at one moment: of several readings the one that was interrupted least."""
+    found = []
+    for _ in range(_TRIES):
+        before_ns = time.monotonic_ns()
+        ticks = counter()
+        after_ns = time.monotonic_ns()
+        found.append((after_ns - before_ns, ticks, (before_ns + after_ns) // 2))
+    _, ticks, ns = min(found)
+    return ticks, ns

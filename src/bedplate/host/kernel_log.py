@@ -11,10 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KERNEL_LOG = Path("/dev/kmsg")
+
 # syslog(2): 4 is a warning, smaller is worse; a record's number holds the facility above three bits.
 _WARNING = 4
+
 _RECORD_BYTES = 8192
+
 _WORD = re.compile(r"\w[\w-]*")
+
 _LOOP = re.compile(r"\b(loop\d+)(?:p\d+)?\b")
 
 

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, RequirementMissing
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.device_node import DeviceNode
-from bedplate.host.devices.loop_table import backing_file, loop_file
-from bedplate.host.file_lock import take_lock
-from bedplate.host.patience import wait_until
+from bedplate.host.block_tree import BlockTree, DeviceNode, backing_file, loop_file
+from bedplate.host.files import take_lock
+from bedplate.host.process import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,9 +29,13 @@ IMAGE_FILES = "the place of image files"
 
 # Where everybody may make a file and nobody can take another's away: the same choice for every user.
 _MACHINE_WIDE = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))  # noqa: S108 -- opened as such places want it
+
 _EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
+
 _HOLDER_BYTES = 4096
+
 _UNKNOWN_HOLDER = "another bedplate process"
+
 _OPEN_ATTEMPTS = 10
 
 

@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model.caller import sudo_caller
+from bedplate.model.reason import sudo_caller
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,18 +14,40 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.host.patience import wait_until
-from bedplate.host.plain_file import plain_bytes
+from bedplate.host.files import plain_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+
+def wait_until(
+    done: Callable[[], bool],
+    *,
+    deadline_s: float,
+    pause_s: float = 0.01,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Ask again until it is done: True; False if it is not at the deadline. Asks at least once."""
+    give_up = clock() + deadline_s
+    while not done():
+        if clock() >= give_up:
+            return False
+        sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.2)
+    return True
+
 
 PROC = Path("/proc")
+
 # A program begins within microseconds, and on a busy machine when it gets a processor.
 _EXECVE_S = 5.0
+
 _FIRST_LINE_BYTES = 100
+
 # PF_KTHREAD (include/linux/sched.h) among the flags of proc_pid_stat(5).
 _KERNEL_THREAD = 0x00200000
+
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
 

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from bedplate.host.command import Account
 
 _T = TypeVar("_T")
+
 # setgroups(2), by the machine's name; glibc's function changes all threads.
 _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159}
+
 _UNCHANGED = 0xFFFFFFFF
 
 

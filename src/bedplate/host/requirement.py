@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))
+
 # The caller's PATH may lack sbin (a Debian user's does), where mkfs and its kin live.
 _SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

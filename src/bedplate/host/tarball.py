@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 # Of a source with its documentation; PostgreSQL 18 has 150 MiB in 8,000 files.
 _BYTES_MOST = 2 * GIB
+
 _MEMBERS_MOST = 100_000
+
 # What describes a member behind its name: tarfile takes all of it into memory.
 _DESCRIPTION_BYTES_MOST = MIB
+
 _DESCRIPTIONS = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -33,7 +36,9 @@ _DESCRIPTIONS = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )
+
 _DAMAGE = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+
 _OPENERS: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
     b"BZh": bz2.BZ2File,
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing, VerifyFailed
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.ledger import Holding
-from bedplate.host.undo import restore_file, restore_write_cache, selected
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.ledger import Holding, restore_file, restore_write_cache, selected
 from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import KnownHoldings, Ledger
+    from bedplate.host.scratch_device import AttachedDevice
 
 WRITE_BACK = "write back"
+
 WRITE_THROUGH = "write through"
 
 # Writing one zeroes the other, and zero cannot be written back

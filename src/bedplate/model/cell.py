@@ -16,11 +16,209 @@ from typing import Any
 
 from bedplate import registry
 from bedplate.model.codec import to_json
-from bedplate.model.devices.latency import Latency
-from bedplate.model.engine import engine_model
+from bedplate.model.devices import Latency
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
-from bedplate.model.source_commit import is_commit_level
 from bedplate.units import format_size
+
+# How commits wait is left to what each test is called, as in the published microbenchmark.
+BY_TEST = "by-test"
+
+
+@dataclass(frozen=True)
+class EngineModel:
+    """An engine whose commits wait for the device; others say so.
+
+    `label` is what a person calls it; `plan_words` says how a plan begins the names of its cells' levels, by how cells do.
+    `is_built`: it is built beforehand, so that its version and what is compiled in are levels of a cell.
+    `making` is what the step of a visit is called that makes a server's data directory. `block_level` is the level of a cell that is its block size, chosen when it is built, made or opened; None where there is
+    none to choose. `before_block` stands before it where a cell is named by that alone. So many power cuts `cuts_per_s` are
+    replayed, on two idle cores. `configuration_words` is what a text beside its settings is called. A cell's name has its settings but the
+    `unnamed_settings`.
+    `commit_setting` is what says how a commit waits, of an engine of which each test of a microbenchmark may have another
+    (`BY_TEST`); `commit_modes` are its values in tests that are called synchronous, and in the others. `more_tests` are those of a
+    microbenchmark that not every engine has. `library_settings` say in cells which library it is, where a plan may name one.
+    """
+
+    label: str
+    plan_words: Mapping[str, str] = field(default_factory=dict)
+    is_built: bool = False
+    making: str = "initdb"
+    block_level: str | None = None
+    before_block: str | None = None
+    # Of PostgreSQL: 70 took two workers 20 to 24 s, half of which they waited; a third uses that time. Not measured.
+    cuts_per_s: float = 4.0
+    configuration_words: str = "own configuration"
+    unnamed_settings: frozenset[str] = frozenset()
+    commit_setting: str = ""
+    commit_modes: tuple[str, str] = ("", "")
+    more_tests: tuple[str, ...] = ()
+    library_settings: tuple[str, ...] = ()
+
+    def block_bytes(self, cell: Cell) -> int | None:
+        """The database block size of a cell; None where there is none to choose, or none was asked for."""
+        found = None if self.block_level is None else cell.levels.get(self.block_level)
+        return found if isinstance(found, int) else None
+
+    def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:  # noqa: ARG002 -- of engines that may not
+        """Whether a commit waits for a sync, by what was read back (`in_force`, by name), else by what the cell asks for."""
+        return True
+
+    def lets_one_in(self, settings: Levels) -> str | None:  # noqa: ARG002 -- of engines that may
+        """The setting, as a plan says it, by which one connection keeps all others out; None where several may come."""
+        return None
+
+    def commit_mode(self, settings: Levels, *, synchronous: bool = True) -> str:
+        """How a commit waits, by the setting's value: of a test that is called synchronous, or of another."""
+        asked = settings.text(self.commit_setting) or BY_TEST
+        return self.commit_modes[0 if synchronous else 1] if asked == BY_TEST else asked
+
+    def waits_in_test(self, settings: Levels, *, synchronous: bool) -> bool:
+        """Whether the commits of a test wait for a sync."""
+        mode = self.commit_mode(settings, synchronous=synchronous)
+        return self.waits(settings.updated(**{self.commit_setting: mode}), {})
+
+
+def database_block_levels() -> frozenset[str]:
+    """What the engines call the database block size, each a level by its dotted name."""
+    named = (engine_model(engine).block_level for engine in registry.ENGINES)
+    return frozenset(name for name in named if name is not None)
+
+
+def library_levels() -> frozenset[str]:
+    """What says in cells which library an engine is, each a level by its dotted name."""
+    named = (engine_model(engine).library_settings for engine in registry.ENGINES)
+    return frozenset(f"cluster.settings.{name}" for names in named for name in names)
+
+
+def engine_model(engine: str) -> EngineModel:
+    """That of an engine; PlanError lists the known ones."""
+    model: EngineModel = registry.engine_part(engine, "model")
+    return model
+
+
+# What a plan writes for the changes that are not committed.
+WORKING_TREE = "working tree"
+
+# The setting of cells whose library is made from a tree.
+SOURCE = "source"
+
+# Where a study notes them, beside its plan.
+SOURCES = "sources"
+
+# The fact of how many files of a work tree git does not know: they are left out.
+UNTRACKED = "untracked"
+
+# Enough to tell the commits of any one history apart; Linux needs 12 today.
+_DIGITS = 12
+
+_SUBJECT_CHARACTERS = 60
+
+_COMMIT_LEVEL = re.compile(r"[0-9a-f]{12}(?:\+[0-9a-f]{8})?(?: .*)?", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SourceCommit:
+    """A commit as git named it when it was asked."""
+
+    hash: str
+    """full hash"""
+    subject: str
+    """first paragraph of its message, printable"""
+    describe: str | None = None
+    """by the nearest tag, as `git describe --tags`; null where the tree has no tag before it"""
+
+    @property
+    def level(self) -> str:
+        """`0123456789ab Speed up the checkpointer`: what it is called in cells."""
+        return f"{self.hash[:_DIGITS]} {_short(self.subject)}".rstrip()
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """What a plan's tree and commit stood for when it was read: a study keeps it, and stays with it.
+
+    `facts` are what the engine reads from the commit, as its version. `changes` is a patch: what the work tree had beside the
+    commit; None where a commit was asked for.
+    """
+
+    tree: str
+    """the tree as the plan has it"""
+    path: str
+    """where it lay, absolute"""
+    revision: str
+    """the commit as the plan has it"""
+    commit: SourceCommit
+    facts: Mapping[str, str] = field(default_factory=dict)
+    changes: str | None = None
+
+    @property
+    def level(self) -> str:
+        """What it is called in cells: the commit, or `0123456789ab+89abcdef working tree on …`."""
+        if self.changes is None:
+            return self.commit.level
+        digits = f"{self.commit.hash[:_DIGITS]}+{_sha256(self.changes)[:8]}"
+        return f"{digits} {WORKING_TREE} on {_short(self.commit.subject)}".rstrip()
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel that is built from a commit. `fragment` is the text of what is put on top of the shipped configuration, `name` its file's."""
+
+    tree: SourceTree
+    name: str | None = None
+    fragment: str | None = None
+
+    @property
+    def level(self) -> str:
+        """What it is called in cells: the commit, and the fragment behind it where there is one."""
+        if self.fragment is None:
+            return self.tree.level
+        return f"{self.tree.level} ({patch_level(self.name or '', self.fragment)})"
+
+    @property
+    def digits(self) -> str:
+        """What tells the commit from all others, with changes beside it."""
+        return commit_digits(self.tree.level)
+
+
+@dataclass(frozen=True)
+class PlanSources:
+    """Trees and patches that a plan names, each by its level: `trees` where they lie, `patches` their texts, `kernels` what is built as one."""
+
+    trees: Mapping[str, SourceTree] = field(default_factory=dict)
+    patches: Mapping[str, str] = field(default_factory=dict)
+    kernels: Mapping[str, KernelSource] = field(default_factory=dict)
+
+
+def is_commit_level(text: str) -> bool:
+    """Whether a level is a commit's, and no release or path."""
+    return _COMMIT_LEVEL.fullmatch(text) is not None
+
+
+def patch_level(name: str, text: str) -> str:
+    """`v3-0001-faster.patch 0123456789ab`: the file's name, and the first digits of what it holds."""
+    return f"{name} {_sha256(text)[:_DIGITS]}"
+
+
+def commit_digits(level: str) -> str:
+    """What tells a commit from all others in its level: the first digits of the hash, with those of changes beside it."""
+    return level.partition(" ")[0]
+
+
+def patch_digits(level: str) -> str:
+    """The same of a patch: the first digits of its SHA-256."""
+    return level.rpartition(" ")[2]
+
+
+def _short(subject: str) -> str:
+    if len(subject) <= _SUBJECT_CHARACTERS:
+        return subject
+    return f"{subject[: _SUBJECT_CHARACTERS - 1].rstrip()}…"
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
 
 # The table of defaults that identities are made under. A new factor gets a None default and
 # leaves every old identity alone; a changed default needs a new version here.
@@ -28,9 +226,12 @@ IDENTITY_VERSION = 1
 
 # Where an external journal stands: in memory, or on the plan's second scratch device.
 JOURNAL_IN_RAM = "ram"
+
 JOURNAL_ON_DEVICE = "device"
+
 # How a server's pages are written: by itself, with the kernel asked to tear none, or as by itself and counted.
 UNTORN_LEVELS = UNTORN_OFF, UNTORN_ON, UNTORN_COUNT = "off", "on", "count"
+
 # Levels of a dataset that no label has.
 _NOT_READ = ("_text", "_sha256", "_fixed")
 

@@ -33,7 +33,7 @@ from typing import (
 )
 
 from bedplate.errors import StudyError
-from bedplate.model import no_links
+from bedplate.model import limits
 from bedplate.model.levels import Levels
 from bedplate.model.limits import MOST_NAMED_LEVELS, MOST_VALUES, most_bytes_of
 from bedplate.model.reason import Reason, of_format_1
@@ -47,10 +47,14 @@ Record = TypeVar("Record")
 
 # What every reader of a study's tables can hold; no count of bedplate's comes near it.
 _WHOLE_MAX = 2**63 - 1
+
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+
 # From so many words on a record is looked up by them; beyond so many different ones no more are kept.
 _WORDS_MIN = 4
+
 _READ_BEFORE_MAX = 4096
+
 # Half of a character, which no text can be written with. bedplate itself writes characters as they are.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -158,7 +162,7 @@ def opened(path: Path) -> Iterator[BufferedReader]:
     A pipe in its place would be waited for without end, a link would lead out of the study.
     """
     try:
-        descriptor = no_links.open_without_links(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = limits.open_without_links(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise StudyError(f"{path} cannot be read: it is no plain file")

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 COURSE_FILE = "course.parquet"
+
 LATENCY_FILE = "latency.parquet"
 
 
@@ -33,6 +34,7 @@ _TRANSACTIONS: Mapping[str, CourseColumn] = {
     "latency_ms_p99": CourseColumn("99th percentile", shown=True),
     "latency_ms_max": CourseColumn("largest", shown=True),
 }
+
 _COUNTERS: Mapping[str, CourseColumn] = {
     "device_reads_per_s": CourseColumn("reads of the data device"),
     "device_writes_per_s": CourseColumn(
@@ -67,6 +69,7 @@ _COUNTERS: Mapping[str, CourseColumn] = {
     "buffers_background_writer_per_s": CourseColumn("buffers written by the background writer"),
     "buffers_backend_per_s": CourseColumn("buffers written by backends"),
 }
+
 COURSE: Mapping[str, CourseColumn] = {
     "second": CourseColumn(
         "0 is the second in which `measure` or the first phase began; negative in the warm-up",
@@ -90,7 +93,27 @@ LATENCY: Mapping[str, CourseColumn] = {
 }
 
 TRANSACTION_COLUMNS = tuple(_TRANSACTIONS)
+
 COUNTER_COLUMNS = tuple(_COUNTERS)
+
 COURSE_COLUMNS = tuple(COURSE)
+
 SHOWN_COLUMNS = tuple(name for name, column in COURSE.items() if column.shown)
+
 LATENCY_COLUMNS = tuple(LATENCY)
+
+
+def filled(template: str, **values: object) -> str:
+    """The template with values in place of its {names}, whole numbers with thousands apart; `{s}` makes a plural unless `n` is 1."""
+    written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+    return template.format(**{"s": "" if values.get("n") == 1 else "s", **written})
+
+
+def and_more(count: int, shown: int) -> str:
+    """` and 3 more` behind the first `shown` of `count`; empty where these are all."""
+    return f" and {count - shown} more" if count > shown else ""
+
+
+def first_of(words: Sequence[str], shown: int, separator: str = ", ") -> str:
+    """The first `shown` of some words in a row, and how many more there are."""
+    return f"{separator.join(words[:shown])}{and_more(len(words), shown)}"

@@ -11,6 +11,7 @@ from bedplate.model.visit import Outcome, Validity
 
 # The definitions that figures are made under. One that changes gets a new version, and its metrics a line below.
 DEFINITIONS_VERSION = 2
+
 # What changed with which version, and what the figures of earlier versions are: they are never used as today's.
 _CHANGED: Mapping[str, tuple[int, Reason]] = dict.fromkeys(
     ("device_writes_per_transaction", "journal_device_writes_per_transaction"),

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
-from bedplate.model.cell import FilesystemLevels
+from bedplate import registry
+from bedplate.model.cell import Cell, DeviceLevels, FilesystemLevels
 from bedplate.model.levels import Levels, as_in_a_plan
+from bedplate.model.visit import LOADED, RESTORED
 from bedplate.units import KIB, MIB, format_size
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import ClusterLevels
 
 # What mkfs writes on each of bedplate's own file systems, and how they are known again; XFS takes twelve characters.
 LABEL = "bedplate"
+
 BARRIER_BY_MOUNT_OPTION = "mount option"
+
 BARRIER_BY_WRITE_CACHE = "write cache"
 
 # What the kernel says of every mount. The record holds whatever names a file system, and these lines
@@ -87,12 +95,17 @@ class FilesystemTraits:
 
 
 _SMALL = (1024, 2048, 4096)
+
 _CLUSTERS = (512, *_SMALL, 8192, 16384, 32768, 65536)
+
 # The unit in which XFS allocates what it copies on write (xfs_io(8)); 32 blocks unless it is told.
 COW_HINT = "cowextsize"
+
 COW_HINTS = {f"{kib}k": kib * KIB for kib in (4, 8, 16, 32, 64, 128)}
+
 # How a file system was used before the database came: as mkfs made it, or aged by a profile. And how full it is with the database.
 AGED, FILL = "aged", "fill"
+
 FRESH = "no"
 
 
@@ -108,15 +121,20 @@ class AgeProfile:
 
 # What changes a profile or the way in which it ages asks for a new version: aged images are known by it.
 AGEING_VERSION = 1
+
 AGE_PROFILES: Mapping[str, AgeProfile] = {
     # A file server: files of all sizes.
     "mixed": AgeProfile(4 * KIB, 4 * MIB, 0.90, 0.60),
     # Mail, thumbnails, a package cache: what they leave free is in small pieces.
     "small files": AgeProfile(4 * KIB, 64 * KIB, 0.90, 0.50),
 }
+
 FILLS = {f"{percent} %": percent / 100 for percent in (50, 60, 70, 75, 80, 85, 90, 95)}
+
 _AGE: Mapping[str, tuple[str | bool, ...]] = {FILL: (FRESH, *FILLS), AGED: (FRESH, *AGE_PROFILES)}
+
 _DATA: Mapping[str, tuple[str | bool, ...]] = {"data": ("ordered", "writeback", "journal")}
+
 # ZFS's compression is not here: releases differ in it.
 _USUAL_FEATURES: Mapping[str, str | bool] = {
     "data": "ordered",
@@ -289,15 +307,21 @@ def feature_levels() -> Mapping[str, tuple[str | bool, ...]]:
 
 # Words that lead mkfs to a second device or to a file: what bedplate erases is its scratch device.
 _MKFS_ELSEWHERE = ("device=", "logdev=", "rtdev=", "name=", "file=", "uuid=", "label=")
+
 # Words that change what is mounted, or that lead mount(8) elsewhere.
 _MOUNT_ELSEWHERE = ("loop", "offset", "sizelimit", "device", "logdev", "rtdev", "jdev", "journal_path")
+
 # What bedplate itself says of a pool, and what stands in a key of its own.
 _POOL_MOUNT = ("mountpoint", "canmount", "altroot", "cachefile", "readonly", "sharenfs", "sharesmb")
+
 _POOL_KEYS = ("recordsize", "compression", "logbias", "sync")
+
 _MOUNT_OTHERWISE = ("remount", "bind", "rbind", "move", "ro", "helper", "uhelper", "journal_dev", "abort")
+
 # `errors=panic` of ext2 to ext4, JFS, NILFS2 and F2FS, `-e panic`, `fatal_errors=panic` of Btrfs,
 # `failmode=panic` of ZFS: whatever the spelling, no option means anything else by this word.
 _PANIC = "panic"
+
 _STOPS_THE_MACHINE = (
     "an error of the file system, such as a full or a torn image, would stop the whole machine"
 )
@@ -401,3 +425,83 @@ def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
     if levels.journal == "none" and "data" in levels.features:
         reasons.append(f"{traits.type} without a journal has no data mode")
     return tuple(reasons)
+
+
+DATASETS = (LOADED, RESTORED)
+
+# The role `kept_data` of an engine.
+_ROLE = "kept_data"
+
+# On which restored datasets were tried (tests/host/test_restored_dataset.py). `benchmarks/run restored` holds their figures against loaded ones.
+RESTORABLE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+
+# Mount options that say when and how what is written reaches the device, or what is noted of reading: none of where a block is put.
+_MOUNT_ONLY = frozenset(
+    (
+        *(
+            "noatime",
+            "relatime",
+            "strictatime",
+            "nodiratime",
+            "lazytime",
+            "nolazytime",
+            "nodev",
+            "noexec",
+            "nosuid",
+        ),
+        *("barrier", "nobarrier", "commit", "journal_checksum", "journal_async_commit"),
+        *(
+            "min_batch_time",
+            "max_batch_time",
+            "logbufs",
+            "logbsize",
+            "flushoncommit",
+            "noflushoncommit",
+            "notreelog",
+        ),
+    )
+)
+
+# Both allocate late and write in place; what is in the journal does not.
+_SAME_FILES = {"data": ("ordered", "writeback")}
+
+
+class KeptData(Protocol):
+    """Which of an engine's settings decide the files that a load leaves."""
+
+    def deciding(self, cluster: ClusterLevels) -> ClusterLevels:
+        """The levels without the settings that are known to leave those files alone."""
+        ...
+
+
+def kept_data_of(engine: str) -> KeptData | None:
+    """That of an engine; None where nobody has looked at its settings."""
+    found: KeptData | None = registry.engine_part_or_none(engine, _ROLE)
+    return found
+
+
+def deciding(cell: Cell) -> Cell:
+    """The cell in which an image is made: those that share it differ in nothing else. ValueError of an engine without the role."""
+    kept = kept_data_of(cell.build.engine)
+    if kept is None:
+        raise ValueError(f"{cell.build.engine} has no role {_ROLE}")
+    return replace(
+        cell,
+        # What a load leaves in the page cache is restored too, and that is as much as the memory holds.
+        device=DeviceLevels(memory_bytes=cell.device.memory_bytes),
+        filesystem=_filesystem(cell.filesystem),
+        cluster=kept.deciding(cell.cluster),
+    )
+
+
+def _filesystem(levels: FilesystemLevels) -> FilesystemLevels:
+    options = option_words(levels.mount_options, separator=",")
+    features = {
+        name: level for name, level in levels.features.items() if level not in _SAME_FILES.get(name, ())
+    }
+    return replace(
+        levels,
+        mount_options=tuple(word for word in options if word.partition("=")[0] not in _MOUNT_ONLY),
+        barrier=None,
+        features=Levels(features),
+    )

@@ -10,8 +10,10 @@ from bedplate.units import KIB
 
 # Before the database is loaded; after it, with what fills the file system in its place; after the runs.
 MADE, AFTER_LOAD, ENDED = "made", "loaded", "ended"
+
 # The phase of its figures; the item is the moment.
 FREE_SPACE = "free space"
+
 # Upper ends of the classes of pieces; the last class has none.
 CLASSES_KIB = (16, 64, 128, 1024, 16 * 1024, 256 * 1024)
 

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from bedplate.errors import StudyError
 
 Scalar: TypeAlias = str | int | float | bool
+
 Typed = TypeVar("Typed", str, int, float, bool)
 
 

@@ -8,12 +8,140 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bedplate.model import no_links
+from bedplate.errors import StudyError
 from bedplate.units import GIB, KIB, MIB
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+# Device and inode, by the path as it was named, and by the absolute one with its links and without.
+_LOOKED_AT: dict[str, tuple[int, int]] = {}
+
+
+def remember(directory: Path, descriptor: int) -> None:
+    """From now on nothing below this directory is reached by a link; it was looked at by this descriptor."""
+    status = os.fstat(descriptor)
+    for name in (str(directory), str(directory.absolute()), str(directory.resolve())):
+        _LOOKED_AT[name] = (status.st_dev, status.st_ino)
+
+
+def open_without_links(path: Path, flags: int) -> int:
+    """open(2) of a path; below a directory that was looked at neither it nor anything on the way may be a link.
+
+    OSError as of open(2). StudyError where a link or a file stands in the place of a folder, or another directory in that of the
+    one that was looked at.
+    """
+    flags |= os.O_CLOEXEC
+    text = str(path)
+    top = text
+    while top not in _LOOKED_AT:
+        if top in {"/", "."}:
+            return os.open(text, flags)
+        head, slash, _ = top.rpartition("/")
+        top = head or slash or "."
+    names = text[len(top) :].strip("/").split("/") if top != "." else text.split("/")
+    if top == text:
+        names = ["."]
+    folder = os.open(top, _FOLDER)
+    try:
+        status = os.fstat(folder)
+        if (status.st_dev, status.st_ino) != _LOOKED_AT[top]:
+            raise StudyError(
+                f"{top} is another directory than when all of it was looked at; call bedplate again"
+            )
+        for place, name in enumerate(names[:-1]):
+            above = folder
+            try:
+                folder = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+            except OSError as error:
+                if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
+                    raise
+                where = "/".join((top, *names[: place + 1]))
+                raise StudyError(f"{where} is a link, or no folder: nothing is read through it") from error
+            os.close(above)
+        return os.open(names[-1], flags | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        error.filename = text
+        raise
+    finally:
+        os.close(folder)
+
+
+def is_there(path: Path) -> bool:
+    """Whether anything has this name; a link is something, wherever it leads."""
+    return _mode(path) is not None
+
+
+def is_file(path: Path) -> bool:
+    """Whether a plain file stands there; a link is none."""
+    return stat.S_ISREG(_mode(path) or 0)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        descriptor = open_without_links(path, os.O_PATH | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.fstat(descriptor).st_mode
+    finally:
+        os.close(descriptor)
+
+
+def entries_below(directory: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """All that is below a folder, each with its path from there; a folder comes before what is in it, and links are not followed.
+
+    OSError where a folder cannot be listed. An entry is to be asked while it is at hand.
+    """
+    folders = [("", open_without_links(directory, _FOLDER | os.O_NOFOLLOW))]
+    scans = [os.scandir(folders[0][1])]
+    try:
+        while folders:
+            prefix, descriptor = folders[-1]
+            if (entry := next(scans[-1], None)) is None:
+                scans.pop().close()
+                os.close(folders.pop()[1])
+                continue
+            yield prefix + entry.name, entry
+            if entry.is_dir(follow_symlinks=False):
+                below = os.open(entry.name, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+                folders.append((f"{prefix}{entry.name}/", below))
+                scans.append(os.scandir(below))
+    finally:
+        for scan in scans:
+            scan.close()
+        for _, descriptor in folders:
+            os.close(descriptor)
+
+
+def names_in(directory: Path) -> dict[str, bool]:
+    """The names in a folder, in order, and whether each is a folder too; none where there is no folder."""
+    try:
+        descriptor = open_without_links(directory, _FOLDER | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return {}
+    except NotADirectoryError as error:
+        if is_file(directory):
+            return {}
+        raise StudyError(f"{directory} is a link, or no folder: nothing is read through it") from error
+    try:
+        with os.scandir(descriptor) as entries:
+            return dict(sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries))
+    finally:
+        os.close(descriptor)
+
+
+def folders_below(directory: Path, *, levels: int = 1) -> Iterator[Path]:
+    """The folders so many levels below one, by their paths in order."""
+    for name, is_folder in names_in(directory).items():
+        if is_folder and levels > 1:
+            yield from folders_below(directory / name, levels=levels - 1)
+        elif is_folder:
+            yield directory / name
 
 
 class FileLimit(NamedTuple):
@@ -61,27 +189,39 @@ FILE_LIMITS: Mapping[str, FileLimit] = {
     ".toml": FileLimit(4 * MIB, "1 KB"),
     ".xz": FileLimit(16 * GIB, "10 MB a recording"),
 }
+
 # Of a text that is none of these: a script, a configuration, a file of claims, a note.
 TEXT_LIMIT = FileLimit(4 * MIB, "some KB")
+
 # Of a log, which is compared with its checksum and not read as a whole.
 LOG_LIMIT = FileLimit(4 * GIB, "1 MB")
+
 # Of a kernel and of one of its modules, as they are when they are unpacked.
 KERNEL_LIMIT = FileLimit(512 * MIB, "70 MB, some 300 MB with everything in it")
+
 MODULE_LIMIT = FileLimit(256 * MIB, "5 MB, and some 100 MB with all its symbols")
+
 # Below a visit: 100,000 cuts in recovery keep some ten thousand logs.
 MOST_FILES = 100_000
+
 # runs/NAME/logs/FILE is four.
 MOST_LEVELS = 12
+
 # Of a study. A visit begins at the fourth level; scripts of a plan may lie in folders of their own.
 MOST_STUDY_LEVELS = 40
+
 MOST_STUDY_FILES = 2_000_000
+
 # A JSON document of so many values takes some 300 MiB of memory, whatever they are. A schedule of 100,000 visits has a million.
 MOST_VALUES = 3_000_000
+
 # Of a file that has a record on each line: points of 100,000 cuts, and of as many in recovery.
 MOST_LINES = 250_000
+
 # Of what tables repeat on every row: a title, the name of a run, a level of a cell. A hundred options of mkfs of 200 characters each,
 # as a plan may have them, are the longest.
 MOST_NAME_CHARACTERS = 25_000
+
 # Of a cell, a dataset or a run. A table has a column for each; the longest list of a server's settings has some hundred.
 MOST_NAMED_LEVELS = 1000
 
@@ -98,7 +238,7 @@ def most_bytes_compared(name: str) -> int:
 
 def read_at_most(path: Path, most_bytes: int) -> bytes:
     """What a file holds that somebody named; OSError where it is more than that, as of a file that cannot be read."""
-    with os.fdopen(no_links.open_without_links(path, os.O_RDONLY), "rb") as file:
+    with os.fdopen(open_without_links(path, os.O_RDONLY), "rb") as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes:,} bytes", str(path))

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import digest
+from bedplate.model.devices import DeviceIdentity
 from bedplate.units import format_size
 
 NOT_SAID = "unknown"
+
 """Of a machine's fact in words: the source of an imported study does not say it."""
 
 
@@ -103,3 +105,162 @@ class Machine(StoredMachine):
 
 def _size(size_bytes: int | None) -> str:
     return NOT_SAID if size_bytes is None else format_size(size_bytes)
+
+
+# Where results and images stand on a node while a visit lives: a disk of the node's own.
+LOCAL_DIRECTORY = "/var/tmp"  # noqa: S108 -- a folder of bedplate's own is made in it
+
+# How long a controller that does not answer is waited for.
+CONTROLLER_DEADLINE_S = 86400.0
+
+# In what nodes may differ, as plans call it, and what of a node's facts is meant.
+DIFFERING: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("cpu_model", "cpu_count", "architecture", "page_size"),
+    "memory": ("memory_gib",),
+    "kernel": ("kernel",),
+    "distribution": ("distribution",),
+    "firmware": ("firmware", "device_firmware", "journal_device_firmware"),
+    "device": ("device_model", "device_size", "journal_device_model"),
+}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """`[slurm]`: which nodes, how jobs are asked for, and what stands on the nodes.
+
+    A repetition runs whole on one node: repetition r on node (r - 1) modulo their number. `time_s` is
+    the limit of one job, None for one that is reckoned. `devices` are scratch devices by node, in place of
+    the plan's, and `journal_devices` those of external journals. `gres` is a generic resource that every job asks for. `differing` are the keys of `DIFFERING`
+    in which nodes may differ.
+    """
+
+    nodes: tuple[str, ...]
+    partition: str | None = None
+    constraint: str | None = None
+    account: str | None = None
+    gres: str | None = None
+    time_s: float | None = None
+    devices: Mapping[str, str] = field(default_factory=dict)
+    local_directory: str = LOCAL_DIRECTORY
+    controller_deadline_s: float = CONTROLLER_DEADLINE_S
+    differing: tuple[str, ...] = ()
+    journal_devices: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def deciding(self) -> Mapping[str, object]:
+        """What decides a result: how a job is asked for does not, and may change while a study runs."""
+        # What came later stands here only where it was asked for: a study of before keeps its digest.
+        later = {"journal_devices": dict(self.journal_devices)} if self.journal_devices else {}
+        return {
+            "nodes": self.nodes,
+            "devices": dict(self.devices),
+            "local_directory": self.local_directory,
+            **later,
+        }
+
+    def node_of(self, repetition: int) -> str:
+        """The node that a repetition, counted from 1, runs on."""
+        return self.nodes[(repetition - 1) % len(self.nodes)]
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What a node is, found by a job on it before the first visit; None for what it does not tell.
+
+    `firmware` is the machine's own. `problems` are sentences: why no visit can run there. `device` and `journal_device` are what
+    its visits erase, None for images and in older studies.
+    """
+
+    node: str
+    machine: Machine
+    firmware: str | None = None
+    device_model: str | None = None
+    device_firmware: str | None = None
+    device_size_bytes: int | None = None
+    problems: tuple[str, ...] = ()
+    journal_device_model: str | None = None
+    journal_device_firmware: str | None = None
+    device: DeviceIdentity | None = None
+    journal_device: DeviceIdentity | None = None
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """What nodes are held against each other by, in words; what is not known is left out."""
+        machine = self.machine
+        known = {
+            "cpu_model": machine.cpu_model,
+            "cpu_count": str(machine.cpu_count),
+            "architecture": machine.architecture,
+            "page_size": str(machine.page_size_bytes),
+            # Firmware and kernels reserve differing slivers.
+            "memory_gib": str(round(machine.memory_bytes / 2**30)),
+            "kernel": machine.kernel_release,
+            "distribution": machine.distribution,
+            "firmware": self.firmware,
+            "device_model": self.device_model,
+            "device_firmware": self.device_firmware,
+            "journal_device_model": self.journal_device_model,
+            "journal_device_firmware": self.journal_device_firmware,
+            "device_size": None if self.device_size_bytes is None else str(self.device_size_bytes),
+        }
+        return {name: value for name, value in known.items() if value}
+
+    @property
+    def identity(self) -> str:
+        """Digest of what must not change on a node within a study."""
+        return digest({"machine": self.machine.identity, "kernel": self.machine.kernel_release})
+
+
+def fleet_identity(found: Mapping[str, NodeFacts]) -> str:
+    """What stands for the machine in every record of a fleet's study: the same nodes, the same digest."""
+    return digest({node: facts.machine.identity for node, facts in sorted(found.items())})
+
+
+def unwanted_differences(found: Mapping[str, NodeFacts], differing: tuple[str, ...]) -> tuple[str, ...]:
+    """A sentence for everything in which nodes differ although the plan does not say that they may."""
+    sentences = []
+    for name, keys in DIFFERING.items():
+        if name in differing:
+            continue
+        for key in keys:
+            nodes: dict[str, list[str]] = {}
+            for node, facts in found.items():
+                if key in facts.told:
+                    nodes.setdefault(facts.told[key], []).append(node)
+            if len(nodes) > 1:
+                words = "; ".join(f"{value} ({', '.join(which)})" for value, which in nodes.items())
+                sentences.append(
+                    f"the nodes differ in {key.replace('_', ' ')}: {words}; if that is wanted, write "
+                    f'differing = ["{name}"] in [slurm], else leave nodes out'
+                )
+    return tuple(sentences)
+
+
+def common_machine(found: Mapping[str, NodeFacts]) -> Machine:
+    """The machine that all nodes can stand for: what every one of them has. At least one node."""
+    machines = [facts.machine for facts in found.values()]
+    first = machines[0]
+    shared = set.intersection(*(set(machine.filesystems) for machine in machines))
+    tunables = {
+        name: value
+        for name, value in first.tunables.items()
+        if all(machine.tunables.get(name) == value for machine in machines)
+    }
+    return Machine(
+        hostname=first.hostname,
+        distribution=first.distribution,
+        kernel_release=first.kernel_release,
+        architecture=first.architecture,
+        cpu_model=first.cpu_model,
+        cpu_count=min(machine.cpu_count for machine in machines),
+        memory_bytes=min(machine.memory_bytes for machine in machines),
+        page_size_bytes=first.page_size_bytes,
+        filesystems=tuple(kind for kind in first.filesystems if kind in shared),
+        cgroup_version=first.cgroup_version,
+        pressure_available=all(machine.pressure_available for machine in machines),
+        virtualisation=first.virtualisation,
+        boot_id=first.boot_id,
+        is_root=all(machine.is_root for machine in machines),
+        tools=first.tools,
+        tunables=tunables,
+    )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.figure import Better, Figure, Metric, Scale, Status, taken_from
-from bedplate.model.power_cut_metrics import POWER_CUT_METRICS
-from bedplate.model.workload import model_of
+from bedplate.model.plan import model_of
 from bedplate.near_names import unknown_name
 
 if TYPE_CHECKING:
@@ -17,22 +16,93 @@ if TYPE_CHECKING:
     from bedplate.model.figure import RunFigures
     from bedplate.model.reason import Reason
 
+# Phases: drawn cuts by profile and by the kind of device cache; those that were sought, and those in recovery, by the latter; the
+# pages of the data files.
+CUT, CACHE, SOUGHT, RECUT, PAGES = "cut", "cache", "sought", "recut", "pages"
+
+_CUT_LOWER, _CUT_NEITHER = Better.LOWER, Better.NEITHER
+
+_CUT_RATIO, _CUT_PROPORTION, _CUT_COUNT = Scale.RATIO, Scale.PROPORTION, Scale.COUNT
+
+# How an engine comes back after a cut.
+RECOVERY = "mounting, fsck where it was needed, and starting the engine"
+
+# Where some figures are taken from, unlike the others of their group.
+_POINTS_AND_RECORDING = "`points.jsonl` and `recording.json`"
+
+_RECORDING = "`recording.json`"
+
+# A table: a line for a metric, of which the formatter would make eight.
+# fmt: off
+POWER_CUT_METRICS = taken_from(
+    "`points.jsonl`",
+    Metric("power_cuts", "1", _CUT_COUNT, _CUT_NEITHER, "cuts that were replayed and judged, without the controls"),
+    Metric("power_cuts_bad", "1", _CUT_COUNT, _CUT_LOWER,
+        "cuts after which something acknowledged was missing or damaged; of a run those of a volatile cache, whatever its sectors, at "
+        "positions that chance chose"),
+    Metric("power_cut_bad_share", "share", _CUT_PROPORTION, _CUT_LOWER,
+        "cuts after which something acknowledged was missing or damaged / the cuts of that kind"),
+    Metric("power_cuts_repaired", "1", _CUT_COUNT, _CUT_LOWER, "cuts after which the file system needed fsck, and was then whole"),
+    Metric("lost_transactions_max", "1", _CUT_COUNT, _CUT_LOWER,
+        "most acknowledged transactions that one cut took, of cuts that left the rest whole; 0 where no cut took any, absent where "
+        "each that did broke the rest", _POINTS_AND_RECORDING),
+    Metric("lost_ms_max", "ms", _CUT_RATIO, _CUT_LOWER,
+        "longest time before a cut at which the first missing transaction was acknowledged", _POINTS_AND_RECORDING),
+    Metric("recovery_s_median", "s", _CUT_RATIO, _CUT_LOWER, f"median over the cuts of {RECOVERY}"),
+    Metric("recovery_s_max", "s", _CUT_RATIO, _CUT_LOWER, "longest mounting, fsck and starting of the engine after a cut"),
+    Metric("recovery_mount_s", "s", _CUT_RATIO, _CUT_LOWER, "median time of mounting, with the journal's recovery"),
+    Metric("recovery_fsck_s", "s", _CUT_RATIO, _CUT_LOWER, "median time of fsck, of the cuts that needed it"),
+    Metric("recovery_engine_s", "s", _CUT_RATIO, _CUT_LOWER, "median time of the engine's start, with its recovery"),
+    Metric("recorded_commits_per_s", "1/s", _CUT_RATIO, _CUT_NEITHER,
+        "transactions acknowledged while recording, in memory and through the recorder: no speed to compare", _RECORDING),
+    Metric("recorded_flushes_per_commit", "1", _CUT_RATIO, _CUT_NEITHER,
+        "flushes of data and journal device while recording / transactions acknowledged", _RECORDING),
+    Metric("recorded_kib_per_commit", "KiB", _CUT_RATIO, _CUT_NEITHER,
+        "written to data and journal device while recording / transactions acknowledged", _RECORDING),
+    Metric("recorded_wal_kib_per_commit", "KiB", _CUT_RATIO, _CUT_NEITHER,
+        "WAL that the server wrote while recording / transactions acknowledged", _RECORDING),
+    Metric("page_images_per_transaction", "1", _CUT_RATIO, _CUT_NEITHER,
+        "whole pages in the WAL while recording / transactions acknowledged", _RECORDING),
+    Metric("untorn_writes", "1", _CUT_COUNT, _CUT_NEITHER, "pages that the kernel took as untorn writes", _RECORDING),
+    Metric("untorn_refused", "1", _CUT_COUNT, _CUT_LOWER,
+        "pages that the kernel would not write untorn, and that were written plainly", _RECORDING),
+    Metric("page_extensions", "1", _CUT_COUNT, _CUT_NEITHER, "pages written behind a file's end, where nothing old is torn", _RECORDING),
+    Metric("unaligned_pages", "1", _CUT_COUNT, _CUT_LOWER,
+        "pages of the data files that do not begin at a multiple of their size on the device, are in several places or in none "
+        "yet; before and after the clients", _RECORDING),
+)
+
+# fmt: on
+
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
+
 _RATIO, _PROPORTION, _COUNT, _SHARE = Scale.RATIO, Scale.PROPORTION, Scale.COUNT, Scale.SHARE
 
 # Where some figures are taken from, unlike the others of their group.
 _LOG_AND_SERVER_LOG = "transaction log, server's log"
+
 _SERVER_LOG = "server's log (`log_checkpoints`)"
+
 _STAT_DATABASE = "`pg_stat_database`"
+
 _MEMINFO = "`/proc/meminfo`, once a second"
+
 _CHECKPOINTER = "`pg_stat_checkpointer` since 17, before `pg_stat_bgwriter`"
+
 _BGWRITER = "`pg_stat_bgwriter`"
+
 _STAT_IO = "`pg_stat_io` since 17, before `pg_stat_bgwriter`"
+
 _SERVER_CGROUP = "the server's control group"
+
 _PROC_STAT = "`/proc/stat`"
+
 _PRESSURE = "`/proc/pressure`"
+
 _STATEMENT = "monotonic clock around the statement"
+
 _BLOCK_STAT = "`/sys/block/…/stat`"
+
 _QUERY_S_AND_PLANS = "`query_s`, EXPLAIN"
 
 # A table: a line for a metric, of which the formatter would make eight.
@@ -195,6 +265,7 @@ _TPCH_SCORES = taken_from(
     Metric("m_time", "s", _RATIO, _LOWER, "`time` over queries that finished everywhere with one plan", _QUERY_S_AND_PLANS),
     Metric("m_score", "1", _RATIO, _HIGHER, "`score` over queries that finished everywhere with one plan", _QUERY_S_AND_PLANS),
 )
+
 # fmt: on
 
 
@@ -222,12 +293,16 @@ METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     **_of_folders(),
     "Power cuts": POWER_CUT_METRICS,
 }
+
 METRICS: Mapping[str, Metric] = {metric.name: metric for group in METRIC_GROUPS.values() for metric in group}
+
 # What studies, claims and calls of before call some of them.
 _FORMER_NAMES = {
     old: new for name in registry.WORKLOADS for old, new in model_of(name).former_metrics.items()
 }
+
 _LATENCY = "latency_ms_"
+
 # Percentiles of the latency as people name them: `p99` is `latency_ms_p99`.
 SHORT_NAMES: Mapping[str, str] = {
     name.removeprefix(_LATENCY): name for name in METRICS if name.startswith(f"{_LATENCY}p")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
+from bedplate import registry
 from bedplate.model.cell import (
     JOURNAL_IN_RAM,
     BuildLevels,
@@ -22,26 +23,264 @@ from bedplate.model.cell import (
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
+    PlanSources,
     RunSpec,
     digest,
 )
 from bedplate.model.codec import dumps, to_json
-from bedplate.model.fleet import Fleet
+from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE
 from bedplate.model.levels import Levels, Scalar
+from bedplate.model.machine import Fleet
+from bedplate.model.power_cut import ENGINE
 from bedplate.model.reason import Reason, sentences
-from bedplate.model.source_commit import PlanSources
 from bedplate.model.visit import LOADED, ScratchDevice
-from bedplate.model.workload import model_of
 from bedplate.units import GIB, format_count
+
+# What survives a power cut, as a search asks for it: with the device's volatile cache, with one that survives, with
+# no more lost than the last commits. `measured` is as `volatile`, and cells that the search would name get power cuts.
+VOLATILE, SURVIVING, BOUNDED, MEASURED, ANY = "volatile", "protected", "bounded", "measured", "any"
+
+NOT_ASKED = "durability-not-asked"
+
+WANTED: Mapping[str, tuple[str, ...]] = {
+    VOLATILE: (DURABLE,),
+    SURVIVING: (DURABLE,),
+    BOUNDED: (DURABLE, BOUNDED_LOSS),
+    MEASURED: (DURABLE,),
+    ANY: CLASSES,
+}
+
+
+@dataclass(frozen=True)
+class NotWorse:
+    """A figure that the named cell may give up a part of, at most."""
+
+    metric: str
+    """the figure"""
+    share: float
+    """by how much it may be worse than the baseline's: 0.1 is 10 %"""
+
+
+@dataclass(frozen=True)
+class SearchCandidate:
+    """A cell that may be visited."""
+
+    cell: str
+    """id of the cell"""
+    seconds: float
+    """what a visit was reckoned to take, without making its build"""
+    build: str = ""
+    """digest of the build that it needs; empty where none is made"""
+
+
+@dataclass(frozen=True)
+class SearchLeftOut:
+    """A cell that is never visited."""
+
+    cell: str
+    """id of the cell"""
+    reason: Reason
+    """why"""
+
+
+@dataclass(frozen=True)
+class SearchedBlock:
+    """Visits that were decided together, in random order. They are one repetition of the schedule."""
+
+    number: int
+    """from 0: its repetition less 1"""
+    cells: tuple[str, ...]
+    """ids of its cells, in the order of their visits"""
+    proof: int = 0
+    """0 in the search, k in the k-th proof"""
+    leader: str | None = None
+    """id of the cell that a proof is about; null in the search"""
+    stage: int = 0
+    """which of the runs it was decided for, from 0 in the order asked; a later run's search begins where an earlier one's ended"""
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """`search.json`: that a study is a search, what it asks, and its blocks so far."""
+
+    version: int
+    """1"""
+    best: str
+    """the metric whose best cell is looked for"""
+    runs: tuple[str, ...]
+    """names of the runs that it is a figure of"""
+    dataset: str
+    """id of the dataset that they run on"""
+    durable: str
+    """what a power cut must leave: `volatile` (durable with the device's volatile cache), `protected` (durable where the cache survives),
+    `bounded` (loses the last commits at most), `measured` (as `volatile`, and power was cut), `any`"""
+    budget_s: float
+    """seconds of visits that it may take; on a fleet of each node"""
+    margin: float
+    """what counts as the same: 0.05 is 5 %"""
+    candidates: tuple[SearchCandidate, ...]
+    """cells that may be visited, in the plan's order"""
+    left_out: tuple[SearchLeftOut, ...] = ()
+    """cells that are never visited, and why"""
+    baseline: str | None = None
+    """id of the plan's first cell, which the best one is compared with; null where that is left out"""
+    not_worse: tuple[NotWorse, ...] = ()
+    """figures that the best cell may not be worse in"""
+    builds: Mapping[str, float] = field(default_factory=dict)
+    """by digest of a build the seconds that making it was reckoned to take; those that the cache had are not in it"""
+    cut_dataset: str | None = None
+    """id of the dataset whose visits cut power; null where none does"""
+    cut_seconds: float = 0.0
+    """what a visit that cuts power was reckoned to take"""
+    at_once: int = 1
+    """blocks of the search that are decided together: one for each node of a fleet"""
+    accepted: tuple[str, ...] = ()
+    """words or codes of doubts that were accepted: a suspect run is believed where nothing else speaks against it"""
+    blocks: tuple[SearchedBlock, ...] = ()
+    """all blocks, in order"""
+    extended: int | None = None
+    """repetitions of the factorial that the study was extended to; null while it is a search"""
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """What a search does next: `blocks`, or power cuts in the cells `cuts`, or nothing more.
+
+    A block that the search has already gets further attempts at these cells. `words` say where the search is. `spent_s` are the
+    seconds of its visits so far. An end that names no cell is one where none could be measured; with
+    `has_failed` visits that are due are not worth their time either.
+    """
+
+    words: str
+    spent_s: float
+    blocks: tuple[SearchedBlock, ...] = ()
+    cuts: tuple[str, ...] = ()
+    names_a_cell: bool = True
+    has_failed: bool = False
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the search has ended."""
+        return not self.blocks and not self.cuts
+
+
+# Level `pass` of a run that reads: with everything dropped from every cache before it, or as it was left.
+COLD = "cold"
+
+WARM = "warm"
+
+
+@dataclass(frozen=True)
+class RecordWords:
+    """What a type writes into the records that all types share, in Markdown for docs/STUDY_FORMAT.md; empty: nothing of its own."""
+
+    dataset: str = ""
+    """the levels of its datasets"""
+    run: str = ""
+    """the levels of its runs"""
+    phases: str = ""
+    """the phases of its records and figures"""
+    items: str = ""
+    """the items within a phase"""
+    facts: str = ""
+    """the facts of its runs"""
+    files: str = ""
+    """the files of its own beside a run's record"""
+
+
+class WorkloadModel:
+    """A type whose datasets are all for one engine, and whose runs stand each for itself; others say so."""
+
+    def __init__(
+        self,
+        engine: str,
+        tools: Mapping[str, str] | None = None,
+        *,
+        plan_keys: Mapping[str, str] | None = None,
+        words: RecordWords | None = None,
+        former_metrics: Mapping[str, str] | None = None,
+        cuts_power: bool = False,
+    ) -> None:
+        self._engine = engine
+        self.cuts_power = cuts_power
+        """Whether its visits measure what a power cut leaves of a cell, and no speed."""
+        self.words: RecordWords = words or RecordWords()
+        self.tools: Mapping[str, str] = tools or {}
+        """Programs of the system that do the work, and the option that makes each say its version."""
+        self._plan_keys: Mapping[str, str] = plan_keys or {}
+        self.former_metrics: Mapping[str, str] = former_metrics or {}
+        """What studies of before call metrics of it, and what those are called today."""
+
+    @property
+    def has_own_disk(self) -> bool:
+        """Whether the engine stands on a disk of its own in memory, so that the scratch device only shows what its levels come to."""
+        return False
+
+    @property
+    def has_speed(self) -> bool:
+        """Whether its runs have speeds, which need repetitions for a verdict; cases that are counted have one each."""
+        return True
+
+    def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
+        """The engine that a dataset is for."""
+        return self._engine
+
+    def in_a_plan(self, levels: Levels) -> Mapping[str, Scalar]:
+        """The levels of a dataset or a run by the keys of its `[[workload]]`; sizes in bytes, times in seconds."""
+        return {key: levels[name] for name, key in self._plan_keys.items() if name in levels}
+
+    def restores(self, dataset: Levels) -> bool:  # noqa: ARG002 -- of types whose load is apart from their runs
+        """Whether a dataset is loaded before all runs and outside of them, so that an image of it is as good."""
+        return False
+
+    def fills(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of types whose runs need each other
+        """Whether a run makes what later ones of its visit read, so that without it they cannot be."""
+        return False
+
+
+class OwnDiskModel(WorkloadModel):
+    """A type whose engine is any that has an oracle, on a recorded disk of its own; its dataset says which."""
+
+    @property
+    def has_own_disk(self) -> bool:
+        """A recorded one."""
+        return True
+
+    @property
+    def has_speed(self) -> bool:
+        """Cuts and tries are counted."""
+        return False
+
+    def engine_of(self, dataset: Levels) -> str:
+        """What the dataset says; of those of the first version, which say nothing, the type's own."""
+        return dataset.text(ENGINE) or super().engine_of(dataset)
+
+
+def tools_of_workloads() -> Mapping[str, str]:
+    """Those of all workloads."""
+    return {
+        program: option for name in registry.WORKLOADS for program, option in model_of(name).tools.items()
+    }
+
+
+def model_of(workload: str) -> WorkloadModel:
+    """That of a type; PlanError lists the known ones."""
+    model: WorkloadModel = registry.part(workload, "model")
+    return model
+
 
 # A canary looks for drift of the machine; it needs no more room than this, and writing a large
 # image full of zeros would cost more than the canary itself.
 CANARY_IMAGE_BYTES = GIB
+
 # The table of defaults that a plan is read with. One that changes a run gets a new version, and a study that was begun
 # with an earlier one goes on with it (`StudyFacts.defaults`). 2: a client program has a thread for each client.
 DEFAULTS_VERSION = 2
+
 _BUILDS_LATER = frozenset({"source_commit", "patches"})
+
 _NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
+
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
 VISITS_PER_BOOT = 8
 

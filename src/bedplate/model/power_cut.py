@@ -7,38 +7,189 @@ for the transactions that were acknowledged before the cut.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import TYPE_CHECKING, Self
 
 from bedplate.model.free_space import AgedCopy, FreeSpace
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.page_writes import PageFacts, RecoveredPages
 from bedplate.units import GIB, KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ENOSPC = "ENOSPC"
+
+# Facts of a recording, of a server that counts them while clients write.
+WAL_BYTES, WAL_PAGE_IMAGES = "wal_bytes", "wal_page_images"
+
+
+@dataclass(frozen=True)
+class PageCounts:
+    """What the preloaded library counted of writes with direct I/O, from the server's start to the end of its clients."""
+
+    atomic: int
+    """pages that the kernel took as untorn writes"""
+    plain: int
+    """pages written over old ones without asking for that"""
+    extensions: int
+    """pages behind a file's end, where nothing old can be torn"""
+    split_calls: int
+    """calls with several pages, which were written one by one"""
+    no_pages: int
+    """calls with direct I/O that were no whole pages, shorter ones too, and written as they were"""
+    buffered: int
+    """calls of a page or more through the page cache: WAL, and all else that is not opened with O_DIRECT"""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """pages that the kernel would not write untorn, by its error; each was written plainly and may be torn"""
+
+    @classmethod
+    def together(cls, every: Iterable[PageCounts]) -> Self:
+        """Several servers' as one."""
+        counts = tuple(every)
+        refused: Counter[str] = Counter()
+        for each in counts:
+            refused.update(each.refused)
+        named = (each.name for each in fields(cls) if each.name != "refused")
+        return cls(
+            **{name: sum(getattr(each, name) for each in counts) for name in named}, refused=dict(refused)
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was counted at all: a server writes WAL, if nothing else."""
+        return not (
+            self.atomic or self.plain or self.extensions or self.no_pages or self.buffered or self.refusals
+        )
+
+    @property
+    def refusals(self) -> int:
+        """All of them."""
+        return sum(self.refused.values())
+
+    @property
+    def refusal(self) -> str | None:
+        """What is to be said of the pages that were refused, and the way out; None where there is none."""
+        asked = self.atomic + self.refusals
+        if self.refused.get(ENOSPC):
+            return (
+                f"XFS found no free space in one piece for {self.refused[ENOSPC]:,} of {asked:,} pages (ENOSPC), which were written "
+                'plainly and may be torn; a cowextsize of one page ("8k" of PostgreSQL) lets XFS take smaller pieces'
+            )
+        if not self.refusals:
+            return None
+        named = ", ".join(f"{number:,} {name}" for name, number in self.refused.items())
+        return (
+            f"the kernel refused an untorn write for {self.refusals:,} of {asked:,} pages ({named}), which were written plainly and "
+            "may be torn"
+        )
+
+
+@dataclass(frozen=True)
+class PageLayout:
+    """Where the pages of the files lie that the server wrote with direct I/O, as the file system maps them (FIEMAP)."""
+
+    files: int
+    """files with a page or more"""
+    pages: int
+    """whole pages in them"""
+    extents: int
+    """pieces that the files are in"""
+    unaligned: int
+    """pages that do not begin at a multiple of their size on the device"""
+    divided: int
+    """pages in two or more places"""
+    unmapped: int
+    """pages without a place: holes, or not yet written back"""
+
+    @property
+    def misplaced(self) -> int:
+        """Pages that no device's promise for aligned writes covers, at the most."""
+        return self.unaligned + self.divided + self.unmapped
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """What a recording knows of its server's pages."""
+
+    page_bytes: int
+    """size of a page"""
+    unit_min_bytes: int | None
+    """the smallest untorn write that the file system takes (statx), 0 for none; null where the kernel does not say"""
+    unit_max_bytes: int | None
+    """the largest"""
+    unit_max_optimised_bytes: int | None
+    """the largest that needs no copy on write, 0 where each does"""
+    probe: str
+    """what a single untorn write of a page into the data directory came to: `taken`, or the error's name"""
+    direct_files: int
+    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log; in older records
+    with them, also in what follows"""
+    before: PageLayout
+    """of these files before the clients began"""
+    after: PageLayout
+    """and when they had ended"""
+    counts: PageCounts | None = None
+    """what the preloaded library counted; null without it"""
+    writes: int | None = None
+    """writes of the clients' time with a part of these files, as they lay in the end, without those of zeros; null where the device has no
+    unit, and in older records"""
+    uncovered_writes: int | None = None
+    """those of them that the unit does not cover, or that are shorter than a page"""
+
+
+@dataclass(frozen=True)
+class RecoveredPages:
+    """What the recording of a recovery knows of its server's pages, from its start to its end."""
+
+    direct_files: int
+    """files below the data directory that the server's processes had open with O_DIRECT, without those of its log; in older records
+    with them, also in what follows"""
+    after: PageLayout
+    """of these files, when all was written back"""
+    counts: PageCounts | None = None
+    """what the preloaded library counted; null without it"""
+    writes: int | None = None
+    """writes of the recovery with a part of these files, as they lay in the end, without those of zeros; null where the device has no unit,
+    and in older records"""
+    uncovered_writes: int | None = None
+    """those of them that the unit does not cover, or that are shorter than a page"""
+
 
 WORKLOAD = "power_cut"
 
 # Files in the run's folder: one JSON object per line and point; the facts of the recording; the log itself, packed
 # (xz), which is kept where a point failed that is no control, and of a good run as `keep_logs` says.
 POINTS_FILE = "points.jsonl"
+
 RECORDING_FILE = "recording.json"
+
 LOG_FILE = "log.xz"
 
 # Level `engine` of a dataset of this workload: its name in the registry.
 ENGINE = "engine"
+
 # Level `ram_journal` of a dataset: what becomes of an external journal in RAM at the cut. It is lost, unless it is kept to
 # stand for one on a device of its own.
 RAM_JOURNAL = "ram_journal"
+
 JOURNAL_LOST = "lost"
+
 JOURNAL_KEPT = "kept"
+
 # Level `press_dirty_pages` of a dataset, only where it is true: the kernel writes back what the engine has dirty, all the while.
 PRESSED = "press_dirty_pages"
 
 # Level `completions` of a dataset, only where they are late: whether the recorded device answers a write when it comes, or up to
 # `LATE_US` later, so that several are under way at once and come to their end in any order.
 COMPLETIONS = "completions"
+
 AT_ONCE = "at once"
+
 LATE = "late"
+
 LATE_US = 2000
 
 # Level `fua` of a dataset, only where it is true: the recorded device can write past its cache, and needs no flush for that.
@@ -46,27 +197,37 @@ HAS_FUA = "fua"
 
 # Level `sector_bytes` of a dataset, only where they are not these: sectors of the recorded disk, and of an external journal's.
 SECTOR_BYTES = "sector_bytes"
+
 USUAL_SECTOR_BYTES = 512
+
 LARGE_SECTOR_BYTES = 4096
 
 # What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
 # MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
 IMAGE_BYTES = 4 * GIB
+
 DURATION_S = 20.0
+
 # The types that do so on a smaller disk (docs/durability/power-cuts.md).
 SHORT_OF_METADATA = ("btrfs",)
+
 POINTS_DEFAULT = 160
 
 # Level `recut` of a run, and of its dataset, only where there are any: cuts in recovery. Each recovery is recorded once and cut about so often.
 RECUT = "recut"
+
 RECUTS_EACH = 8
+
 # In the run's folder, for each recovery with a bad cut: its log, packed; the number is that of the cut that it followed.
 RECOVERY_LOG_FILE = "recovery-{first}.xz"
 
 # Level `keep_logs` of a run: whether the log of a run without a bad cut is kept. `small`: if it packs to this much or less.
 KEEP_SMALL = "small"
+
 KEEP_ALL = "all"
+
 KEEP_BAD = "bad"
+
 SMALL_LOG_BYTES = 32 * MIB
 
 
@@ -105,21 +266,30 @@ class Profile(Enum):
 
 # Those that a plan asks for: a class of durability stands for each.
 PLAN_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST, Profile.ORDERED)
+
 # Level `device_unit` of a run, only where there is one, in bytes: what the cut device is said to write whole. Its profiles that
 # tear are then the one of that unit.
 DEVICE_UNIT = "device_unit"
+
 UNIT_PROFILES = {8 * KIB: Profile.UNTORN_8K, 16 * KIB: Profile.UNTORN_16K}
+
 # Cuts at which metadata waits, besides those that are drawn; where completions are late, or behind a flush that met writes on
 # their way, which is then one kind among those of metadata.
 SOUGHT_POINTS = 24
+
 IN_FLIGHT = "write in flight at a flush"
+
 # Points more, whose device ignores every flush: if they are not bad, the oracle sees nothing.
 CONTROLS = 6
+
 # Level `states` of a run, only where there are any: cuts more, each of a state that the device may leave of a window between two
 # flushes. Of windows of so many writes or fewer every subset of them is one.
 STATES = "states"
+
 SMALL_WINDOW_WRITES = 12
+
 VOLATILE_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST)
+
 DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile.ORDERED)
 
 

@@ -7,6 +7,7 @@ a sentence may change. A code that is read elsewhere than where its reason is ma
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,23 @@ if TYPE_CHECKING:
 
 # Of a reason of which only the words are known: in studies of format 1 a reason was its sentence.
 UNCLASSIFIED = "unclassified"
+
 FULL_PAGE_WRITES_OFF = "full-page-writes-off"
+
 INNODB_DOUBLEWRITE_OFF = "innodb-doublewrite-off"
+
 # The engine keeps no copies of its pages, so one that a cut tore stays torn.
 PAGES_UNMENDED = (FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF)
+
 # Without them a page may be lost in another way than by a tear, which few cuts meet: a checkpoint passes over one that no sync
 # covers (docs/durability/engines.md). So no number of good cuts promises more than is declared.
 PAGES_PASSED_OVER = (INNODB_DOUBLEWRITE_OFF,)
+
 # The rule of that name: pages that were to be written whole were not, so the verdict is refused.
 PAGES_WRITTEN_OTHERWISE = "pages-written-otherwise"
+
 SCRATCH_DEVICE_FULL = "scratch-device-full"
+
 FILE_SYSTEM_SILENT = "file-system-silent"
 
 # Of format 1: how the sentences began on which a decision hung, and the code that it hangs on now.
@@ -103,3 +111,14 @@ def pages_unmended(reasons: Iterable[Reason]) -> str | None:
 def is_given(code: str, reasons: Iterable[Reason]) -> bool:
     """Whether one of them has this code."""
     return any(reason.code == code for reason in reasons)
+
+
+def sudo_caller() -> tuple[int, int] | None:
+    """User and group of who called sudo; None without sudo, and where root called it."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        uid, gid = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+    except (KeyError, ValueError):
+        return None
+    return (uid, gid) if uid > 0 and gid >= 0 else None

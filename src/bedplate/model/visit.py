@@ -17,24 +17,34 @@ Figures are made from it afterwards, on the host (room `figures`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from bedplate.model import codec
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_512
-from bedplate.model.devices.identity import DeviceIdentity
+from bedplate.model.devices import DeviceIdentity
 from bedplate.model.free_space import FreeSpace
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import Reason, because
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 # 2: a reason has a code and values beside its sentence. What is written is of this format, what is read of any known one.
 FORMAT_VERSION = 2
+
 KNOWN_FORMATS = (1, 2)
+
 # How the dataset came onto the file system: loaded there, or restored from an image of one that was loaded once.
 LOADED, RESTORED = "loaded", "restored"
+
 # A RunRecord in the folder of its run.
 RECORD_FILE = "record.json"
+
 # The accelerator of a guest whose processors are QEMU's own programs.
 EMULATED = "tcg"
 
@@ -71,8 +81,11 @@ class CheckOutcome(StrEnum):
 
 # Steps that single runs stop at, or the making of their figures: the rest of the visit went through.
 STEPS_OF_SINGLE_RUNS = ("runs", "figures")
+
 CHECK_STEP = "check"
+
 VISIT_FAILED_AFTER_RUN = "visit-failed-after-run"
+
 # Of a doubt as it stands beside each run; the visit's record has the whole output of its tools.
 _REASON_CHARACTERS = 300
 
@@ -452,3 +465,75 @@ class VisitRecord:
     def emulated(self) -> bool:
         """True where the processors were emulated: its speeds measure the emulator as well."""
         return self.accelerator == EMULATED
+
+
+_ENOUGH = 2
+
+_SHOWN_CHARACTERS = 300
+
+# Times, process ids and device numbers differ between two tellings of one thing.
+_NUMBER = re.compile(r"[0-9]+")
+
+
+class AlikeFailures:
+    """The failures of one start, as long as they are all alike."""
+
+    def __init__(self) -> None:
+        self._failed: list[VisitRecord] = []
+        self._differ = False
+
+    def add(self, record: VisitRecord) -> None:
+        """One more visit that has ended."""
+        if record.outcome is Outcome.COMPLETED or (
+            self._failed and _signature(record) != _signature(self._failed[0])
+        ):
+            self._differ = True
+        self._failed.append(record)
+
+    def verdict(self, left: Iterable[tuple[Cell, str, str | None]]) -> tuple[str, ...]:
+        """Sentences if no visit of these cells, datasets and nodes is worth its time; empty if one is, or none is left."""
+        if self._differ or len(self._failed) < _ENOUGH:
+            return ()
+        left = tuple(left)
+        if not left:
+            return ()
+        common = set.intersection(
+            *({*_levels(record.cell, record.key.dataset, _node(record))} for record in self._failed)
+        )
+        if any(not common <= {*_levels(*each)} for each in left):
+            return ()
+        first = self._failed[0]
+        reason = first.reasons[0].sentence if first.reasons else "no reason was given"
+        shown = reason if len(reason) <= _SHOWN_CHARACTERS else f"{reason[:_SHOWN_CHARACTERS]}…"
+        return (
+            f"the first {len(self._failed)} visits of this start failed alike, at {first.failed_step}: {shown}",
+            f"the {len(left)} that are left have all that those had in common, and were not tried",
+            "mend the cause first; a plan that was changed needs another --study",
+        )
+
+
+def _signature(record: VisitRecord) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    told = [(reason.code, reason.sentence) for reason in record.reasons]
+    if node := _node(record):
+        # Every node says its own name.
+        told = [(code, re.sub(rf"(?<![\w.-]){re.escape(node)}(?![\w.-])", "", text)) for code, text in told]
+    return record.failed_step, tuple((code, _NUMBER.sub("0", text)) for code, text in told)
+
+
+def _node(record: VisitRecord) -> str | None:
+    return record.provenance.get("node")
+
+
+def _levels(cell: Cell, dataset: str, node: str | None) -> Iterator[tuple[str, str]]:
+    """Every level of a cell by its place, as text, its dataset and where it is visited."""
+    yield "dataset", dataset
+    yield "node", str(node)
+    yield from _leaves("", codec.to_json(cell))
+
+
+def _leaves(place: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(f"{place}.{name}", inner)
+    else:
+        yield place, repr(value)

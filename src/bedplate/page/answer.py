@@ -10,43 +10,46 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.advice.advised import VOLATILE, advised
-from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
-from bedplate.analysis.advice.words import cell_words, ranked_cells, standing_cells
-from bedplate.analysis.claims.judged import Finding
-from bedplate.analysis.claims.sentences import findings_sentence
-from bedplate.analysis.effects.sentences import interaction_sentences, strongest_sentence
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.instead import instead_lines
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.mail import mail_text
-from bedplate.analysis.paired.looked import looked
-from bedplate.analysis.paired.marks import STOPPED_WHEN_TOLD
-from bedplate.analysis.paired.sentences import answer_lines as answer_of_pairs
+from bedplate.analysis.advice import (
+    VOLATILE,
+    advised,
+    cell_words,
+    closing_sentences,
+    contest_sentences,
+    ranked_cells,
+    standing_cells,
+)
+from bedplate.analysis.claims import Finding, findings_sentence
+from bedplate.analysis.effects_sentences import interaction_sentences, strongest_sentence
+from bedplate.analysis.headline import headline, headline_lines, instead_lines
+from bedplate.analysis.mail import mail_text
+from bedplate.analysis.overview import CHOSEN, STOPPED_WHEN_TOLD, is_chosen
+from bedplate.analysis.paired import answer_lines as answer_of_pairs
+from bedplate.analysis.paired import looked
 from bedplate.analysis.run_heads import writes
-from bedplate.analysis.search.marks import CHOSEN, is_chosen
-from bedplate.analysis.search.searched import search_of
+from bedplate.analysis.search import search_of
 from bedplate.analysis.wording import figure
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.pareto import Standing
-from bedplate.statistics.search.course import Ending
+from bedplate.statistics.heat_map import Standing
+from bedplate.statistics.search import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
-    from bedplate.analysis.advice.words import Sentence
-    from bedplate.analysis.claims.judged import ClaimsAnswer
-    from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects
-    from bedplate.analysis.headline.answered import Headline
-    from bedplate.analysis.headline.placing import HeadlineLine
+    from bedplate.analysis.advice import Advised, Contest, Objective, Run, Sentence
+    from bedplate.analysis.claims import ClaimsAnswer
+    from bedplate.analysis.effects import FactorEffects, StudyEffects
+    from bedplate.analysis.headline import Headline, HeadlineLine
     from bedplate.analysis.overview import Overview
 
 # More is in `bedplate advise --json`; nobody chooses among twenty.
 CHOICES = 6
+
 _KINDS = {"Take": "good", "Safe": "good", "Not": "bad", "Open": "warn", "But": "warn", "More": "more"}
+
 _SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
+
 _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
 
 

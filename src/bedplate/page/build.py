@@ -5,36 +5,51 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import shlex
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from bedplate import __version__
-from bedplate.analysis.claims.file import load_claims
-from bedplate.analysis.claims.judged import judge_claims
-from bedplate.analysis.comparison.compared import study_names
-from bedplate.analysis.comparison.origins import require_one_origin
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.claims import judge_claims, load_claims
+from bedplate.analysis.comparison import require_one_origin, selected_overviews, study_names
+from bedplate.analysis.headline import headline, headline_lines
+from bedplate.analysis.labels import ENGINE, TYPE, factor_levels, short_name
+from bedplate.analysis.mail import machine_line
+from bedplate.analysis.overview import overview
+from bedplate.analysis.paired import side_names
 from bedplate.analysis.wording import capital
-from bedplate.errors import PlanError
-from bedplate.page.answer import study_answer
-from bedplate.page.claims_view import claims_view
-from bedplate.page.document import page_document
-from bedplate.page.effects_view import effects_view, page_effects
-from bedplate.page.machines_view import machines_view
-from bedplate.page.packed_data import PackedData
-from bedplate.page.search_view import chosen_sentence, search_sections, searches_document
-from bedplate.page.static import page_shell
-from bedplate.page.workload_page import PLACES, workload_pages
+from bedplate.errors import BedplateError, PlanError
+from bedplate.installation import COMMAND
+from bedplate.page.answer import headline_points, study_answer
+from bedplate.page.document import PackedData, page_document
+from bedplate.page.static import PLACES, page_shell, workload_pages
+from bedplate.page.views import (
+    chosen_sentence,
+    claims_view,
+    effects_view,
+    machines_view,
+    page_effects,
+    search_sections,
+    searches_document,
+)
+from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bedplate.analysis.overview import Overview
+    from bedplate.page.answer import HeadlinePoint
+
 ASSETS = Path(__file__).parent / "assets"
+
 # The parts of the page's script, without those of workloads, in the order in which they run; each uses what stands above it.
 SCRIPT = (
     "core/data",
@@ -201,3 +216,140 @@ def content_policy(scripts: Iterable[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+# The answer's first lines; the rest stands on the study's own page.
+_POINTS = 4
+
+_FACTORS = 4
+
+_FIRST = (TYPE, ENGINE)
+
+# Where `bedplate report` and the questions put a study's page, of the study and of the folder that it stands in.
+_PAGES = ("{name}.html", "{name}/report.html")
+
+_PAGE_ABOVE = "report.html"
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """A study on the page, or why it could not be read. `page` is a link from the index; without a page it is empty, and `command` makes one."""
+
+    place: str
+    page: str
+    title: str = ""
+    created: str = ""
+    question: str = ""
+    machine: str = ""
+    extent: str = ""
+    points: tuple[HeadlinePoint, ...] = ()
+    command: str = ""
+    problems: tuple[str, ...] = ()
+
+
+def build_index(directory: Path, studies: Sequence[Path], output: Path) -> tuple[IndexEntry, ...]:
+    """Write the index of these studies below `directory` to `output`, the newest first; a damaged one is named with its reasons."""
+    entries = sorted(
+        (_entry(study, directory, output) for study in studies),
+        key=lambda entry: entry.created,
+        reverse=True,
+    )
+    text = (
+        page_environment()
+        .get_template("index.html.j2")
+        .render(
+            title=directory.resolve().name,
+            entries=entries,
+            version=__version__,
+            policy=content_policy(()),
+            css=Markup(ASSETS.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        )
+    )
+    write_page(output, text)
+    return tuple(entries)
+
+
+def _entry(study: Path, directory: Path, output: Path) -> IndexEntry:
+    place = os.path.relpath(study, directory)
+    # `.` has no name.
+    named = study if study.name not in ("", "..") else Path(os.path.abspath(study))  # noqa: PTH100 -- a link keeps its name
+    page = _page_of(named, output)
+    try:
+        found = overview(study)
+        facts = found.study.facts
+        points = headline_points(headline_lines(headline(found)))[:_POINTS]
+    except BedplateError as error:
+        return IndexEntry(place, page, problems=error.reasons)
+    return IndexEntry(
+        place=place,
+        page=page,
+        title=facts.title or "A study without a title",
+        created=facts.created,
+        question=_question(found),
+        machine=machine_line(found),
+        extent=_extent(found),
+        points=points,
+        command="" if page else _report_command(named),
+    )
+
+
+def _page_of(study: Path, output: Path) -> str:
+    """A link to the page of a study, from where the index stands; none where a folder on the way to it may not be read."""
+    candidates: Iterable[Path] = (study.parent / each.format(name=study.name) for each in _PAGES)
+    try:
+        for page in (*candidates, study.parent / _PAGE_ABOVE):
+            if page.is_file() and page.resolve() != output.resolve() and _is_its_own(page, study):
+                # A name may be any bytes.
+                return quote(os.fsencode(os.path.relpath(page, output.parent)))
+    except OSError:
+        pass
+    return ""
+
+
+def _report_command(study: Path) -> str:
+    """Makes its page beside it, as a shell takes it; empty for a name that cannot be copied from a page."""
+    told = str(study)
+    if not told.isprintable():
+        return ""
+    # A name that begins so would be an option.
+    told = f"./{told}" if told.startswith("-") else told
+    return f"{COMMAND} report {shlex.quote(told)} -o {shlex.quote(f'{told}.html')}"
+
+
+def _is_its_own(page: Path, study: Path) -> bool:
+    """The page above a study is its own where no other study stands beside it, as questions leave it."""
+    if page.name != _PAGE_ABOVE or page.parent == study:
+        return True
+    return not any((other / "study.json").exists() for other in study.parent.iterdir() if other != study)
+
+
+def _question(found: Overview) -> str:
+    """What the study was made to find out; empty of one cell that nothing is held against."""
+    study = found.study
+    if study.paired is not None:
+        baseline, contender = side_names(study.paired)
+        return f"What does {contender} change beside {baseline}?"
+    if study.search is not None:
+        return f"Which cell has the best {study.search.best} in {' and '.join(study.search.runs)}?"
+    levels = factor_levels((cell, None) for cell in study.schedule.cells.values())
+    varied = [
+        name
+        for name in dict.fromkeys(name for each in levels for name in each)
+        if len({each.get(name) for each in levels}) > 1
+    ]
+    # A device's profile says its times; file system and engine are what people look for first.
+    own = sorted(
+        (name for name in varied if name.rpartition(".")[0] not in varied),
+        key=lambda name: name not in _FIRST,
+    )
+    names = list(dict.fromkeys(map(short_name, own)))
+    if not names:
+        return ""
+    shown = [*names[:_FACTORS], *([f"{len(names) - _FACTORS} more"] * (len(names) > _FACTORS))]
+    words = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+    return f"What {'does' if len(shown) == 1 else 'do'} {words} change?"
+
+
+def _extent(found: Overview) -> str:
+    cells, visits = len(found.cells), len(found.study.visits)
+    return f"{format_count(cells, 'cell')}, {format_count(visits, 'visit')}"

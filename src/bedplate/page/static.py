@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis.comparison.compared import study_names
-from bedplate.analysis.failures import failures
+from bedplate import registry
+from bedplate.analysis.comparison import study_names
 from bedplate.analysis.fleet import folded, node_kinds
-from bedplate.analysis.flush_rates import COUNTED, rate_text
+from bedplate.analysis.overview import COUNTED, is_chosen, rate_text
 from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.run_heads import has_speeds, run_head, run_told, runs_together
+from bedplate.analysis.run_heads import (
+    has_raw,
+    has_speeds,
+    has_transactions,
+    run_head,
+    run_told,
+    runs_together,
+)
+from bedplate.analysis.search import search_of
 from bedplate.analysis.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -25,30 +33,217 @@ from bedplate.analysis.wording import (
     device_sectors,
     durability_told,
     durability_words,
+    failures,
     figure,
     mark,
-    number,
+    number_words,
     repetitions_sentence,
     span,
 )
+from bedplate.model.course import filled
 from bedplate.model.device_cache import sectors_told
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
-from bedplate.model.template import filled
-from bedplate.page.chapters import chapters_of, own_sections
 from bedplate.statistics.summary import SummaryKey
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.model.figure import Metric
     from bedplate.model.machine import StoredMachine
     from bedplate.statistics.summary import Summary
 
+Run = tuple[str, str]
+
+# The sections behind which those of workloads stand, each with the part of the page's script behind which theirs run; at the
+# end of “durability” what has no heading stands within.
+PLACES = {
+    "compare": "statistics/tpch_scores",
+    "raw": "views/raw",
+    "courses": "views/raw",
+    "items": "views/items",
+    "durability": "core/rows",
+}
+
+
+@dataclass(frozen=True)
+class WorkloadPage:
+    """Sections, each an id and a heading, by one of `PLACES`; they stand on a page of studies that the workload `is_in`.
+
+    In its `folder` a section has a template, `ID.html.j2`, and may have a part of the script, `ID.js`. `document` makes what
+    the script reads, by its keys, of the studies and runs of a page, `variables` what the template does; `rules` and `templates`
+    are what the script judges by and says.
+    """
+
+    folder: Path
+    sections: Mapping[str, tuple[str, str]]
+    is_in: Callable[[Sequence[Overview]], bool]
+    document: Callable[[Sequence[Overview], Sequence[Run]], Mapping[str, Any]]
+    variables: Callable[[Sequence[Overview]], Mapping[str, Any]] = lambda _: {}
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    templates: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """ValueError for a place that the page has not."""
+        if unknown := self.sections.keys() - PLACES:
+            raise ValueError(
+                f"no place for sections behind {', '.join(unknown)}; there are {', '.join(PLACES)}"
+            )
+
+
+def workload_pages() -> Sequence[WorkloadPage]:
+    """Those of every workload that has the role."""
+    return tuple(registry.parts("page").values())
+
+
+# The chapters of the page with their parts, in its order, without those of workloads. Those of transactions stand only where a
+# run made some.
+CHAPTERS = (
+    ("answer", "Answer", ()),
+    ("search", "Search", ()),
+    (
+        "comparison",
+        "Compare",
+        (("summary", "Cells"), ("compare", "Side by side"), ("effects", "Effects"), ("claims", "Claims")),
+    ),
+    (
+        "picture",
+        "Picture",
+        (
+            ("ranking", "Every cell"),
+            ("heat-maps", "Block sizes"),
+            ("raw", "Sequential I/O"),
+            ("items", "Queries and phases"),
+        ),
+    ),
+    (
+        "time",
+        "Time",
+        (
+            ("courses", "Courses"),
+            ("latency", "Latency over time"),
+            ("distribution", "Latency distribution"),
+            ("caches", "Cache ratios"),
+            ("checkpoints", "Checkpoints"),
+        ),
+    ),
+    ("durability", "Durability", ()),
+    (
+        "method",
+        "How it was measured",
+        (
+            ("failures", "Failures and doubts"),
+            ("order", "Order and drift"),
+            ("effective", "Asked and effective"),
+            ("machine", "Machine"),
+            ("plan", "Plan"),
+        ),
+    ),
+)
+
+# What a reader comes for, and what is counted; the other parts are folded until they are asked for.
+_OPEN = ("summary", "compare", "ranking", "heat-maps", "courses")
+
+_FOLDED = ("comparison", "method")
+
+_OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
+
+# Of verdicts in the place of speeds there is none to show.
+_OF_SPEEDS = ("effects", "courses")
+
+_CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_transaction_share")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a chapter, which folds under its name; `aside` counts what is in it, where that is worth a look."""
+
+    id: str
+    name: str
+    is_open: bool
+    aside: str = ""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A section of the page: its own content, or parts."""
+
+    id: str
+    name: str
+    parts: tuple[Part, ...]
+
+
+def chapters_of(
+    overviews: Sequence[Overview], *, claims: bool = False, asides: Mapping[str, str] | None = None
+) -> tuple[Chapter, ...]:
+    """The chapters that a page of these studies has, `claims` where some are judged; one without content is left out.
+
+    Where no run has a speed, durability stands right behind the answer.
+    """
+    # Of an imported study nothing was recorded beside the figures.
+    recorded = not all(found.study.facts.is_imported for found in overviews)
+    transactions, own = recorded and has_transactions(overviews), own_sections(overviews)
+    ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
+    has = {
+        **dict.fromkeys(_OF_TRANSACTIONS, transactions),
+        "caches": ratios or transactions,
+        "raw": has_raw(overviews),
+        "items": any(m.parts for found in overviews for m in found.measurements),
+        "ranking": any(len(found.cells) > 1 for found in overviews),
+        "heat-maps": any(_has_map(found) for found in overviews),
+        "claims": claims,
+        "search": any(search_of(found) is not None for found in overviews),
+        "failures": any(found.pruned or failures(found, "") for found in overviews),
+        **dict.fromkeys(_OF_SPEEDS, has_speeds(overviews)),
+        "courses": recorded and has_speeds(overviews),
+        # Of cells that a search chose the model says what factors do.
+        "effects": has_speeds(overviews) and not all(is_chosen(found.study) for found in overviews),
+    }
+    chapters = []
+    for chapter, head, known in sorted(CHAPTERS, key=lambda each: _place(each[0], overviews)):
+        all_parts = (part for one in known for part in (one, *own.get(one[0], ())))
+        names = [(part, name) for part, name in all_parts if has.get(part, bool(name))]
+        if (known and not names) or not has.get(chapter, True):
+            continue
+        is_open = {part for part, _ in names if part in _OPEN or (asides or {}).get(part)}
+        if names and not is_open and chapter not in _FOLDED:
+            is_open = {names[0][0]}
+        chapters.append(
+            Chapter(
+                chapter,
+                head,
+                tuple(
+                    Part(part, name, part in is_open, (asides or {}).get(part, "")) for part, name in names
+                ),
+            )
+        )
+    return tuple(chapters)
+
+
+def _place(chapter: str, overviews: Sequence[Overview]) -> int:
+    """What moves is durability, before all but the answer; the others stay in their order."""
+    early = () if has_speeds(overviews) else ("answer", "durability")
+    return early.index(chapter) if chapter in early else len(early)
+
+
+def _has_map(found: Overview) -> bool:
+    """Whether a variant has several squares: one alone is no map."""
+    panels = [cell.label.panel for cell in found.cells.values()]
+    return len(set(panels)) < len(panels)
+
+
+def own_sections(overviews: Sequence[Overview]) -> dict[str, list[tuple[str, str]]]:
+    """The sections of these studies' workloads, by the one that they stand behind."""
+    pages = [page for page in workload_pages() if page.is_in(overviews)]
+    return {place: [page.sections[place] for page in pages if place in page.sections] for place in PLACES}
+
+
 _ORDER_OF_SOURCE = "The runs are in the order of the source. They may have been made in another one, so a drift of the machine may not show here."
+
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
@@ -213,7 +408,7 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
         title=facts.title,
         name=name,
         sentence=_sentence(found),
-        place=_place(found),
+        place=_place_words(found),
         shared=shared,
         reasons=reasons,
         repetitions_sentence=repetitions_sentence(
@@ -291,7 +486,7 @@ def _sentence(found: Overview) -> str:
     return f"{format_count(cells, 'cell')} in {format_count(variants, 'file system variant')}, runs {runs}"
 
 
-def _place(found: Overview) -> str:
+def _place_words(found: Overview) -> str:
     kinds = node_kinds(found.study)
     if found.study.facts.is_imported:
         machine = found.study.machine
@@ -416,11 +611,11 @@ def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> Ru
     second = other.centre
     beneath: tuple[str, ...] = ()
     if shown.beneath and second is not None:
-        words = f"{second:g}" if METRICS[shown.second].scale is Scale.COUNT else number(second)
+        words = f"{second:g}" if METRICS[shown.second].scale is Scale.COUNT else number_words(second)
         beneath = (f"{words} {shown.second_words}",)
     return RunEntry(
         head=_head(found, run),
-        figure=f"> {number(seen.limit)}" if stopped else figure(summary).mean,
+        figure=f"> {number_words(seen.limit)}" if stopped else figure(summary).mean,
         range=(*_range(summary), *beneath),
         counted=counted(summary),
         second=figure(other).mean,

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bedplate.model.cell import RunSpec, digest
+from bedplate import registry
+from bedplate.model.cell import Cell, RunSpec, digest
+from bedplate.model.codec import to_json
+from bedplate.model.course import first_of
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
-from bedplate.model.plan import DatasetScale, Plan, PlannedWorkload
-from bedplate.model.template import first_of
+from bedplate.model.plan import DatasetScale, Expansion, Plan, PlannedWorkload, Schedule, model_of
+from bedplate.model.reason import sentences
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.canary import canary_filesystem, canary_kernel
-from bedplate.plan.platforms import QEMU
+from bedplate.plan.estimate import StudyEstimate
+from bedplate.plan.expand import canary_filesystem, canary_kernel
+from bedplate.plan.rules import LOCAL, QEMU
 from bedplate.plan.words import shown
 from bedplate.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _MOST_NAMES = 5
 
@@ -195,3 +203,85 @@ def _run(key: str, old: RunSpec, new: RunSpec) -> Iterator[str]:
 
 def _level(levels: Levels, name: str) -> object:
     return levels.get(name)
+
+
+def plan_document(
+    plan: Plan, expansion: Expansion, schedule: Schedule, estimated: StudyEstimate
+) -> dict[str, Any]:
+    """What a plan comes to, ready for `json.dumps`.
+
+    `cells` and `pruned` have `id`, `variant`, the asked `levels` by dotted name; `cells` also their
+    `loads`, `pruned` their `reasons`.
+    """
+    return {
+        "title": plan.title,
+        "digest": plan.digest,
+        "repetitions": plan.repetitions,
+        "seed": schedule.seed,
+        "executor": plan.executor,
+        "scratch_device": to_json(plan.scratch_device),
+        "dataset": plan.dataset_by,
+        "cells": [
+            {
+                **_cell(planned.cell),
+                "loads": [
+                    {"id": load.dataset.id, **to_json(load.dataset), "runs": to_json(load.runs)}
+                    for load in planned.loads
+                ],
+            }
+            for planned in expansion.cells
+        ],
+        "pruned": [
+            {**_cell(pruned.cell), "reasons": list(sentences(pruned.reasons))} for pruned in expansion.pruned
+        ],
+        "canary": None if expansion.canary is None else _cell(expansion.canary.cell),
+        "schedule": to_json(schedule.visits),
+        "estimate": to_json(estimated),
+        "warnings": list(expansion.warnings),
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {"id": cell.id, "variant": cell.variant, "levels": to_json(cell.levels)}
+
+
+# A disk that turns does at most so many I/Os a second; where there are more, what is merged matters little.
+_DISK_IOPS = 1000
+
+
+class PlanWarnings(Protocol):
+    """The role `warnings` of a workload and of an engine; what can be asked for without a doubt has no such file."""
+
+    def __call__(self, plan: Plan, /) -> Iterable[str]:
+        """Sentences."""
+        ...
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """Sentences, each once."""
+    known: list[Mapping[str, PlanWarnings]] = [registry.parts("warnings"), registry.engine_parts("warnings")]
+    found = [sentence for role in known for warn in role.values() for sentence in warn(plan)]
+    if plan.repetitions < 3 and any(model_of(workload.type).has_speed for workload in plan.workloads):
+        found.append(
+            f"repetitions = {plan.repetitions}: the report describes, and gives no verdicts; "
+            "`bedplate extend` adds repetitions"
+        )
+    if plan.executor == LOCAL and len(plan.kernels) > 1:
+        found.append(
+            'machine.kernel: with executor = "local" this machine itself must boot each of the kernels, again and again; '
+            'executor = "qemu" runs them in guests'
+        )
+    found += _journals_of_data(plan)
+    return tuple(dict.fromkeys(found))
+
+
+def _journals_of_data(plan: Plan) -> Iterator[str]:
+    """The kernel's throttling counts what is submitted; a disk, and a device with latency, what is left when neighbours are merged."""
+    limits = [device.throttle.write_iops for device in plan.devices if device.throttle is not None]
+    if any(limit is not None and limit <= _DISK_IOPS for limit in limits) and any(
+        filesystem.features.get("data") == "journal" for filesystem in plan.filesystems
+    ):
+        yield (
+            'data = "journal": a throttle counts each block of the journal as an I/O, where a disk merges neighbours. '
+            "So loads and runs take many times as long. `latency` in the place of `throttle` merges them"
+        )

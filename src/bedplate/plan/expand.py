@@ -2,24 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from math import ceil
 
+from bedplate import registry
 from bedplate.errors import PlanError
-from bedplate.model.cell import Cell, Dataset, FilesystemLevels, KernelLevels
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+)
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkload, Pruned
+from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkload, Pruned, model_of
 from bedplate.model.reason import distinct
-from bedplate.plan.age import age_reasons, restored_reasons, restored_warnings
-from bedplate.plan.canary import canary
-from bedplate.plan.emulated.rules import latency_reasons
-from bedplate.plan.estimate import device_bytes_needed
-from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
-from bedplate.plan.rules import CellContext, dataset_reasons, reasons
-from bedplate.plan.workload_estimate import estimate_of
+from bedplate.plan.estimate import (
+    age_reasons,
+    device_bytes_needed,
+    estimate_of,
+    restored_reasons,
+    restored_warnings,
+)
+from bedplate.plan.rules import (
+    GUEST_MEMORY_BYTES,
+    CellContext,
+    Platform,
+    dataset_reasons,
+    latency_reasons,
+    reasons,
+)
 from bedplate.units import GIB, MIB, format_size
+
+_DEFAULT_BLOCK_BYTES = 8192
+
+_PREFERRED_FILESYSTEM = "ext4"
+
+
+def canary_filesystem(plan: Plan, kept: Sequence[Cell]) -> str | None:
+    """The type that the canary runs on: the plan's, else ext4 where a cell has it, else the first's."""
+    if plan.canary.filesystem is not None:
+        return plan.canary.filesystem
+    types = dict.fromkeys(cell.filesystem.type for cell in kept)
+    return _PREFERRED_FILESYSTEM if _PREFERRED_FILESYSTEM in types else next(iter(types), None)
+
+
+def canary_kernel(kept: Sequence[Cell], kind: str | None) -> KernelLevels:
+    """The kernel of a canary in a guest: that of the first cell of its type, so that none is fetched for it."""
+    return next((cell.kernel for cell in kept if cell.filesystem.type == kind), KernelLevels())
+
+
+def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> PlannedCell | None:
+    """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs.
+
+    Without guests it asks for no kernel: a canary that made the machine boot would cost too much. It needs
+    nothing that the plan does not need anyway: a server where there is one, else the first workload's tool.
+    """
+    kind = canary_filesystem(plan, kept)
+    if not plan.canary.enabled or kind is None or not kept:
+        return None
+    builds = [cell.build for cell in kept]
+    settings: Mapping[str, ClusterLevels] = registry.engine_parts("canary")
+    build = _build([build for build in builds if build.engine in settings] or builds)
+    cell = Cell(
+        DeviceLevels(),
+        canary_kernel(kept, kind) if in_guests else KernelLevels(),
+        FilesystemLevels(kind),
+        build,
+        settings.get(build.engine, ClusterLevels()),
+    )
+    return PlannedCell(cell, (_load(plan, cell.build.engine),))
+
+
+def _load(plan: Plan, engine: str) -> Load:
+    """That of the plan's first workload on the engine that has one, else of any on it, with the tool that is needed anyway."""
+    known: Mapping[str, Load] = registry.parts("canary")
+    own = [registry.type_today(item.type) for item in plan.workloads if plan.runs_on(item, engine)]
+    of_engine = [
+        name
+        for name in known
+        if engine == model_of(name).engine_of(Levels()) or engine in registry.engines_with(name)
+    ]
+    for name in (*own, *of_engine):
+        if name in known:
+            return known[name]
+    raise PlanError(
+        f"canary: no workload on the engine {engine} has one; write enabled = false in [canary] to go without"
+    )
+
+
+def _build(builds: Sequence[BuildLevels]) -> BuildLevels:
+    """One that the study needs anyway; of those the most usual."""
+    for build in builds:
+        if build.block_size_bytes == build.wal_block_size_bytes == _DEFAULT_BLOCK_BYTES:
+            return build
+    return builds[0]
+
 
 # As a benchmark of files itself demands.
 _TIMES_MEMORY_MIN = 2

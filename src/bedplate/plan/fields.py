@@ -2,20 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
-from bedplate.model.devices.latency import Latency
-from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
-from bedplate.model.kept_dataset import DATASETS
+from bedplate.model.devices import Latency
+from bedplate.model.filesystem import AGE_PROFILES, DATASETS, FILLS, FRESH, TRAITS, feature_levels
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.machine import CONTROLLER_DEADLINE_S, DIFFERING, LOCAL_DIRECTORY
+from bedplate.model.plan import CellChoice, Plan, PlannedWorkload
 from bedplate.plan import values, words
-from bedplate.plan.chosen_cells import Departures, departures
-from bedplate.plan.emulated.latency_values import latency
+from bedplate.plan.table import EngineTable, PlanTable, engine_tables
+from bedplate.plan.values import latency
 from bedplate.plan.words import shown
 from bedplate.units import GIB, TIB
+
+MOST_TABLES = 1000
+
+# What a table asks for: names of levels as a cell has them, each with those that it takes.
+Departures: TypeAlias = tuple[tuple[str, tuple[Scalar, ...]], ...]
+
+
+def departures(value: object) -> tuple[Departures, ...]:
+    """The tables of `cells` as a plan has them; ValueError says what is allowed."""
+    allowed = 'allowed is a list of tables such as { filesystem.type = ["xfs", "btrfs"], filesystem.barrier = false }'
+    if not isinstance(value, list) or not value or len(value) > MOST_TABLES:
+        raise ValueError(allowed)
+    found = []
+    for table in value:
+        if not isinstance(table, dict):
+            raise ValueError(allowed)
+        # By name alone: levels of two types have no order.
+        found.append(tuple(sorted(_named(table), key=itemgetter(0))))
+    if len(set(found)) < len(found):
+        raise ValueError("a table is there twice")
+    return tuple(found)
+
+
+def chosen(plan: Plan, asked: Mapping[int, tuple[Departures, ...]], reasons: list[str]) -> Plan:
+    """The plan with its workloads kept to the cells that they name, by the workload's place in the plan.
+
+    What matches no cell, and what would visit one cell and dataset twice, is added to `reasons`.
+    """
+    first: dict[str, Levels] = {}
+    for cell in plan.cells():
+        first.setdefault(cell.build.engine, cell.levels)
+    workloads = []
+    for index, workload in enumerate(plan.workloads):
+        choices = tuple(
+            CellChoice(departures, levels) for departures in asked.get(index, ()) for levels in first.values()
+        )
+        workloads.append(replace(workload, only=choices))
+        reasons += _unmatched(plan, workload, index, asked.get(index, ()), first)
+    kept = replace(plan, workloads=tuple(workloads))
+    reasons += _visited_twice(kept)
+    return kept
+
+
+def _sections() -> Mapping[str, type[EngineTable] | None]:
+    """The tables of a plan that may be named, and the engine that they are of."""
+    of_engines = {name: table for table in engine_tables().values() for name in table.level_names}
+    return {"filesystem": None, **of_engines}
+
+
+def _named(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, tuple[Scalar, ...]]]:
+    sections = _sections()
+    for key, value in table.items():
+        name = f"{section}.{key}" if section else key
+        if name in sections and isinstance(value, dict):
+            yield from _named(value, name)
+        elif section:
+            # A list is several levels, as nothing that may be named here has lists for levels.
+            levels = tuple(value) if isinstance(value, list) else (value,)
+            wrong = [level for level in levels if not isinstance(level, (str, int, float, bool))]
+            if wrong or not levels:
+                raise ValueError(f"{shown(name)} takes a level, or a list of levels; found {shown(value)}")
+            engine = sections[section]
+            if engine is None:
+                yield f"{section}.{key}", levels
+            else:
+                yield engine.level_name(section, key), tuple(engine.level(section, each) for each in levels)
+        else:
+            raise ValueError(f"{shown(key)}: a table names keys of {', '.join(sections)}")
+
+
+def _unmatched(
+    plan: Plan,
+    workload: PlannedWorkload,
+    index: int,
+    asked: tuple[Departures, ...],
+    first: Mapping[str, Levels],
+) -> list[str]:
+    cells = [cell for cell in plan.cells() if plan.runs_on(workload, cell.build.engine)]
+    found = []
+    for number, named in enumerate(asked):
+        choices = [CellChoice(named, first[engine]) for engine in {cell.build.engine for cell in cells}]
+        if not any(choice.takes(cell.levels) for cell in cells for choice in choices):
+            words = (
+                ", ".join(f"{name} {'/'.join(map(_in_words, levels))}" for name, levels in named)
+                or "the first"
+            )
+            found.append(
+                f"workload[{index}].cells[{number}]: no cell of the plan has {words} and else what the first cell has; "
+                "vary those factors where they belong"
+            )
+    return found
+
+
+def _visited_twice(plan: Plan) -> list[str]:
+    for cell in plan.cells():
+        loaded = Counter(
+            (workload.type, levels)
+            for workload in plan.workloads_of(cell)
+            for levels in (*workload.scales, *workload.datasets)
+        )
+        twice = [kind for (kind, _), count in loaded.items() if count > 1]
+        if twice:
+            words = (
+                f"workload: two of type {twice[0]} load the same dataset in {cell.variant} ({cell.slug}); "
+                "keep them apart by `cells`"
+            )
+            return [words]
+    return []
+
+
+def _in_words(level: Scalar) -> str:
+    """As it is where it can be read, in quotes and short where it cannot."""
+    text = str(level)
+    return text if text.isprintable() and len(text) <= 80 else shown(level)
 
 
 def levels_of(value: Any) -> tuple[Any, ...]:
@@ -49,8 +169,10 @@ def distinct_levels(levels: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 Level = TypeVar("Level")
+
 # Always the tuple of levels, one for a bare value; the empty tuple of a default is "not asked for".
 Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(levels_of), AfterValidator(distinct_levels)]
+
 ListFactor: TypeAlias = Annotated[
     tuple[Level, ...], BeforeValidator(_levels_of_lists), AfterValidator(distinct_levels)
 ]
@@ -73,37 +195,201 @@ def within(check: Any, *bounds: Any) -> PlainValidator:
 
 
 ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
+
 Title: TypeAlias = Annotated[str, PlainValidator(values.title)]
+
 Repetitions: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
+
 Seed: TypeAlias = Annotated[int, within(values.whole_number, 0, 2**53 - 1)]
+
 Executor: TypeAlias = Annotated[str, within(values.one_of, values.EXECUTORS)]
+
 DatasetBy: TypeAlias = Annotated[str, within(values.one_of, DATASETS)]
+
 Flag: TypeAlias = Annotated[bool, PlainValidator(values.flag)]
+
 ImageSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)]
+
 Memory: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]
+
 ThrottleLevel: TypeAlias = Annotated[Throttle, PlainValidator(values.throttle)]
+
 LatencyLevel: TypeAlias = Annotated[Latency, PlainValidator(latency)]
+
 DeviceName: TypeAlias = Annotated[str, PlainValidator(values.device)]
+
 ReadAhead: TypeAlias = Annotated[int, PlainValidator(values.read_ahead_kb)]
+
 Scheduler: TypeAlias = Annotated[str, within(values.one_of, words.SCHEDULERS)]
+
 FilesystemType: TypeAlias = Annotated[str, within(values.one_of, tuple(TRAITS))]
+
 _FILESYSTEM_BLOCKS = tuple(sorted({size for traits in TRAITS.values() for size in traits.block_sizes}))
+
 FilesystemBlock: TypeAlias = Annotated[int, within(values.power_of_two, _FILESYSTEM_BLOCKS)]
+
 MountOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mount_options)]
+
 MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mkfs_options)]
+
 # What only some types know, by the name of the key.
 FEATURES = {
     name: Annotated[str | bool, within(values.feature, levels)] for name, levels in feature_levels().items()
 }
+
 Fill: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *FILLS))]
+
 Aged: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *AGE_PROFILES))]
+
 Journal: TypeAlias = Annotated[str, within(values.one_of, ("internal", "external", "none"))]
+
 JournalDevice: TypeAlias = Annotated[str, within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]
+
 JournalSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_JOURNAL_BYTES, 64 * GIB)]
+
 VisitsPerBoot: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
+
 RunName: TypeAlias = Annotated[str, PlainValidator(values.run_name)]
+
 Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]
+
 Duration: TypeAlias = Annotated[float, within(values.duration, 1)]
+
 Passes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.passes)]
+
 CanaryEvery: TypeAlias = Annotated[float, within(values.duration, 60)]
+
 UntornWrites: TypeAlias = Annotated[str, within(values.one_of, UNTORN_LEVELS)]
+
+MOST_NODES = 1000
+
+# What stands on sbatch's command line, and in the name of a folder.
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+
+_RANGES = re.compile(
+    r"([A-Za-z0-9._-]*)\[(\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*)\]([A-Za-z0-9._-]*)", re.ASCII
+)
+
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:=-]{0,99}", re.ASCII)
+
+_CONSTRAINT = re.compile(r"[A-Za-z0-9_&|!()\[\]*,.:=-]{1,200}", re.ASCII)
+
+
+def expand_nodes(text: str) -> tuple[str, ...]:
+    """`n[1-3,7]` as Slurm writes it, expanded; a plain name is itself. ValueError for anything else."""
+    found = _RANGES.fullmatch(text)
+    if found is None:
+        if _NODE.fullmatch(text) is None:
+            raise ValueError('allowed are names of nodes as Slurm knows them: "n1", or "n[01-16]"')
+        return (text,)
+    before, ranges, after = found.groups()
+    names = []
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        last = int(high or low)
+        if last < int(low) or last - int(low) >= MOST_NODES:
+            raise ValueError(f"{text}: {part} is no range of at most {MOST_NODES} nodes")
+        # Slurm keeps the leading zeros of the first number.
+        names += [f"{before}{number:0{len(low)}d}{after}" for number in range(int(low), last + 1)]
+    if not all(map(_NODE.fullmatch, names)):
+        raise ValueError(f"{text} makes names that no node has")
+    return tuple(names)
+
+
+def nodes(value: Any) -> tuple[str, ...]:
+    """A list of names, ranges among them; every node once."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
+        raise ValueError('allowed is a list of names of nodes: ["n1", "n2"], or ["n[01-16]"]')
+    found = [name for text in listed for name in expand_nodes(text)]
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(twice)}: listed twice")
+    if len(found) > MOST_NODES:
+        raise ValueError(f"{len(found)} nodes; allowed are {MOST_NODES}")
+    return tuple(found)
+
+
+def _matching(pattern: re.Pattern[str], allowed: str) -> PlainValidator:
+    def check(value: Any) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise ValueError(f"allowed is {allowed}")
+
+    return PlainValidator(check)
+
+
+def _directory(value: Any) -> str:
+    if (
+        isinstance(value, str)
+        and value.startswith("/")
+        and value.isprintable()
+        and len(value) <= 500
+        and ".." not in value.split("/")
+    ):
+        return value
+    raise ValueError("allowed is an absolute path on every node")
+
+
+Word: TypeAlias = Annotated[str, _matching(_WORD, "one word as sbatch takes it")]
+
+Constraint: TypeAlias = Annotated[str, _matching(_CONSTRAINT, "a constraint as sbatch takes it")]
+
+Nodes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(nodes)]
+
+NodeName: TypeAlias = Annotated[str, _matching(_NODE, "the name of a node")]
+
+Directory: TypeAlias = Annotated[str, PlainValidator(_directory)]
+
+JobTime: TypeAlias = Annotated[float, PlainValidator(lambda value: values.duration(60, value))]
+
+Differing: TypeAlias = Annotated[
+    tuple[str, ...], PlainValidator(lambda value: values.some_of(tuple(DIFFERING), value))
+]
+
+
+class SlurmTable(PlanTable):
+    """`[slurm]`: which nodes, how jobs are asked for, and what stands on the nodes."""
+
+    nodes: Nodes = Field(description='list of names of nodes: ["n1", "n2"], or ["n[01-16]"]')
+    """– | a list of names of nodes, ranges as Slurm writes them; repetition 1 runs on the first, 2 on the second, and so on,
+    round and round | required | `["n[01-16]"]`"""
+    partition: Word | None = Field(default=None, description="partition of the nodes")
+    """– | partition of the nodes | the cluster's | `"bench"`"""
+    constraint: Constraint | None = Field(default=None, description="features that the nodes must have")
+    """– | features that the nodes must have | none | `"nvme"`"""
+    account: Word | None = Field(default=None, description="account that the jobs are charged to")
+    """– | account that the jobs are charged to | the user's | `"storage"`"""
+    gres: Word | None = Field(default=None, description='generic resource, such as "scratch_device:1"')
+    """– | a generic resource that every job asks for | none | `"scratch_device:1"`"""
+    time: JobTime | None = Field(default=None, description='limit of one job, such as "12 h"')
+    """– | a minute or more: limit of one job, which is one repetition on one node | three times the estimate, an hour at least |
+    `"12 h"`"""
+    devices: dict[NodeName, DeviceName] = Field(
+        default_factory=dict, description="a table of scratch devices by node"
+    )
+    """– | a table of scratch devices by node, in place of `device` in `[scratch_device]`; **each will be erased**, and must be
+    named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
+    journal_devices: dict[NodeName, DeviceName] = Field(
+        default_factory=dict, description="a table of devices of external journals by node"
+    )
+    """– | a table of devices of external journals by node, in place of `device` in `[journal_device]`; **each will be erased**, and
+    must be named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
+    local_directory: Directory = Field(default=LOCAL_DIRECTORY, description="absolute path on every node")
+    """– | an absolute path on every node, on a disk of its own: results and images are below it while a visit runs |
+    `"/var/tmp"` | `"/scratch"`"""
+    controller_deadline: JobTime = Field(
+        default=CONTROLLER_DEADLINE_S, description='how long a silent controller is waited for: "1 d"'
+    )
+    """– | how long a controller that does not answer is waited for | `"1 d"` | `"2 h"`"""
+    differing: Differing = Field(default=(), description=f"some of {', '.join(DIFFERING)}")
+    """– | in what nodes may differ: a list of `cpu`, `memory`, `kernel`, `distribution`, `firmware`, `device` | nothing |
+    `["firmware"]`"""
+
+    @model_validator(mode="after")
+    def _knows_its_nodes(self) -> SlurmTable:
+        for key in ("devices", "journal_devices"):
+            unknown = [name for name in getattr(self, key) if name not in self.nodes]
+            if unknown:
+                raise ValueError(f"{key} of {', '.join(map(shown, unknown))}, which nodes does not list")
+        return self

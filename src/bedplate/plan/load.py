@@ -2,49 +2,550 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 from math import ceil, prod
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, Field, ValidationError, create_model, model_validator
 
+from bedplate import registry
 from bedplate.errors import PlanError
 from bedplate.model.cell import (
     JOURNAL_IN_RAM,
     JOURNAL_ON_DEVICE,
+    Cell,
+    Dataset,
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
+    KernelSource,
+    PlanSources,
+    SourceTree,
 )
-from bedplate.model.filesystem import unsafe_options
-from bedplate.model.fleet import Fleet
+from bedplate.model.filesystem import TRAITS, unsafe_options
 from bedplate.model.levels import Levels
-from bedplate.model.plan import DEFAULTS_VERSION, Canary, EngineSetup, GuestPlan, Plan
-from bedplate.model.source_commit import KernelSource, PlanSources, SourceTree
-from bedplate.model.visit import ScratchDevice
-from bedplate.plan.chosen_cells import chosen
-from bedplate.plan.document import WHOLE, Document, FilesystemTable
-from bedplate.plan.engine_table import asked
+from bedplate.model.machine import Fleet
+from bedplate.model.plan import (
+    DEFAULTS_VERSION,
+    VISITS_PER_BOOT,
+    Canary,
+    EngineSetup,
+    GuestPlan,
+    Plan,
+    PlannedWorkload,
+)
+from bedplate.model.visit import LOADED, ScratchDevice
+from bedplate.near_names import did_you_mean
+from bedplate.plan.differences import warnings
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
-from bedplate.plan.fields import FEATURES
-from bedplate.plan.reasons import bounded, sentences
-from bedplate.plan.toml.parsed import parse_toml
-from bedplate.plan.trees.commits import Revisions, left_out
-from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES
-from bedplate.plan.warnings import warnings
-from bedplate.plan.words import at_most, shown
-from bedplate.plan.workloads import cells_named, workloads
+from bedplate.plan.fields import (
+    FEATURES,
+    Aged,
+    CanaryEvery,
+    DatasetBy,
+    Departures,
+    DeviceName,
+    Executor,
+    Factor,
+    FilesystemBlock,
+    FilesystemType,
+    Fill,
+    Flag,
+    ImageSize,
+    Journal,
+    JournalDevice,
+    JournalSize,
+    LatencyLevel,
+    ListFactor,
+    Memory,
+    MkfsOptions,
+    MountOptions,
+    ReadAhead,
+    Repetitions,
+    Scheduler,
+    Seed,
+    SlurmTable,
+    ThrottleLevel,
+    Title,
+    VisitsPerBoot,
+    chosen,
+)
+from bedplate.plan.table import (
+    EngineTable,
+    PlanTable,
+    WorkloadTable,
+    asked,
+    at_least_one,
+    engine_tables,
+    keys_of,
+    plain_setup,
+    section_of,
+)
+from bedplate.plan.toml import parse_toml, toml_text
+from bedplate.plan.trees import Kernels, Revisions, left_out
+from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES, listed_for
+from bedplate.plan.words import at_most, joined, refused_mkfs_options, shown
+
+
+def table_of(workload: str) -> type[WorkloadTable]:
+    """The table of a type; PlanError lists the known ones."""
+    table: type[WorkloadTable] = registry.part(workload, "plan")
+    return table
+
+
+def default_workloads() -> tuple[WorkloadTable, ...]:
+    """What a plan without a workload gets: the first type with its defaults."""
+    first = registry.first_workload()
+    return (table_of(first).model_validate({"type": first}),)
+
+
+def workload_tables() -> Mapping[tuple[str, ...], type[PlanTable]]:
+    """Every table of every type, by the type and the keys of the tables in it."""
+    found: dict[tuple[str, ...], type[PlanTable]] = {}
+    for name in registry.WORKLOADS:
+        table = table_of(name)
+        found[(name,)] = table
+        found |= {(name, key): inner for key, inner in table.inner_tables.items()}
+    return found
+
+
+if TYPE_CHECKING:
+    AnyWorkload = WorkloadTable
+else:
+    # What is read is told apart by its type.
+    AnyWorkload = Annotated[reduce(or_, map(table_of, registry.WORKLOADS)), Field(discriminator="type")]
+
+
+def _types_with(feature: str) -> tuple[str, ...]:
+    return tuple(kind for kind, traits in TRAITS.items() if feature in traits.features)
+
+
+class ScratchDeviceTable(PlanTable):
+    """`[scratch_device]`: what will be erased, and how its queue is set."""
+
+    image_size: ImageSize | None = Field(default=None, description='size of an image file, such as "6 GB"')
+    """– | 512 MB or more: an image file of bedplate's own on a loop device | what the largest visit needs | `"6 GB"`"""
+    device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
+    """– | a stable name: `/dev/disk/by-id/…`, `by-path`, `by-partuuid`, `by-partlabel`, `/dev/mapper/…`, `/dev/md/…`,
+    `/dev/GROUP/VOLUME` | – | `"/dev/disk/by-id/ata-…"`"""
+    read_ahead: Factor[ReadAhead] = Field(
+        default=(), description='read-ahead with its unit, such as "4096 kB"'
+    )
+    """device | a size with its unit, whole kB | the kernel's | `"4096 kB"`"""
+    scheduler: Factor[Scheduler] = Field(default=(), description="I/O scheduler")
+    """device | `none`, `mq-deadline`, `kyber`, `bfq` | the kernel's | `"none"`"""
+    throttle: Factor[ThrottleLevel] = Field(default=(), description="emulated slower device")
+    """device | a name, or a table of limits (below) | none | `"hdd-7200"`"""
+    latency: Factor[LatencyLevel] = Field(default=(), description="emulated device with latency")
+    """device | a name, or a table of times (below); needs `image_size`, which is in memory then | none | `"gp3"`"""
+
+    @model_validator(mode="after")
+    def _not_both(self) -> ScratchDeviceTable:
+        if self.image_size is not None and self.device is not None:
+            raise ValueError('allowed is one of image_size = "6 GB" and device = "/dev/disk/by-id/…"')
+        if self.device is not None and self.latency:
+            raise ValueError(
+                'latency is of an emulated device, whose data is in memory: use image_size = "6 GB"'
+            )
+        return self
+
+
+class MachineTable(PlanTable):
+    """`[machine]`: the machine around the device."""
+
+    memory: Factor[Memory] = Field(default=(), description='limit of the memory, such as "2 GB"')
+    """device | 256 MB or more, less than the machine has: a cgroup limits the server and its page cache; a guest is that large | no
+    limit | `"2 GB"`"""
+    kernel: Kernels = Field(
+        default=(), description='version of the kernel, such as "6.12", a path, or a tree and its commit'
+    )
+    """kernel | a version, a release, the path of a kernel of your own, or a tree: `{ tree = "~/src/linux", commit = { vary = ["v7.0", "v7.1"] },
+    config = "guest" }` ([KERNELS.md](KERNELS.md)) | the running one; for guests the executor's own | `{ vary = ["6.1", "6.12"] }`"""
+
+
+class JournalDeviceTable(PlanTable):
+    """`[journal_device]`: what external journals stand on."""
+
+    device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
+    """– | a stable name, as in `[scratch_device]` | – | `"/dev/disk/by-id/nvme-…"`"""
+    ram_size: JournalSize | None = Field(
+        default=None, description='size of a journal in RAM, such as "256 MB"'
+    )
+    """– | 64 MB or more: a journal in memory, gone at a power cut, and with it the file system | `"256 MB"` without this table |
+    `"512 MB"`"""
+
+    @model_validator(mode="after")
+    def _one_or_both(self) -> JournalDeviceTable:
+        if self.device is None and self.ram_size is None:
+            raise ValueError('allowed is device = "/dev/disk/by-id/…", ram_size = "256 MB", or both')
+        return self
+
+
+class GuestTable(PlanTable):
+    """`[guest]`: the guests of an executor that has them."""
+
+    visits_per_boot: VisitsPerBoot = Field(default=VISITS_PER_BOOT, description="a whole number from 1")
+    """– | 1 to 1000 visits that share a boot at most ([the order](#the-order)) | `8` | `1`"""
+    memory: Memory | None = Field(default=None, description='memory of a guest, such as "2 GB"')
+    """– | memory of a guest whose cell asks for none; 256 MB or more | `"2 GB"` | `"1 GB"`"""
+
+
+# The factors that only some types have become keys by standing in the types' traits.
+_feature_fields: dict[str, Any] = {
+    name: (
+        Factor[level],  # type: ignore[valid-type]
+        Field(default=(), description=f"{', '.join(_types_with(name))} only"),
+    )
+    for name, level in FEATURES.items()
+}
+
+_Features: Any = create_model("_Features", __base__=PlanTable, **_feature_fields)
+
+
+class FilesystemTable(_Features):  # type: ignore[misc]
+    """`[[filesystem]]`: one or more variants of a file system; a type's own factors are keys as well."""
+
+    type: Factor[FilesystemType] = Field(description="type of the file system")
+    """filesystem | `ext2`, `ext3`, `ext4`, `xfs`, `btrfs`, `jfs`, `reiserfs`, `nilfs2`, `f2fs`, `ntfs3`, `ntfs-3g`, `zfs`,
+    `bcachefs` (no distribution has its tools) | required | `"ext4"`"""
+    block_size: Factor[FilesystemBlock] = Field(default=(), description="block size (btrfs: sector size)")
+    """filesystem | a power of two that some type has; on Btrfs the sector size, on ZFS the recordsize | mkfs's own | `"4 kB"`"""
+    recordsize: Factor[FilesystemBlock] = Field(default=(), description="what ZFS calls its block size")
+    """filesystem | ZFS's own name of `block_size` | ZFS's own | `"8 kB"`"""
+    mount_options: ListFactor[MountOptions] = Field(default=(), description="list of mount options")
+    """filesystem | a list of options | `[]` | `["noatime"]`"""
+    mkfs_options: ListFactor[MkfsOptions] = Field(default=(), description="list of argument words for mkfs")
+    """filesystem | a list of argument words, an option and its argument being two | `[]` | `["-O", "^metadata_csum"]`"""
+    barrier: Factor[Flag] = Field(
+        default=(), description="true or false: whether fsync flushes the device's cache"
+    )
+    """filesystem | `true`: fsync must flush the device; `false`: it must not. Either is proved by counting flushes | not judged |
+    `{ vary = [true, false] }`"""
+    journal: Factor[Journal] = Field(default=(), description="internal, external, or none")
+    """filesystem | `internal`; `external`: on a device of its own (ext3, ext4, XFS, JFS, ReiserFS; a log device of ZFS); `none`
+    (ext4) | `internal`, where there is one | `{ vary = ["internal", "external"] }`"""
+    journal_device: Factor[JournalDevice] = Field(default=(), description="ram, or device")
+    """filesystem | where an external journal is: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
+
+    fill: Factor[Fill] = Field(default=(), description=f"{', '.join(_types_with('fill'))} only")
+    """filesystem | `no`, or how full the file system is with the database, as df has it: `50 %`, `60 %`, `70 %`, `75 %`, `80 %`, `85 %`,
+    `90 %`, `95 %`. Files that nobody reads fill it, most of them before the load (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "90 %"] }`"""
+    aged: Factor[Aged] = Field(default=(), description=f"{', '.join(_types_with('aged'))} only")
+    """filesystem | `no`: as mkfs made it; `mixed`: files of 4 KiB to 4 MiB came and went; `small files`: of 4 to 64 KiB, which leave the
+    free space in small pieces. On images only (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "small files"] }`"""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> FilesystemTable:
+        reasons = []
+        if self.recordsize and (self.block_size or set(self.type) != {"zfs"}):
+            reasons.append("recordsize is the block_size of zfs; write one of them, in a table of its own")
+        if self.journal_device and "external" not in self.journal:
+            reasons.append('journal_device is for journal = "external" only')
+        reasons += [
+            reason
+            for kind in self.type
+            for words in self.mkfs_options
+            for reason in refused_mkfs_options(kind, words)
+        ]
+        if reasons:
+            raise ValueError(joined(reasons))
+        return self
+
+
+class CanaryTable(PlanTable):
+    """`[canary]`: the visit that comes back through the study."""
+
+    enabled: Flag = Field(default=True, description="true or false")
+    """– | `true`, `false` | `true` | `false`"""
+    every: CanaryEvery = Field(default=7200.0, description='time between two canaries, such as "2 h"')
+    """– | a time of at least a minute | `"2 h"` | `"30 min"`"""
+    filesystem: FilesystemType | None = Field(default=None, description="type of the canary's file system")
+    """– | a type, as in `[[filesystem]]` | `ext4` if a cell has it, else the first cell's | `"xfs"`"""
+
+
+class Document(PlanTable):
+    """The whole plan, without the tables of engines (`WHOLE` has them)."""
+
+    title: Title | None = Field(default=None, description="one line of text")
+    """– | one line of at most 200 characters | workloads, file systems and kernels | `"Barriers on my laptop"`"""
+    repetitions: Repetitions = Field(default=5, description="a whole number from 1")
+    """– | 1 to 1000 passes over all cells, each in an order of its own | `5` | `2`"""
+    seed: Seed = Field(default=1, description="a whole number")
+    """– | a whole number from 0; decides the order | `1` | `2011`"""
+    executor: Executor = Field(default="local", description="who runs the visits")
+    """– | `local`, `qemu`, `slurm`, `auto` ([where visits run](#where-visits-run)) | `"local"` | `"auto"`"""
+    dataset: DatasetBy = Field(default=LOADED, description="whether a visit loads its dataset")
+    """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
+    onto the image of every visit ([restored datasets](method/filesystems.md#restored-datasets)) | `"loaded"` | `"restored"`"""
+    scratch_device: ScratchDeviceTable = Field(
+        default=ScratchDeviceTable(), description='a table with image_size = "6 GB" or device'
+    )
+    """– | the table below | an image file | –"""
+    machine: MachineTable = Field(default=MachineTable(), description="a table")
+    """– | the table below | nothing asked | –"""
+    journal_device: JournalDeviceTable | None = Field(
+        default=None, description='a table with device, or ram_size = "256 MB"'
+    )
+    """– | the table below | a journal in RAM, where one is asked for | –"""
+    guest: GuestTable = Field(default=GuestTable(), description="a table")
+    """– | the table below | all defaults | –"""
+    slurm: SlurmTable | None = Field(default=None, description='a table with nodes = ["n1", "n2"]')
+    """– | the table below | required for `executor = "slurm"` | –"""
+    filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(at_least_one)] = Field(
+        description="one or more [[filesystem]] tables"
+    )
+    """– | one or more `[[filesystem]]` tables | required | –"""
+    workload: Annotated[tuple[AnyWorkload, ...], AfterValidator(at_least_one)] = Field(
+        default=default_workloads(), description="one or more [[workload]] tables"
+    )
+    """– | one or more `[[workload]]` tables | one with every default ([above](#as-short-as-it-gets)) | –"""
+    canary: CanaryTable = Field(default=CanaryTable(), description="a table")
+    """– | the table below | on | –"""
+
+    def setup_of(self, engine: str) -> EngineSetup:
+        """Every way in which the plan has an engine."""
+        table: EngineTable | None = getattr(self, section_of(engine), None)
+        if table is None:
+            return plain_setup(engine)
+        for workload in self.workload:
+            if engine in workload.engines():
+                table = table.with_settings(workload.settings_of_defaults())
+        return table.setup()
+
+    def setup_count(self, engine: str) -> int:
+        """How many these are, before they are made."""
+        table: EngineTable | None = getattr(self, section_of(engine), None)
+        return 1 if table is None else table.count()
+
+    @model_validator(mode="after")
+    def _has_nodes(self) -> Document:
+        if self.executor == "slurm" and self.slurm is None:
+            raise ValueError('executor = "slurm" needs the table [slurm] with nodes = ["n1", "n2"]')
+        if self.executor == "slurm" and self.machine.kernel:
+            raise ValueError(
+                "machine.kernel: nodes keep the kernel that they run; take it out, or use guests"
+            )
+        if self.slurm is not None and self.slurm.devices and self.scratch_device.device is None:
+            raise ValueError(
+                "[slurm.devices] are in place of the device of [scratch_device], which has an image"
+            )
+        if (
+            self.slurm is not None
+            and self.slurm.journal_devices
+            and (self.journal_device is None or self.journal_device.device is None)
+        ):
+            raise ValueError(
+                "[slurm.journal_devices] are in place of the device of [journal_device], which names none"
+            )
+        return self
+
+
+# The tables of the engines become keys by standing in their folders.
+_engine_fields: dict[str, Any] = {
+    name: (table, Field(default=table(), description="a table")) for name, table in engine_tables().items()
+}
+
+WHOLE: type[Document] = create_model("WHOLE", __base__=Document, **_engine_fields)
+
+# Where each table stands in a plan; array indices left out. Of a [[workload]] the type comes first.
+TABLES: dict[tuple[str, ...], type[PlanTable]] = {
+    (): WHOLE,
+    ("scratch_device",): ScratchDeviceTable,
+    ("machine",): MachineTable,
+    ("journal_device",): JournalDeviceTable,
+    ("guest",): GuestTable,
+    ("slurm",): SlurmTable,
+    ("filesystem",): FilesystemTable,
+    **{(name,): table for name, table in engine_tables().items()},
+    **{("workload", *names): table for names, table in workload_tables().items()},
+    ("canary",): CanaryTable,
+}
+
+# A hostile plan must not make a terminal scroll for minutes.
+MOST_REASONS = 100
+
+_LONGEST_REASON = 2000
+
+_SETTINGS, _CLUSTER = "settings", "slurm"
+
+# Tables that a plan may have several of.
+_REPEATED = frozenset({"filesystem", "workload"})
+
+
+def sentences(error: ValidationError, document: Mapping[str, Any]) -> tuple[str, ...]:
+    """One sentence per finding, without the file's name."""
+    return at_most(
+        [_sentence(finding, document) for finding in error.errors(include_url=False)], MOST_REASONS
+    )
+
+
+def bounded(reason: str) -> str:
+    """The reason, cut where it would fill a screen."""
+    if len(reason) <= _LONGEST_REASON:
+        return reason
+    return f"{reason[:_LONGEST_REASON]}… ({len(reason)} characters)"
+
+
+def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    location = tuple(finding["loc"])
+    key = key_text(_as_written(location), document)
+    kind = finding["type"]
+    if kind == "union_tag_not_found":
+        return f"{key}.type: missing; expected {', '.join(registry.WORKLOADS)}"
+    if kind == "union_tag_invalid":
+        found = finding["input"]["type"]
+        return f"{key}.type: found {_found(found)}; expected {listed_for(found, registry.WORKLOADS)}"
+    if kind == "extra_forbidden":
+        return f"{key}: unknown key; {_closest(location, document)}"
+    if kind == "missing":
+        return f"{key}: missing; expected {_description(location)}"
+    if kind == "value_error":
+        return f"{key}: found {_found(finding['input'])}; {finding['ctx']['error']}"
+    return f"{key}: found {_found(finding['input'])}; expected {_description(location)}"
+
+
+def key_text(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
+    """`filesystem[1].block_size.vary[2]`: the way through the plan as its author wrote it."""
+    text = ""
+    here: Any = document
+    for part in location:
+        if isinstance(part, int):
+            if isinstance(here, dict) and isinstance(here.get("vary"), list):
+                text += f".vary[{part}]"
+                here = here["vary"][part]
+            elif isinstance(here, list) and part < len(here) and isinstance(here[part], dict):
+                text += f"[{part}]"
+                here = here[part]
+            # Else a bare value, which the schema sees as the only one of its levels.
+        elif part != "[key]":
+            text += f".{_key(part)}" if text else _key(part)
+            here = here.get(part) if isinstance(here, dict) else None
+    return text or "the plan"
+
+
+def _key(part: str) -> str:
+    if part.replace("_", "").replace("-", "").replace(".", "").isalnum() and len(part) <= 60:
+        return part
+    return shown(part)
+
+
+def _found(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"a table with {shown(', '.join(map(str, value)))}" if value else "an empty table"
+    return shown(value)
+
+
+def _as_written(location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The location without the type by which a [[workload]] was chosen, which is no key."""
+    if len(location) > 2 and location[0] == "workload" and isinstance(location[1], int):
+        return (*location[:2], *location[3:])
+    return tuple(location)
+
+
+def _names(location: Sequence[str | int]) -> tuple[str, ...]:
+    names = tuple(part for part in location if isinstance(part, str))
+    return (
+        (names[0], registry.type_today(names[1]), *names[2:])
+        if names[1:] and names[0] == "workload"
+        else names
+    )
+
+
+def _closest(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
+    *table, key = _names(location)
+    allowed = list(keys_of(TABLES[tuple(table)]))
+    listed = f"allowed: {', '.join(allowed)}"
+    if _SETTINGS in allowed:
+        listed += f"; a setting of the server goes into [{'.'.join((*table, _SETTINGS))}]"
+    return did_you_mean(key, allowed, otherwise=_elsewhere(table, key, document) or listed)
+
+
+def _elsewhere(table: Sequence[str], key: str, document: Mapping[str, Any]) -> str:
+    """`it is a key of [machine]`: the tables that have the key; to a workload, those of the others are foreign.
+
+    A cluster's table is meant by nobody who has none.
+    """
+    homes = [names for names, other in TABLES.items() if names != tuple(table) and key in keys_of(other)]
+    if table[:1] == ["workload"]:
+        homes = [names for names in homes if names[:1] != ("workload",) or names[:2] == tuple(table[:2])]
+    if _CLUSTER not in document:
+        homes = [names for names in homes if names != (_CLUSTER,)]
+    written = dict.fromkeys(map(_header, homes))
+    return f"it is a key of {' and of '.join(written)}" if written else ""
+
+
+def _header(names: tuple[str, ...]) -> str:
+    """As the table is headed in a plan."""
+    if not names:
+        return "the plan itself, above its tables"
+    if names[0] == "workload":
+        return f"[[{'.'.join((names[0], *names[2:]))}]]"
+    return f"[[{names[0]}]]" if names[0] in _REPEATED else f"[{names[0]}]"
+
+
+def _description(location: Sequence[str | int]) -> str:
+    names = _names(location)
+    for length in range(len(names), 0, -1):
+        table = TABLES.get(names[: length - 1])
+        field = keys_of(table).get(names[length - 1]) if table else None
+        if field and field.description:
+            return field.description
+    return "a table"
+
+
+def workloads(
+    tables: Iterable[WorkloadTable], seed: int, reasons: list[str], *, defaults: int = DEFAULTS_VERSION
+) -> tuple[PlannedWorkload, ...]:
+    """All of them, in the order of the plan; what speaks against one is added to `reasons`."""
+    found: list[PlannedWorkload] = []
+    tables = tuple(tables)
+    for index, table in enumerate(tables):
+        reasons += (f"workload[{index}]{reason}" for reason in table.against(tables))
+        try:
+            workload = table.planned(seed, defaults)
+        except ValueError as error:
+            reasons.append(f"workload[{index}].{table.runs_key}: {error}")
+            continue
+        for earlier, other in enumerate(found):
+            # Workloads that name their cells are held against each other where those are known.
+            named = bool(table.cells_named() and tables[earlier].cells_named())
+            if workload.type != other.type or not _loaded(workload) & _loaded(other):
+                continue
+            if not named or workload.runs != other.runs:
+                reasons.append(
+                    f"workload[{index}]{table.dataset_key}: loads the same dataset as workload[{earlier}]; "
+                    f"{table.loaded_twice}"
+                )
+        found.append(workload)
+    return tuple(found)
+
+
+def cells_named(tables: Iterable[WorkloadTable]) -> dict[int, tuple[Departures, ...]]:
+    """What workloads say of the cells that they run in, by their place in the plan."""
+    return {index: cells for index, table in enumerate(tables) if (cells := table.cells_named())}
+
+
+def _loaded(workload: PlannedWorkload) -> set[object]:
+    return {*workload.scales, *workload.datasets}
+
 
 MOST_CELLS = 20_000
+
 MOST_RUNS_PER_VISIT = 1000
+
 MOST_VISITS = 100_000
+
 # An image that a plan does not size: what its largest visit needs with a tenth more, in steps of the smallest allowed.
 _SPARE = 1.1
+
 _IMAGE_STEP_BYTES = SMALLEST_IMAGE_BYTES
+
 # Ordering and estimating take some 25 microseconds for each.
 MOST_RUNS = 500_000
 
@@ -316,3 +817,93 @@ def _filesystems(document: Document, reasons: list[str]) -> tuple[FilesystemLeve
             found[filesystem] = index
             reasons += (f"filesystem[{index}]: {reason}" for reason in unsafe_options(filesystem))
     return tuple(found)
+
+
+_Path = tuple[str | int, ...]
+
+
+def narrowed(text: str, cell: Cell, dataset: Dataset, *, directory: Path) -> dict[str, Any]:
+    """The values of a plan that comes to this cell and dataset and to no other; its files are read from `directory`.
+
+    Each factor keeps its first level with which the plan, read as any, still has both. So nothing has to know what cells call a key.
+    PlanError where the plan cannot be read here, or has no such cell.
+    """
+
+    def has(values: Mapping[str, Any]) -> bool:
+        plan = load_plan(toml_text(values), source="plan.toml", directory=directory)
+        return any(
+            dataset.workload == workload.type and dataset.levels in workload.datasets
+            for found in plan.cells()
+            if _is(found, cell)
+            for workload in plan.workloads_of(found)
+        )
+
+    values = parse_toml(text)
+    if not has(values):
+        raise PlanError(f"the plan has no cell {cell.id} with {dataset.words}")
+    values = _kept(values, has, ("workload",))
+    # Its cells are named beside the plan's first one, which is another now.
+    values = {**values, "workload": [{**values["workload"][0]}]}
+    values["workload"][0].pop("cells", None)
+    others = engine_tables().keys() - {section_of(cell.build.engine)}
+    values = {name: each for name, each in values.items() if name not in others}
+    while (path := next(_several(values), None)) is not None:
+        values = _kept(values, has, path)
+    if not has(values):
+        raise PlanError(f"the plan does not have cell {cell.id} alone")
+    return values
+
+
+def _is(found: Cell, cell: Cell) -> bool:
+    """Whether a cell of the plan is the one; an executor chooses the kernel that the plan leaves open."""
+    return cell == (found if found.kernel.release is not None else replace(found, kernel=cell.kernel))
+
+
+def _kept(values: dict[str, Any], has: Callable[[Mapping[str, Any]], bool], path: _Path) -> dict[str, Any]:
+    """The values with the one alternative at `path` with which the plan has what is asked for."""
+    reasons: tuple[str, ...] = (f"{path} has no level of the cell",)
+    for alternative in _alternatives(_at(values, path)):
+        candidate: dict[str, Any] = _with(values, path, alternative)
+        try:
+            if has(candidate):
+                return candidate
+        except PlanError as error:
+            reasons = error.reasons
+    raise PlanError(*reasons)
+
+
+def _several(values: object, path: _Path = ()) -> Iterator[_Path]:
+    """Paths at which the plan has several alternatives and a cell has one: varied levels, and tables of file systems."""
+    if isinstance(values, dict):
+        if "vary" in values or (len(path) == 0 and len(values.get("filesystem", ())) > 1):
+            yield path or ("filesystem",)
+            return
+        for name, each in values.items():
+            yield from _several(each, (*path, name))
+    elif isinstance(values, list):
+        for index, each in enumerate(values):
+            yield from _several(each, (*path, index))
+
+
+def _alternatives(found: Any) -> Iterator[Any]:
+    if isinstance(found, dict):
+        yield from found["vary"]
+    else:
+        for table in found:
+            yield [table]
+
+
+def _at(values: Any, path: _Path) -> Any:
+    for part in path:
+        values = values[part]
+    return values
+
+
+def _with(values: Any, path: _Path, new: object) -> Any:
+    """A copy of the values with another one at a path."""
+    if not path:
+        return new
+    first, *rest = path
+    changed: Any = dict(values) if isinstance(values, dict) else list(values)
+    changed[first] = _with(values[first], tuple(rest), new)
+    return changed

@@ -19,12 +19,237 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bedplate.model.fleet import Fleet
+from bedplate.model.machine import Fleet
 from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
-from bedplate.plan.boots import Boot, RankedVisit, by_kernel, drawn_boots
 from bedplate.plan.estimate import visit_seconds
-from bedplate.plan.fleet_order import on_nodes
-from bedplate.plan.platforms import LOCAL, QEMU, SLURM
+from bedplate.plan.rules import LOCAL, QEMU, SLURM
+
+
+@dataclass(frozen=True, order=True)
+class RankedVisit:
+    """A visit of a repetition with its rank and what its boot must be."""
+
+    rank: bytes
+    cell_id: str
+    dataset_id: str
+    kernel: str | None
+    memory_bytes: int | None
+
+    @property
+    def kind(self) -> tuple[str | None, int | None]:
+        """What one boot can only be one of."""
+        return self.kernel, self.memory_bytes
+
+
+@dataclass(frozen=True)
+class Boot:
+    """Visits of one repetition, in order; `number` is None where the running system is not left."""
+
+    number: int | None
+    visits: tuple[RankedVisit, ...]
+
+
+def by_kernel(
+    ranked: Mapping[int, Sequence[RankedVisit]], *, seed: int
+) -> Iterator[tuple[int, tuple[Boot, ...]]]:
+    """One boot per kernel in every repetition. What is added moves nothing past anything else."""
+    number = 0
+    for repetition, entries in ranked.items():
+        kernels = sorted(
+            {entry.kernel for entry in entries}, key=lambda kernel: _hash(seed, repetition, "kernel", kernel)
+        )
+        boots = []
+        for kernel in kernels:
+            number += 1
+            boots.append(Boot(number, tuple(sorted(entry for entry in entries if entry.kernel == kernel))))
+        yield repetition, tuple(boots)
+
+
+def drawn_boots(
+    ranked: Mapping[int, Sequence[RankedVisit]], visits_per_boot: int, *, seed: int, standing: Schedule | None
+) -> Iterator[tuple[int, tuple[Boot, ...]]]:
+    """The boots of every repetition, those of the `standing` schedule first of all kept as they are."""
+    stands = _standing_boots(ranked, standing)
+    number = max(
+        (visit.boot for visit in (standing.visits if standing else ()) if visit.boot is not None), default=0
+    )
+    for repetition, entries in ranked.items():
+        kept = stands.get(repetition, [])
+        known = {entry for boot in kept for entry in boot.visits}
+        new = [entry for entry in sorted(entries) if entry not in known]
+        drawn = _interleaved(_cut(new, visits_per_boot), seed, repetition)
+        fresh = []
+        for visits in drawn:
+            number += 1
+            fresh.append(Boot(number, visits))
+        yield repetition, tuple(_placed(kept, fresh, seed, repetition))
+
+
+def _standing_boots(
+    ranked: Mapping[int, Sequence[RankedVisit]], standing: Schedule | None
+) -> dict[int, list[Boot]]:
+    """The boots of a schedule by repetition, as far as their visits are still asked for."""
+    found: dict[int, dict[int, list[RankedVisit]]] = {}
+    if standing is None:
+        return {}
+    entries = {
+        (repetition, entry.cell_id, entry.dataset_id): entry
+        for repetition, of_one in ranked.items()
+        for entry in of_one
+    }
+    for visit in standing.visits:
+        entry = entries.get((visit.repetition, visit.cell_id, visit.dataset_id))
+        if not visit.canary and visit.boot is not None and entry is not None:
+            found.setdefault(visit.repetition, {}).setdefault(visit.boot, []).append(entry)
+    return {
+        repetition: [Boot(number, tuple(visits)) for number, visits in boots.items()]
+        for repetition, boots in found.items()
+    }
+
+
+def _cut(entries: Sequence[RankedVisit], visits_per_boot: int) -> dict[object, list[tuple[RankedVisit, ...]]]:
+    """The boots of each kind, from entries in the order of their ranks."""
+    kinds: dict[object, list[RankedVisit]] = {}
+    for entry in entries:
+        kinds.setdefault(entry.kind, []).append(entry)
+    return {
+        kind: [
+            tuple(of_one[start : start + visits_per_boot]) for start in range(0, len(of_one), visits_per_boot)
+        ]
+        for kind, of_one in kinds.items()
+    }
+
+
+def _interleaved(
+    kinds: Mapping[object, Sequence[tuple[RankedVisit, ...]]], seed: int, repetition: int
+) -> list[tuple[RankedVisit, ...]]:
+    """The boots of all kinds in a random order in which those of a kind stay in their own.
+
+    Every boot draws a place; the places of a kind, in order, go to its boots, in order.
+    """
+    places = [
+        (place, boot)
+        for kind, boots in kinds.items()
+        for place, boot in zip(
+            sorted(_hash(seed, repetition, "boot", kind, number) for number in range(len(boots))),
+            boots,
+            strict=True,
+        )
+    ]
+    return [boot for _, boot in sorted(places)]
+
+
+def _placed(kept: Sequence[Boot], fresh: Sequence[Boot], seed: int, repetition: int) -> Iterator[Boot]:
+    """The fresh boots at random places among those that stand, both in their own order."""
+    gaps = sorted(
+        int.from_bytes(_hash(seed, repetition, "gap", boot.visits[0].rank.hex())[:8]) % (len(kept) + 1)
+        for boot in fresh
+    )
+    waiting = iter(zip(gaps, fresh, strict=True))
+    gap, boot = next(waiting, (None, None))
+    for place in range(len(kept) + 1):
+        while boot is not None and gap == place:
+            yield boot
+            gap, boot = next(waiting, (None, None))
+        if place < len(kept):
+            yield kept[place]
+
+
+def _hash(seed: int, repetition: int, *words: object) -> bytes:
+    return hashlib.sha256("\0".join(map(str, (seed, repetition, *words))).encode()).digest()
+
+
+@dataclass(frozen=True)
+class Block:
+    """One repetition on one node, with the canaries about it, in order: what one job is."""
+
+    node: str
+    repetition: int
+    visits: tuple[ScheduledVisit, ...]
+
+
+def on_nodes(
+    fleet: Fleet,
+    blocks: Mapping[int, Sequence[ScheduledVisit]],
+    *,
+    canary: tuple[str, str] | None,
+    canary_every_s: float,
+    seconds: Mapping[tuple[str, str], float],
+) -> tuple[ScheduledVisit, ...]:
+    """The visits of each repetition on their nodes, canaries between them, numbered in order.
+
+    `blocks` has the visits of a repetition in their order. `canary` are its cell and dataset, None without
+    one. `seconds` are estimates of visits by cell and dataset.
+    """
+    of_node = {
+        node: [repetition for repetition in blocks if fleet.node_of(repetition) == node]
+        for node in fleet.nodes
+    }
+    made: dict[int, tuple[ScheduledVisit, ...]] = {}
+    for place, (node, repetitions) in enumerate(of_node.items()):
+        own = {repetition: blocks[repetition] for repetition in repetitions}
+        made |= _on_node(
+            node,
+            own,
+            canary=canary,
+            canary_every_s=canary_every_s,
+            seconds=seconds,
+            numbers=iter(range(place + 1, 2**53, len(fleet.nodes))),
+        )
+    ordered = (visit for repetition in sorted(made) for visit in made[repetition])
+    return tuple(replace(visit, index=index) for index, visit in enumerate(ordered))
+
+
+def _on_node(
+    node: str,
+    blocks: Mapping[int, Sequence[ScheduledVisit]],
+    *,
+    canary: tuple[str, str] | None,
+    canary_every_s: float,
+    seconds: Mapping[tuple[str, str], float],
+    numbers: Iterator[int],
+) -> dict[int, tuple[ScheduledVisit, ...]]:
+    made: dict[int, list[ScheduledVisit]] = {}
+    since_canary_s = canary_every_s
+    for repetition, visits in blocks.items():
+        own = made.setdefault(repetition, [])
+        for visit in visits:
+            if canary and since_canary_s >= canary_every_s:
+                own.append(ScheduledVisit(0, *canary, repetition=next(numbers), canary=True, node=node))
+                since_canary_s = 0.0
+            own.append(replace(visit, node=node))
+            since_canary_s += seconds[visit.cell_id, visit.dataset_id]
+    if canary and made:
+        last = made[max(made)]
+        last.append(ScheduledVisit(0, *canary, repetition=next(numbers), canary=True, node=node))
+    return {repetition: tuple(visits) for repetition, visits in made.items()}
+
+
+def blocks_of(visits: Sequence[ScheduledVisit]) -> tuple[Block, ...]:
+    """The blocks of a fleet's schedule, or of what is due of it, in order.
+
+    A canary goes with the repetition that it opens or stands in, the last one of a node with the last.
+    ValueError for a visit without a node.
+    """
+    homeless = [visit for visit in visits if visit.node is None]
+    if homeless:
+        raise ValueError(f"visit {homeless[0].index} has no node; its schedule is none of a fleet")
+    waiting: dict[str, list[ScheduledVisit]] = {}
+    blocks: dict[tuple[str, int], list[ScheduledVisit]] = {}
+    last: dict[str, tuple[str, int]] = {}
+    for visit in sorted(visits, key=lambda visit: visit.index):
+        node = str(visit.node)
+        if visit.canary:
+            waiting.setdefault(node, []).append(visit)
+            continue
+        key = (node, visit.repetition)
+        blocks.setdefault(key, []).extend([*waiting.pop(node, ()), visit])
+        last[node] = key
+    for node, canaries in waiting.items():
+        # Only canaries are due on a node where the rest is done.
+        blocks.setdefault(last.get(node, (node, 0)), []).extend(canaries)
+    return tuple(Block(node, repetition, tuple(found)) for (node, repetition), found in blocks.items())
+
 
 # A place within a block of a search, as it is ranked.
 _RANK_BYTES = 4

@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.cell import (
+    UNTORN_ON,
     BuildLevels,
     Cell,
     ClusterLevels,
@@ -25,17 +27,162 @@ from bedplate.model.cell import (
 from bedplate.model.filesystem import TRAITS, contradictions
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
+from bedplate.model.plan import model_of
 from bedplate.model.reason import Reason, distinct
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.mount_rules import contradicting_mount_options, refused_mount_options
-from bedplate.units import KIB, format_size, size_in_kb
+from bedplate.units import GIB, KIB, format_size, size_in_kb
+
+if TYPE_CHECKING:
+    from bedplate.model.plan import Load
+
+_EXT = ("ext2", "ext3", "ext4")
+
+
+@dataclass(frozen=True)
+class RefusedOption:
+    """An option (or, with a trailing `=`, any of its values) that a type does not take.
+
+    `since` and `until` are the first and the last kernel of which that is known.
+    """
+
+    types: tuple[str, ...]
+    options: tuple[str, ...]
+    reason: str
+    since: tuple[int, int] | None = None
+    until: tuple[int, int] | None = None
+
+    def holds_for(self, kernel: tuple[int, int] | None) -> bool:
+        """Whether that kernel is one of them; of an unknown one only what holds for all is said."""
+        if kernel is None:
+            return self.since is None and self.until is None
+        return (self.since or kernel) <= kernel <= (self.until or kernel)
+
+
+REFUSED: tuple[RefusedOption, ...] = (
+    # "xfs: remove deprecated barrier/nobarrier mount options", 4.19.
+    RefusedOption(
+        ("xfs",),
+        ("barrier", "nobarrier"),
+        "xfs refuses it since kernel 4.19; write barrier = true or false instead",
+        (4, 19),
+    ),
+    RefusedOption(("btrfs",), ("barrier=",), "btrfs refuses it; write barrier = true or false instead"),
+    RefusedOption(("jfs",), ("barrier", "nobarrier", "barrier="), "jfs has no such option and never flushes"),
+    RefusedOption(("ext2",), ("data=",), "ext2 has no journal, and the ext4 driver refuses it"),
+    RefusedOption(("ext2", "ext3"), ("delalloc",), "the ext4 driver refuses it for ext2 and ext3"),
+    RefusedOption(
+        ("reiserfs",),
+        ("barrier", "nobarrier", "barrier=0", "barrier=1"),
+        "reiserfs refuses it; write barrier = true or false instead",
+    ),
+    RefusedOption(
+        ("nilfs2", "f2fs"), ("barrier=",), "the kernel refuses it; write barrier = true or false instead"
+    ),
+    # Tried: 6.1 refuses it, 6.12 takes it.
+    RefusedOption(
+        ("f2fs",),
+        ("barrier",),
+        "f2fs of this kernel knows nobarrier alone; write barrier = true instead",
+        until=(6, 1),
+    ),
+    RefusedOption(
+        ("ntfs3",),
+        ("barrier", "nobarrier", "barrier="),
+        "ntfs3 has no such option; write barrier = true or false instead",
+    ),
+    RefusedOption(
+        ("ntfs-3g",),
+        ("barrier", "nobarrier", "barrier="),
+        "ntfs-3g ignores it silently; write barrier = true or false instead",
+    ),
+    RefusedOption(
+        ("ntfs-3g",),
+        ("uid=", "gid=", "umask=", "fmask=", "dmask=", "usermapping="),
+        "it gives all files one owner or mode, and the server's account must own its directory",
+    ),
+    RefusedOption(("jfs", "nilfs2", "f2fs", "ntfs3"), ("data=",), "it has no data modes"),
+    RefusedOption(("jfs", "nilfs2", "f2fs", "ntfs3"), ("commit=",), "the kernel refuses it"),
+    RefusedOption(("reiserfs",), ("discard", "nodiscard"), "reiserfs refuses it: it never discards"),
+    RefusedOption(("ntfs3",), ("nodiscard",), "ntfs3 refuses it: it discards only if asked"),
+    RefusedOption(_EXT, ("xip",), "the kernel refuses it; execute in place became dax"),
+    RefusedOption(_EXT, ("nobh", "bh"), "the kernel ignores it silently"),
+)
+
+_BARRIERS = {
+    "barrier": True,
+    "barrier=1": True,
+    "barrier=flush": True,
+    "nobarrier": False,
+    "barrier=0": False,
+    "barrier=none": False,
+    "fsync_mode=nobarrier": False,  # f2fs
+}
+
+
+def refused_mount_options(filesystem: FilesystemLevels, kernel: tuple[int, int] | None) -> Iterator[str]:
+    """Why the kernel will not take the asked mount options, as far as that is known without trying."""
+    for refused in REFUSED:
+        if filesystem.type in refused.types and refused.holds_for(kernel):
+            for word in filesystem.mount_options:
+                if _is_one_of(word, refused.options):
+                    yield f"mount option {word}: {refused.reason}"
+    if filesystem.type in ("ext3", "ext4"):
+        yield from _ext_journal(filesystem)
+
+
+def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
+    return any(word.startswith(option) if option.endswith("=") else word == option for option in options)
+
+
+def _ext_journal(filesystem: FilesystemLevels) -> Iterator[str]:
+    words = filesystem.mount_options
+    asked = filesystem.features.text("data")
+    by_option = next((word[5:] for word in words if word.startswith("data=")), None)
+    if by_option and asked and by_option != asked:
+        yield f"data = {asked} and mount option data={by_option} contradict each other"
+    if by_option and filesystem.journal == "none":
+        yield f"mount option data={by_option}: refused without a journal"
+    mode = asked or by_option or "ordered"
+    if "journal_async_commit" in words and mode == "ordered":
+        yield "mount option journal_async_commit: the kernel refuses it with data = ordered"
+    # "ext4: improve handling of conflicting mount options", 2011.
+    for word in ("delalloc", "dioread_nolock"):
+        if word in words and mode == "journal":
+            yield f"mount option {word}: the kernel refuses it with data = journal"
+
+
+def contradicting_mount_options(filesystem: FilesystemLevels) -> Iterator[str]:
+    """Why the asked mount options cannot be in force beside one another and the plan's other keys."""
+    words = filesystem.mount_options
+    for word in words:
+        if filesystem.barrier is not None and _BARRIERS.get(word, filesystem.barrier) != filesystem.barrier:
+            yield f"barrier = {str(filesystem.barrier).lower()} and mount option {word} contradict each other"
+    if filesystem.type == "btrfs":
+        nodatacow = filesystem.features.flag("nodatacow")
+        if nodatacow or "nodatacow" in words:
+            for word in words:
+                if word.startswith("compress") and word.partition("=")[2] not in ("no", "none"):
+                    yield f"mount option {word}: compression and nodatacow switch each other off"
+        if nodatacow is False and "nodatacow" in words:
+            yield "nodatacow = false and mount option nodatacow contradict each other"
+    if filesystem.type == "reiserfs":
+        asked = filesystem.features.text("data")
+        for word in words:
+            if asked and word.startswith("data=") and word != f"data={asked}":
+                yield f"data = {asked} and mount option {word} contradict each other"
+    if len(set(words)) < len(words):
+        yield "a mount option is listed twice"
+
 
 # Keys of Machine.tunables that rules look at; where the fact is missing, no rule applies.
 SCHEDULERS_AVAILABLE = "block.schedulers"
+
 XFS_V4 = "kernel.config.XFS_SUPPORT_V4"
 
 XFS_BLOCK_ABOVE_PAGE = (6, 12)
+
 EXT4_BLOCK_ABOVE_PAGE = (6, 19)
+
 # CONFIG_XFS_SUPPORT_V4 is off by default since then; distributions may still set it.
 XFS_WITHOUT_V4 = (6, 18)
 
@@ -70,6 +217,7 @@ class CellContext:
 
 
 Rule = Callable[[Cell, CellContext], Iterator[str]]
+
 # The role `rules` of a workload: of a cell and the levels of a dataset.
 DatasetRule = Callable[[Cell, Levels], Iterator[str]]
 
@@ -265,3 +413,105 @@ def _dataset_rules(workload: str) -> Mapping[str, DatasetRule]:
 def _rules(engine: str) -> Mapping[str, Rule]:
     """Those of every cell, and those of an engine; a plan may have 20,000 cells."""
     return {**RULES, **registry.engine_parts("rules").get(engine, {})}
+
+
+# fs/xfs: by copying on write; before, and on ext4, only where the device itself says that it writes so much whole.
+_TAKES_UNTORN_WRITES = ("xfs", "ext4")
+
+_XFS_ALONE_SINCE = (6, 16)
+
+
+def filesystem_refusals(cell: Cell, around: CellContext) -> Iterator[str]:
+    """Why the cell's file system takes no untorn write of a page; nothing where none is asked for."""
+    filesystem, page_bytes = cell.filesystem, cell.database_block_bytes
+    if cell.cluster.untorn_writes != UNTORN_ON or page_bytes is None:
+        return
+    asked = f"untorn_writes = {UNTORN_ON}"
+    if filesystem.type not in _TAKES_UNTORN_WRITES:
+        yield f"{asked}: {filesystem.type} takes no untorn write; {' and '.join(_TAKES_UNTORN_WRITES)} can"
+    elif (filesystem.block_size_bytes or 0) > page_bytes:
+        yield (
+            f"{asked}: a page of {format_size(page_bytes)} is less than a block of {format_size(filesystem.block_size_bytes or 0)}, "
+            "and no less than a block is written untorn; take smaller blocks or larger pages"
+        )
+    kernel = around.kernel(cell)
+    if filesystem.type == "xfs" and kernel is not None and kernel < _XFS_ALONE_SINCE:
+        yield (
+            f"{asked}: under kernel {kernel[0]}.{kernel[1]} XFS needs a device that says what it writes whole; "
+            f"since {_XFS_ALONE_SINCE[0]}.{_XFS_ALONE_SINCE[1]} it needs none"
+        )
+
+
+LOCAL = "local"
+
+QEMU = "qemu"
+
+SLURM = "slurm"
+
+# A guest's memory where neither a cell nor the plan says how much.
+GUEST_MEMORY_BYTES = 2 * GIB
+
+
+@dataclass(frozen=True)
+class Platform:
+    """An executor, and the kernels of its guests.
+
+    `guests` are the machines that guests would be, by the kernel that is asked for (None: the
+    executor's own); a kernel that was not fetched yet is not among them. `chosen` is the kernel of
+    cells whose plan leaves it open, where it is not the executor's own.
+    """
+
+    executor: str = LOCAL
+    guests: Mapping[str | None, Machine] = field(default_factory=dict)
+    chosen: Mapping[FilesystemLevels, str] = field(default_factory=dict)
+
+    @property
+    def has_guests(self) -> bool:
+        """True where a visit runs in a guest, with a kernel and a memory of its own."""
+        return self.executor == QEMU
+
+    def settled(self, cell: Cell) -> Cell:
+        """The cell with its kernel, where that was chosen."""
+        if cell.kernel.release is not None or cell.filesystem not in self.chosen:
+            return cell
+        return Cell(
+            cell.device,
+            KernelLevels(self.chosen[cell.filesystem]),
+            cell.filesystem,
+            cell.build,
+            cell.cluster,
+        )
+
+    def surroundings(
+        self,
+        kernel: KernelLevels,
+        machine: Machine | None,
+        scratch_device: ScratchDevice,
+        refusals: Mapping[FilesystemLevels, tuple[str, ...]],
+    ) -> CellContext:
+        """What cells of one kernel would run on; trying speaks of the running kernel alone."""
+        if self.has_guests:
+            return CellContext(self.guests.get(kernel.release), scratch_device, host=machine)
+        if kernel.release is None or machine is None:
+            return CellContext(machine, scratch_device, refusals)
+        runs = kernel.takes(machine.kernel_release)
+        return CellContext(machine, scratch_device, refusals if runs else {}, kernel_is_known=runs)
+
+
+def latency_reasons(cell: Cell, load: Load, *, executor: str) -> Iterator[Reason]:
+    """Why a cell cannot have its latency with this dataset; nothing where it asks for none."""
+    latency = cell.device.latency
+    if latency is None:
+        return
+    if executor != LOCAL:
+        yield Reason(
+            "latency-impossible",
+            f"latency {latency.name}: what the way to the device takes is measured on the machine itself, which guests and nodes "
+            'are not; use executor = "local"',
+        )
+    if model_of(load.dataset.workload).has_own_disk:
+        yield Reason(
+            "latency-impossible",
+            f"latency {latency.name}: {load.dataset.workload} has a disk of its own in memory, which the latency of the scratch device "
+            "does not reach; give it a plan of its own without latency",
+        )

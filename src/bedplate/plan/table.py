@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
+
+from bedplate import registry
+from bedplate.model.cell import BuildLevels, ClusterLevels, SourceTree
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import EngineSetup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.model.plan import PlannedWorkload
+    from bedplate.plan.fields import Departures
 
 
 class PlanTable(BaseModel):
@@ -29,3 +42,154 @@ def at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:
     if not tables:
         raise ValueError("allowed are one or more tables")
     return tables
+
+
+class EngineTable(PlanTable):
+    """The keys of one engine. `level_names` says how the levels of its cells begin, by the table that a key stands in.
+
+    `section` is what a plan calls the table, where that is not the engine's name.
+    """
+
+    section: ClassVar[str | None] = None
+    level_names: ClassVar[dict[str, str]] = {}
+
+    @staticmethod
+    def level(section: str, level: Scalar) -> Scalar:  # noqa: ARG004 -- of engines that spell values their own way
+        """A level of one of its tables as cells have it; ValueError where it is none."""
+        return level
+
+    @classmethod
+    def level_name(cls, section: str, key: str) -> str:
+        """What cells call a key of one of its tables."""
+        return cls.level_names[section] + key
+
+    def with_settings(self, settings: Mapping[str, Scalar]) -> Self:  # noqa: ARG002 -- of engines that have settings
+        """With these settings, where the plan names none of them."""
+        return self
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """The levels of what is compiled in, or chosen when the data are made."""
+        raise NotImplementedError
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """The levels of what is configured."""
+        raise NotImplementedError
+
+    def setup(self) -> EngineSetup:
+        """Every combination."""
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """How many combinations, before they are made."""
+        return prod(map(len, (*self.build_factors(), *self.cluster_factors())))
+
+
+class SettingsTable(EngineTable):
+    """Of an engine that is the system's, whose keys are all settings of how its data are opened."""
+
+    engine: ClassVar[str]
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """None: the library is the system's."""
+        return ()
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """In the order of the keys."""
+        return tuple(asked(getattr(self, name)) for name in type(self).model_fields)
+
+    def setup(self) -> EngineSetup:
+        """Every combination of what was asked for; what was not is the library's, or the workload's own way."""
+        names = tuple(type(self).model_fields)
+        clusters = tuple(
+            ClusterLevels(
+                settings=Levels(
+                    {
+                        name: _level(level)
+                        for name, level in zip(names, levels, strict=True)
+                        if level is not None
+                    }
+                )
+            )
+            for levels in product(*self.cluster_factors())
+        )
+        return EngineSetup(self.engine, (BuildLevels.unbuilt(self.engine),), clusters)
+
+
+def engine_tables() -> dict[str, type[EngineTable]]:
+    """Those of all engines that have one, by what a plan calls them."""
+    tables: Mapping[str, type[EngineTable]] = registry.engine_parts("plan")
+    return {table.section or name: table for name, table in tables.items()}
+
+
+def section_of(engine: str) -> str:
+    """What a plan calls the table of an engine, if it has one."""
+    table: type[EngineTable] | None = registry.engine_part_or_none(engine, "plan")
+    return (None if table is None else table.section) or engine
+
+
+def plain_setup(engine: str) -> EngineSetup:
+    """Of an engine without a table: there is one way to have it."""
+    return EngineSetup(engine, (BuildLevels.unbuilt(engine),), (ClusterLevels(),))
+
+
+def _level(level: Any) -> Scalar:
+    """A tree by the commit that it is asked for by."""
+    found: Scalar = level.level if isinstance(level, SourceTree) else level
+    return found
+
+
+def asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The levels of a factor; None where the key was left out."""
+    return levels or (None,)
+
+
+class WorkloadTable(PlanTable):
+    """The keys of one type, and what they come to.
+
+    `dataset_key` is what tells two datasets of the type apart, as it is written behind `workload[0]`; `runs_key` is what a
+    reason against its runs is about. `inner_tables` are the tables within it, by their keys. `loaded_twice` is what to do
+    where two workloads have one dataset.
+    """
+
+    type: str
+    dataset_key: ClassVar[str] = ""
+    runs_key: ClassVar[str] = "run"
+    inner_tables: ClassVar[InnerTables] = {}
+    loaded_twice: ClassVar[str] = "put its runs there, so that it is loaded once"
+
+    def run_count(self) -> int:
+        """How many runs a visit makes, without making them."""
+        raise NotImplementedError
+
+    def dataset_count(self) -> int:
+        """How many datasets it loads, each in a visit of its own."""
+        raise NotImplementedError
+
+    def engines(self) -> tuple[str, ...]:
+        """The engines that it runs on, in the order of the plan."""
+        raise NotImplementedError
+
+    def settings_of_defaults(self) -> Mapping[str, Scalar]:
+        """Settings of its engine that its default runs need; the engine gets them where the plan names none of them."""
+        return {}
+
+    def suited(self, setups: Sequence[EngineSetup]) -> WorkloadTable:  # noqa: ARG002 -- of those that depend on an engine
+        """The table with what follows from how the plan has its engines, where it is silent."""
+        return self
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:
+        """Its datasets and runs; ValueError where they cannot be. `seed` is the plan's, `defaults` the version of its defaults."""
+        raise NotImplementedError
+
+    def cells_named(self) -> tuple[Departures, ...]:
+        """The cells that it keeps to; none where it runs in all of them."""
+        return ()
+
+    def against(self, others: Sequence[WorkloadTable]) -> tuple[str, ...]:  # noqa: ARG002 -- of others' tables
+        """What speaks against it among all workloads of the plan, each a key with a dot and a sentence."""
+        return ()
+
+
+def datasets(**factors: tuple[Scalar, ...]) -> tuple[Levels, ...]:
+    """Every combination of the levels, the last one varying fastest."""
+    return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))

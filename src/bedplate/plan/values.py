@@ -6,35 +6,103 @@ Each function takes what TOML gave and returns the level; ValueError says what i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
+from bedplate.model.devices import MOST_PLACES, USUAL_PLACES, Latency, Law, Stall
 from bedplate.model.limits import read_at_most
-from bedplate.model.plan import DatasetScale
-from bedplate.model.workload import COLD, WARM
+from bedplate.model.plan import COLD, WARM, DatasetScale
 from bedplate.near_names import did_you_mean
 from bedplate.plan import words
-from bedplate.plan.emulated.throttles import THROTTLES
 from bedplate.plan.words import joined, shown
 from bedplate.text_encoding import decode_text
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size, size_in_kb
 
+_MEGABYTE = 1_000_000  # data sheets count in powers of ten
+
+LATENCIES: Mapping[str, Latency] = {
+    latency.name: latency
+    for latency in (
+        # Nothing is added: the way through user space alone, as what the others are compared with.
+        Latency("path", "0ms", "0ms", "0ms", queue_depth=64),
+        # An Amazon EBS gp3 volume as it comes: 3000 IOPS and 125 MiB/s, reads and writes together, "single-digit
+        # millisecond latency" (Amazon EBS User Guide). The times are a convention of bedplate within that.
+        Latency(
+            "gp3",
+            "lognormal 0.6ms 1.3",
+            "lognormal 0.8ms 1.3",
+            "lognormal 0.8ms 1.3",
+            queue_depth=32,
+            iops=3000,
+            bytes_per_s=125 * MIB,
+        ),
+        # A 3.5-inch disk at 7200 rpm: 8.5 ms of seek and 4.16 ms of rotation are 12.7 ms on average; a flush waits for
+        # half a turn to a whole one. Two at once are the 150 random I/Os a second that reordering ten makes (NCQ).
+        Latency(
+            "hdd-7200",
+            "uniform 4.3ms 21ms",
+            "uniform 4.3ms 21ms",
+            "uniform 4.2ms 12.5ms",
+            queue_depth=2,
+            sequential="0.3ms",
+            bytes_per_s=125 * _MEGABYTE,
+        ),
+        # A SATA SSD at work: a convention of bedplate. One at rest reads 4 KiB in 0.08 ms, which no device in user
+        # space can do; IOPS and bandwidth are the lower ones of the data sheet of a Samsung 870 EVO.
+        Latency(
+            "sata-ssd",
+            "lognormal 0.3ms 1.4",
+            "lognormal 0.3ms 1.4",
+            "lognormal 2ms 1.5",
+            queue_depth=32,
+            iops=88_000,
+            bytes_per_s=530 * _MEGABYTE,
+        ),
+    )
+}
+
+THROTTLES: Mapping[str, Throttle] = {
+    throttle.name: throttle
+    for throttle in (
+        # A 3.5-inch disk at 7200 rpm: 4.16 ms of rotation and 8.5 ms of seek are 79 random I/Os a
+        # second one at a time, about 150 when the drive reorders ten of them (NCQ); data sheets of
+        # 2009 to 2013 (Barracuda 7200.12 to 7200.14) give 125 to 156 MB/s.
+        Throttle("hdd-7200", 150, 150, 125 * _MEGABYTE, 125 * _MEGABYTE),
+        # The data sheet of a Samsung 870 EVO: 98 000 and 88 000 IOPS at queue depth 32, 560 and
+        # 530 MB/s. Within its cache; sustained writes of a full drive are slower.
+        Throttle("sata-ssd", 98_000, 88_000, 560 * _MEGABYTE, 530 * _MEGABYTE),
+        # An Amazon EBS gp3 volume as it comes: 3000 IOPS and 125 MiB/s. The volume counts reads and
+        # writes together, the kernel's limits apart: a mixed load gets up to twice as much here.
+        Throttle("cloud-volume", 3000, 3000, 125 * MIB, 125 * MIB),
+    )
+}
+
 EXECUTORS = ("local", "qemu", "slurm", "auto")
+
 VERSIONS = ("15", "16", "17", "18")
+
 UNTIL_STEADY = "until steady"
+
 UNLIMITED = "unlimited"
+
 MOST_PASSES = 20
 
 MAX_FILE_BYTES = MIB
+
 SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
+
 SMALLEST_MEMORY_BYTES = 256 * MIB
+
 SMALLEST_CUT_IMAGE_BYTES = 128 * MIB  # what mkfs.btrfs asks for; XFS says itself that it wants 300 MB
+
 SMALLEST_JOURNAL_BYTES = 64 * MIB  # mkfs.xfs may ask for 64 MB of log, ReiserFS for 33
+
 JOURNAL_BYTES = 256 * MIB
+
 LONGEST_S = 30 * 86400.0
 
 # In the order of the record's fields, each with its abbreviation in a made-up throttle's name.
@@ -46,8 +114,11 @@ THROTTLE_KEYS = {
 }
 
 _TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASCII)
+
 _VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=-]{0,59}")
+
 _KERNEL = re.compile(r"\d{1,3}\.\d{1,3}[A-Za-z0-9.+~_-]{0,80}", re.ASCII)
 
 
@@ -343,3 +414,53 @@ def _texts(value: Any) -> list[str]:
     if len(value) > 100:
         raise ValueError("allowed are at most 100 words")
     return value
+
+
+_TIMES = ("read", "write", "flush")
+
+LATENCY_KEYS = (*_TIMES, "queue_depth", "sequential", "iops", "bandwidth", "stall")
+
+# A page is copied through user space twice; what that comes to is some GB/s, and a limit near to it would be none.
+_MOST_BYTES_PER_S = 10**9
+
+
+def latency(value: Any) -> Latency:
+    """A named device, or a table of what it takes; a made-up one is named by its keys."""
+    if isinstance(value, str) and value in LATENCIES:
+        return LATENCIES[value]
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"allowed: {', '.join(LATENCIES)}, or a table with {', '.join(LATENCY_KEYS)}")
+    reasons = [f"{name}: missing; say what one takes" for name in _TIMES if name not in value]
+    found: dict[str, Any] = {}
+    for key, given in value.items():
+        try:
+            found[key] = _value(key, given)
+        except ValueError as error:
+            reasons.append(f"{shown(key)} = {shown(given)}: {error}")
+    if reasons:
+        raise ValueError(joined(reasons))
+    # Of every key, so that two levels never have one name.
+    name = "custom " + ", ".join(f"{key} {found[key]}" for key in LATENCY_KEYS if key in found)
+    bandwidth = found.pop("bandwidth", None)
+    depth = found.pop("queue_depth", USUAL_PLACES)
+    return Latency(name, queue_depth=depth, bytes_per_s=bandwidth, **found)
+
+
+def _value(key: str, value: Any) -> str | int:
+    if key in (*_TIMES, "sequential"):
+        return Law.parse(_text(value)).words
+    if key == "stall":
+        return Stall.parse(_text(value)).words
+    if key == "queue_depth":
+        return whole_number(1, MOST_PLACES, value)
+    if key == "iops":
+        return whole_number(1, 10**6, value)
+    if key == "bandwidth":
+        return size(64 * KIB, _MOST_BYTES_PER_S, value)
+    raise ValueError(f"unknown key; allowed: {', '.join(LATENCY_KEYS)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError('write a text with a unit, such as "2ms"')

@@ -11,10 +11,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 _MOUNT_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:=+@%-]{0,199}")
+
 _MKFS_WORD = re.compile(r"[A-Za-z0-9_.:=+@%,^-]{1,200}")
+
 _NAMES_A_DEVICE = re.compile(
     r"(^|^--|,)(device|logdev|rtdev|jdev|journal_dev|journal_path|name|file|protofile)(=|,|$)", re.IGNORECASE
 )
+
 # What mount(8) itself acts upon, or what takes away the writing that a database needs.
 _MOUNT_COMMANDS = frozenset(
     [
@@ -43,6 +46,7 @@ _MOUNT_COMMANDS = frozenset(
         "noauto",
     ]
 )
+
 _MOUNT_PREFIXES = (
     "x-",
     "X-",
@@ -54,12 +58,19 @@ _MOUNT_PREFIXES = (
     "encryption=",
     "verity.",
 )
+
 _BLOCK_SIZE = "write block_size instead"
+
 _MAKES_NOTHING = "it makes no file system, or not all of it"
+
 _READS_A_FILE = "it names a file or a directory"
+
 _BAD_BLOCKS = "it reads the whole device for bad blocks"
+
 _OTHER_DEVICES = "it names further devices"
+
 _LABEL = "the label is how bedplate knows its own file systems again"
+
 _EXT = {
     "-b": _BLOCK_SIZE,
     "-n": _MAKES_NOTHING,
@@ -69,6 +80,7 @@ _EXT = {
     "-l": _READS_A_FILE,
     "-c": _BAD_BLOCKS,
 }
+
 _NTFS = {
     "-c": _BLOCK_SIZE,
     "--cluster-size": _BLOCK_SIZE,
@@ -77,6 +89,7 @@ _NTFS = {
     "-l": _MAKES_NOTHING,
     "--license": _MAKES_NOTHING,
 }
+
 # What each mkfs must not be told, by the option's first two characters or its long name.
 _MKFS_REFUSED: Mapping[str, Mapping[str, str]] = {
     "ext2": _EXT,
@@ -102,6 +115,7 @@ _MKFS_REFUSED: Mapping[str, Mapping[str, str]] = {
         "-t": _LABEL,
     },
 }
+
 _MKFS_REFUSED_EVERYWHERE = {"-V": _MAKES_NOTHING, "--version": _MAKES_NOTHING, "--help": _MAKES_NOTHING}
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -109,6 +123,7 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 _STABLE = re.compile(
     r"/dev/(disk/by-(id|path|partuuid|partlabel)/[^/]+|mapper/[^/]+|md/[^/]+|(?P<group>[A-Za-z0-9+_.-]+)/[^/]+)"
 )
+
 _OTHER_FOLDERS = frozenset(
     [
         "block",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _FLUSH_FIELDS = ("flushes", "flush_ticks_ms")
+
 # Names of the fields of a block device's `stat` file, in order (Documentation/block/stat.rst). Kernels
 # before 4.18 have no discards, before 5.5 no flushes: those are absent then, not zero.
 _DEVICE_FIELDS = (
@@ -31,6 +33,7 @@ _DEVICE_FIELDS = (
     "discard_ticks_ms",
     *_FLUSH_FIELDS,
 )
+
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -182,3 +185,21 @@ def process_cpu_s(pid: int, directory: Path = Path("/proc")) -> float | None:
     # The command's name is in brackets and may hold anything, brackets and spaces included.
     fields = text.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+DUE_S, LATE_S = "emulated.due_s", "emulated.late_s"
+
+
+class EmulatedDeviceProbe:
+    """What the requests of an emulated device should have taken, and how late their answers were."""
+
+    name = "emulated device"
+    skew = "reads one file of a program in user space"
+
+    def __init__(self, status: Path) -> None:
+        self._status = status
+
+    def read(self) -> Mapping[str, float]:
+        """Seconds of all requests together, both cumulative."""
+        found = json.loads(self._status.read_text(encoding="utf-8", errors="replace"))
+        return {DUE_S: found["due_ns"] / 1e9, LATE_S: found["late_ns"] / 1e9}

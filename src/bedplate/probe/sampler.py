@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bedplate.errors import BedplateError
 from bedplate.model.codec import dumps
 from bedplate.model.visit import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-
-    from bedplate.probe.protocol import Probe
 
 
 def read_all(probes: Sequence[Probe], *, phase: str) -> Sample:
@@ -76,3 +74,14 @@ class Sampler:
                         due += self._interval_s
         except (BedplateError, OSError, ValueError) as error:
             self.problem = f"the course ends early: {error}"
+
+
+class Probe(Protocol):
+    """`name` as the record shows it; `skew` says in words how reading it may disturb the figures."""
+
+    name: str
+    skew: str
+
+    def read(self) -> Mapping[str, float]:
+        """The counters now, by their dotted names; one that the machine lacks is left out."""
+        ...

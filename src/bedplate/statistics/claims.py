@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from bedplate.statistics.design import products_of, pseudo_values
 from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences
-from bedplate.statistics.variation import products_of, pseudo_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

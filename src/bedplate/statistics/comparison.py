@@ -18,49 +18,242 @@ compared then are the figures up to that limit, of which the ratio bounds the tr
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from scipy.special import betainc, betaincinv, fdtrc
 
+from bedplate.model.course import filled
 from bedplate.model.figure import Better, Metric, Scale, Status
-from bedplate.model.template import filled
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.estimation import (
+    NO_SCATTER,
     REPETITIONS_MIN,
     Estimate,
     chance_of_verdict,
     paired,
     unpaired,
 )
-from bedplate.statistics.pooled_shares import PooledShares
+from bedplate.statistics.false_discovery import RATE, discoveries, joint_confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
-    from bedplate.statistics.estimation import FloatArray
-    from bedplate.statistics.proportions import Counted
+    import numpy.typing as npt
+
+    from bedplate.statistics.estimation import BoolArray, FloatArray
     from bedplate.statistics.summary import Observation
 
+# Keys of a visit's provenance, in the order in which a difference is told, and what each is called.
+NAMES: Mapping[str, str] = {
+    "machine": "machine",
+    "disk": "device stack",
+    "executor": "executor",
+    "accelerator": "accelerator",
+    "qemu": "QEMU",
+    "host_kernel": "kernel of the host",
+    "kernel": "kernel",
+    "kernel_digest": "build of the kernel",
+    "zfs": "ZFS",
+    "build": "build of the engine",
+    "tools": "libraries and tools",
+    "protocol": "protocol of the workload",
+    "dataset": "dataset",
+}
+
+# What the page's script says too.
+DIFFERENCE = "{name}: {values}"
+
+
+def differences(
+    provenances: Iterable[Mapping[str, str]], *, declared: Collection[str] = ()
+) -> tuple[str, ...]:
+    """One sentence per way in which visits are not comparable; empty where they are.
+
+    What is not known of a visit differs from nothing. `declared` are keys that the plan varies.
+    """
+    known = list(provenances)
+    allowed = {*declared, *(["kernel_digest"] if "kernel" in declared else [])}
+    found = []
+    for key, name in NAMES.items():
+        values = sorted({provenance[key] for provenance in known if key in provenance})
+        if key not in allowed and len(values) > 1:
+            found.append(filled(DIFFERENCE, name=name, values=", ".join(values)))
+    return tuple(found)
+
+
+if TYPE_CHECKING:
+    Counted: TypeAlias = tuple[int, int]
+
 CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class ShareInterval:
+    """`estimate` between `low` and `high`."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def proportion(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> ShareInterval:
+    """The share of k of n (Clopper & Pearson 1934, Biometrika 26). ValueError unless 0 <= k <= n, n >= 1."""
+    if not 0 <= successes <= trials or trials < 1:
+        raise ValueError(f"{successes} of {trials} is no proportion; k of n has 0 <= k <= n and n >= 1")
+    tail = (1 - confidence) / 2
+    low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
+    return ShareInterval(successes / trials, low, high)
+
+
+def trials_for(share: float, *, confidence: float = CONFIDENCE) -> int:
+    """How many trials without a success bound the share of successes by `share`: the upper end of `proportion(0, n)`.
+
+    ValueError unless 0 < share < 1.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"{share} is no share that a bound can reach; it lies between 0 and 1")
+    return math.ceil(round(math.log((1 - confidence) / 2) / math.log1p(-share), 9))
+
+
+def proportion_difference(
+    baseline: Counted, contender: Counted, *, confidence: float = CONFIDENCE
+) -> ShareInterval:
+    """Contender - baseline of two k of n, as shares.
+
+    Between the ends of two exact intervals that both hold at once with the confidence that is asked for (each
+    with its square root, as the two are independent). Sharper ones fall short for few trials: Newcombe's
+    hybrid (1998, Stat. Med. 17, method 10), even of exact bounds, covers 92.5 % for three of each.
+    """
+    each = math.sqrt(confidence)
+    first, second = proportion(*baseline, confidence=each), proportion(*contender, confidence=each)
+    return ShareInterval(second.estimate - first.estimate, second.low - first.high, second.high - first.low)
+
+
+def p_difference(baseline: Counted, contender: Counted) -> float:
+    """1 - the confidence at which the interval of the difference touches 0; 1 where the two shares are equal.
+
+    Below 0.5 it is never less than the p-value of Fisher's exact test of the same table, which asks less: whether the
+    two differ, and not by how much.
+    """
+    estimate = contender[0] / contender[1] - baseline[0] / baseline[1]
+    if estimate == 0:
+        return 1.0
+    upper, lower = (baseline, contender) if estimate > 0 else (contender, baseline)
+    return _p_below(upper, lower, 0.0)
+
+
+def p_same(baseline: Counted, contender: Counted, margin: float) -> float:
+    """1 - the confidence at which the interval of the difference begins to reach beyond ±margin."""
+    return max(_p_below(baseline, contender, margin), _p_below(contender, baseline, margin))
+
+
+def _p_below(upper: Counted, lower: Counted, shift: float) -> float:
+    """1 - the confidence up to which the upper bound of one share lies at most `shift` above the lower one of the other.
+
+    Both bounds leave the same tail t outside. The lower one is the share x under which so many or more are as likely
+    as t, the upper one is x + shift, under which so few or fewer are: one equation in x.
+    """
+    if shift >= 1:
+        return 0.0
+    # A bound that is 0 or 1 is so at any confidence.
+    if lower[0] == 0:
+        tail = 1.0 if upper[0] == upper[1] else _at_most(upper, shift)
+    elif upper[0] == upper[1]:
+        tail = _at_least(lower, 1 - shift)
+    else:
+        # A third of a second, which only comparisons of shares need.
+        from scipy.optimize import brentq  # noqa: PLC0415
+
+        def miss(x: float) -> float:
+            return _at_least(lower, x) - _at_most(upper, x + shift)
+
+        tail = _at_least(lower, brentq(miss, 0.0, 1 - shift, xtol=1e-200, rtol=1e-15))
+    return 4 * tail * (1 - tail) if tail < 0.5 else 1.0
+
+
+def _at_least(counted: Counted, share: float) -> float:
+    """The chance of k or more of n; k is 1 at least."""
+    k, n = counted
+    return float(betainc(k, n - k + 1, share))
+
+
+def _at_most(counted: Counted, share: float) -> float:
+    """The chance of k or fewer of n; k is below n."""
+    k, n = counted
+    return float(betainc(n - k, k + 1, 1 - share))
+
+
+@dataclass(frozen=True)
+class PooledShares:
+    """Contender - baseline of two shares, each k of n; `within` is that of the repetitions, None below three."""
+
+    baseline: Counted
+    contender: Counted
+    within: Estimate | None = None
+
+    @property
+    def mean(self) -> float:
+        """The difference of the two shares."""
+        return self.contender[0] / self.contender[1] - self.baseline[0] / self.baseline[1]
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """From the lower one of both lower ends to the upper one of both upper ends."""
+        exact = proportion_difference(self.baseline, self.contender, confidence=confidence)
+        if self.within is None:
+            return exact.low, exact.high
+        low, high = self.within.interval(confidence)
+        return min(exact.low, float(low)), max(exact.high, float(high))
+
+    def p_difference(self) -> float:
+        """1 - the confidence at which the interval touches 0; 1 where the two kinds of evidence point apart."""
+        exact = p_difference(self.baseline, self.contender)
+        if self.within is None:
+            return exact
+        if self.mean * float(self.within.mean) <= 0:
+            return 1.0
+        return max(exact, float(self.within.p_difference()))
+
+    def p_same(self, margin: float) -> float:
+        """1 - the confidence at which the interval begins to reach beyond ±margin."""
+        exact = p_same(self.baseline, self.contender, margin)
+        return exact if self.within is None else max(exact, float(self.within.p_same(margin)))
+
+
 # Differences that a reader would not act on, as a share of the baseline.
 MARGIN = 0.05
+
 # A plan that says how many repetitions would tell aims at this chance of a verdict, and ends here.
 CHANCE = 0.8
+
 REPETITIONS_MAX = 100
+
 # What the page's script says too.
 NO_VALUE = "one side has no run with a value{left_out}"
+
 LEFT_OUT = " ({runs} left out)"
+
 NO_COMMON_REPETITION = "the two have no repetition in common"
+
 NOT_POSITIVE = "a value is not positive, and has no logarithm to compare"
+
 BOTH_STOPPED = "both sides have runs that were stopped at a limit"
+
 TOO_FEW_IN_COMMON = f"a verdict needs {REPETITIONS_MIN} repetitions in common, found {{n}}"
+
 TOO_FEW_ON_ONE_SIDE = f"a verdict needs {REPETITIONS_MIN} repetitions on each side, found {{n}} on one"
+
 SUSPECT_RUNS = "{n} suspect run{s}"
+
 UNKNOWN_RUNS = "{n} run{s} of unknown validity"
+
 _SPEED_UNITS = frozenset({"s", "ms", "us", "µs", "QphH@SF"})
 
 
@@ -439,3 +632,257 @@ def taken_back(kind: EstimateKind, value: float) -> float | None:
         return math.exp(value)
     except OverflowError:
         return None
+
+
+# At this p-value or below pairs are said to disagree.
+LEVEL = 0.05
+
+# A pair with a single value has no scatter of its own, which the variance is made of.
+VALUES_MIN = 2
+
+
+def weighted_mean(
+    differences: FloatArray, weights: FloatArray, studies: npt.NDArray[np.intp] | None = None
+) -> Estimate:
+    """The weighted sum of the means of rows, each over its own blocks.
+
+    `differences` has the shape (..., rows, blocks), NaN where a row lacks a block; `weights` (..., rows): 1 / rows each
+    for a mean over pairs, summing to 0 for a contrast of pairs. `studies` numbers the study of each block; a row has blocks
+    of one study. A row with a weight has two values at least; ValueError otherwise. `n` is the number of blocks, of several
+    studies the smallest.
+    """
+    there = np.isfinite(differences)
+    weights = np.broadcast_to(weights, differences.shape[:-1])
+    used = there & (weights != 0)[..., None]
+    counts = used.sum(axis=-1)
+    if np.any((counts < VALUES_MIN) & (weights != 0)):
+        raise ValueError(f"a pair needs {VALUES_MIN} repetitions in common to be pooled; leave it out")
+    values = np.where(used, differences, 0.0)
+    means = values.sum(axis=-1) / np.maximum(counts, 1)
+    residuals = np.where(used, differences - means[..., None], 0.0)
+    scatter = (residuals**2).sum(axis=-1) / np.maximum(counts - 1, 1)
+    # The residuals of a row fall short by its own mean: sqrt(n / (n - 1)) gives their variance back.
+    shares = weights / np.sqrt(np.maximum(counts * (counts - 1), 1))
+    by_block = (shares[..., None] * residuals).sum(axis=-2)
+    covariance = _covariance(shares**2 * scatter, used, counts)
+    mean = (weights * means).sum(axis=-1)
+    numbers = np.zeros(differences.shape[-1], dtype=np.intp) if studies is None else studies
+    blocks = used.any(axis=-2)
+    of_studies = [own for study in np.unique(numbers) for own in [numbers == study] if blocks[..., own].any()]
+    degrees = np.min(
+        [_degrees(covariance[..., own, :][..., own], blocks[..., own]) for own in of_studies], axis=0
+    )
+    n = min(int(blocks[..., own].sum(axis=-1).min()) for own in of_studies)
+    return Estimate(mean, np.sqrt((by_block**2).sum(axis=-1)), np.asarray(degrees), n)
+
+
+def p_disagreement(differences: FloatArray) -> FloatArray:
+    """The chance of pairs as far apart as these, were their differences one and the same.
+
+    `differences` has the shape (..., pairs, blocks) and no gap; two pairs and two blocks at least, ValueError otherwise.
+    """
+    pairs, blocks = differences.shape[-2:]
+    if min(pairs, blocks) < VALUES_MIN or not np.all(np.isfinite(differences)):
+        raise ValueError("pairs can only disagree where there are two of them, in two blocks, without a gap")
+    p_all = _p_of_variance(differences)
+    if pairs == VALUES_MIN:
+        return p_all
+    scatter = (_residuals(differences) ** 2).sum(axis=-1)
+    keep = np.argsort(np.argsort(scatter, axis=-1), axis=-1) < pairs - 1
+    fewer = differences[keep].reshape(*differences.shape[:-2], pairs - 1, blocks)
+    return np.asarray(np.maximum(p_all, _p_of_variance(fewer)))
+
+
+def _covariance(scales: FloatArray, used: BoolArray, counts: npt.NDArray[np.intp]) -> FloatArray:
+    """Of the blocks' sums of residuals, were all rows independent: (..., blocks, blocks)."""
+    there = used.astype(np.float64)
+    shared = np.einsum("...p,...pr,...ps->...rs", -scales / np.maximum(counts, 1), there, there)
+    diagonal = np.einsum("...p,...pr->...r", scales, there)
+    return np.asarray(shared + diagonal[..., None] * np.eye(there.shape[-1]))
+
+
+def _degrees(covariance: FloatArray, blocks: BoolArray) -> FloatArray:
+    """Satterthwaite's: of a sum of squares with this covariance. Where nothing scatters, one less than there are blocks."""
+    trace = np.trace(covariance, axis1=-2, axis2=-1)
+    squares = (covariance**2).sum(axis=(-2, -1))
+    whole = np.maximum(blocks.sum(axis=-1) - 1, 1)
+    scatters = trace > NO_SCATTER**2
+    return np.asarray(np.where(scatters, trace**2 / np.where(scatters, squares, 1.0), whole))
+
+
+def _residuals(differences: FloatArray) -> FloatArray:
+    """What is neither the pair's nor the block's."""
+    of_pairs = differences.mean(axis=-1, keepdims=True)
+    of_blocks = differences.mean(axis=-2, keepdims=True)
+    return np.asarray(differences - of_pairs - of_blocks + differences.mean(axis=(-2, -1), keepdims=True))
+
+
+def _p_of_variance(differences: FloatArray) -> FloatArray:
+    """Analysis of variance, with Box's degrees of freedom for pairs of unequal scatter."""
+    pairs, blocks = differences.shape[-2:]
+    means = differences.mean(axis=-1)
+    between = blocks * ((means - means.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1) / (pairs - 1)
+    variances = (_residuals(differences) ** 2).sum(axis=-1) / (blocks - 1)
+    total = variances.sum(axis=-1)
+    within = total / (pairs - 1)
+    # The trace of the covariance of the pairs' means about their mean, squared, by that of its square.
+    squares = (variances**2).sum(axis=-1) * (1 - 2 / pairs) + (total / pairs) ** 2
+    scatters = within > NO_SCATTER**2
+    own = (total * (1 - 1 / pairs)) ** 2 / np.where(scatters, squares, 1.0)
+    degrees = np.where(scatters, np.clip(own, 1.0, pairs - 1.0), pairs - 1.0)
+    ratio = between / np.where(scatters, within, 1.0)
+    p_value = fdtrc(degrees, degrees * (blocks - 1), ratio)
+    return np.asarray(np.where(scatters, p_value, np.where(between > NO_SCATTER**2, 0.0, 1.0)))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Differences of all pairs i < j, contender j - baseline i, in the order of `numpy.triu_indices`.
+
+    `judged` are those with an interval. `p_differences` and `p_sames` are the p-values of those of them that scatter:
+    the others are told by arithmetic. `margin` is on the scale of the arithmetic; None where no sameness is judged.
+    """
+
+    estimate: Estimate
+    judged: BoolArray
+    p_differences: FloatArray
+    p_sames: FloatArray
+    margin: float | None
+    alternatives: int
+
+    def verdicts(self, confidence: Confidence) -> tuple[BoolArray, BoolArray]:
+        """Whether i is shown larger than j, and shown the same, as matrices of alternatives x alternatives.
+
+        The same arithmetic as `comparison.judged_apart` has for one pair.
+        """
+        low, high = self.estimate.interval(confidence.difference)
+        within = np.zeros_like(self.judged)
+        if self.margin is not None:
+            lower, upper = self.estimate.interval(confidence.sameness)
+            within = self.judged & (lower >= -self.margin) & (upper <= self.margin)
+            # A difference that is shown, and shown to be negligible.
+            within |= self.judged & (low >= -self.margin) & (high <= self.margin) & ((low > 0) | (high < 0))
+        told = self.judged & ~within
+        larger = self._matrix(told & (high < 0)) | self._matrix(told & (low > 0)).T
+        same = self._matrix(within)
+        return larger, same | same.T
+
+    def _matrix(self, pairs: BoolArray) -> BoolArray:
+        matrix = np.zeros((self.alternatives, self.alternatives), dtype=np.bool_)
+        matrix[np.triu_indices(self.alternatives, 1)] = pairs
+        return matrix
+
+
+def all_pairs(values: FloatArray, metric: Metric, *, comparable: BoolArray, margin: float = MARGIN) -> Pairs:
+    """Compare all rows of `values` (alternatives x repetitions; NaN where there is no usable value).
+
+    `comparable` says of each pair, in the order of `numpy.triu_indices`, whether it may be judged at all. A pair
+    needs `REPETITIONS_MIN` repetitions in common; a value of a positive figure that is not positive leaves its row
+    without a verdict, as it has no logarithm.
+    """
+    is_ratio = metric.scale is Scale.RATIO
+    known = np.asarray(values, dtype=np.float64)
+    known = np.where(np.isfinite(known), known, np.nan)
+    if is_ratio:
+        refused = np.asarray((known <= 0).any(axis=1))
+        known = np.where(refused[:, None], np.nan, known)
+        known = np.log(known)
+    first, second = np.triu_indices(len(known), 1)
+    differences = known[second] - known[first]
+    there = np.isfinite(differences)
+    counts = there.sum(axis=-1)
+    judged = (counts >= REPETITIONS_MIN) & comparable
+    n = np.maximum(counts, 2)
+    mean = np.where(there, differences, 0.0).sum(axis=-1) / n
+    squares = np.where(there, (differences - mean[:, None]) ** 2, 0.0).sum(axis=-1)
+    estimate = Estimate(mean, np.sqrt(squares / (n - 1) / n), n - 1.0, REPETITIONS_MIN)
+    limit = None if metric.scale is Scale.COUNT else math.log1p(margin) if is_ratio else margin
+    scattering = judged & estimate.scatters
+    return Pairs(
+        estimate,
+        judged,
+        estimate.p_difference()[scattering],
+        np.empty(0) if limit is None else estimate.p_same(limit)[scattering],
+        limit,
+        len(known),
+    )
+
+
+class Evidence(Protocol):
+    """The p-values of one figure, without those of what does not scatter."""
+
+    @property
+    def p_differences(self) -> FloatArray:
+        """Of “the two are equal”."""
+
+    @property
+    def p_sames(self) -> FloatArray:
+        """Of “the two differ by more than the margin”."""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """Of the intervals of one figure: of those that are read for a difference, and of those read for sameness."""
+
+    difference: float = CONFIDENCE
+    sameness: float = CONFIDENCE
+
+
+def confidences(figures: Sequence[Evidence], *, rate: float = RATE) -> tuple[Confidence, ...]:
+    """One for each figure, in their order."""
+    differences = _of_families([pairs.p_differences for pairs in figures], rate)
+    sames = _of_families([pairs.p_sames for pairs in figures], rate)
+    return tuple(Confidence(*each) for each in zip(differences, sames, strict=True))
+
+
+def judged_together(
+    comparisons: Sequence[Comparison], figures: Sequence[Hashable], *, rate: float = RATE
+) -> tuple[Comparison, ...]:
+    """The comparisons of one question with intervals and verdicts that hold together, in their order.
+
+    `figures` says of each what it is a comparison of. Those without an interval are in no family, and stay as they are.
+    """
+    families: defaultdict[Hashable, list[Comparison]] = defaultdict(list)
+    for comparison, figure in zip(comparisons, figures, strict=True):
+        families[figure].append(comparison)
+    own = dict(
+        zip(families, confidences([_family(each) for each in families.values()], rate=rate), strict=True)
+    )
+    return tuple(
+        comparison
+        if comparison.basis is None
+        else judged_apart(comparison, difference=own[figure].difference, sameness=own[figure].sameness)
+        for comparison, figure in zip(comparisons, figures, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Family:
+    p_differences: FloatArray
+    p_sames: FloatArray
+
+
+def _family(comparisons: Sequence[Comparison]) -> _Family:
+    scattering = [each for each in comparisons if each.scatters]
+    return _Family(
+        np.array([p for each in scattering if (p := each.p_difference) is not None]),
+        np.array([p for each in scattering if (p := each.p_same) is not None]),
+    )
+
+
+def _of_families(families: Sequence[FloatArray], rate: float) -> list[float]:
+    """The confidence of each family; that of one comparison where it has none."""
+    asked = [family for family in families if len(family)]
+    if not asked:
+        return [CONFIDENCE for _ in families]
+    selected = int(discoveries([_simes(family) for family in asked], rate=rate))
+    own_rate = rate * max(selected, 1) / len(asked)
+    return [
+        float(joint_confidence(family, rate=own_rate)) if len(family) else CONFIDENCE for family in families
+    ]
+
+
+def _simes(p_values: FloatArray) -> float:
+    """The p-value of “none of these is true”."""
+    ordered = np.sort(p_values)
+    return float(min(1.0, np.min(ordered * len(ordered) / np.arange(1, len(ordered) + 1))))

@@ -24,10 +24,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bedplate.statistics.design import Contrast, Design, DesignCell, Lack, NoContrast, design
+from bedplate.statistics.design import (
+    Contrast,
+    Design,
+    DesignCell,
+    Lack,
+    NoContrast,
+    Variation,
+    design,
+    variation,
+)
 from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences
 from bedplate.statistics.false_discovery import RATE, joint_confidence
-from bedplate.statistics.variation import Variation, variation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

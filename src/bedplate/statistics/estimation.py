@@ -22,18 +22,23 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.special import gammaincinv, ndtr, stdtr, stdtrit
+from scipy.special import fdtrc, gammaincinv, ndtr, stdtr, stdtrit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
 
+if TYPE_CHECKING:
     FloatArray: TypeAlias = npt.NDArray[np.float64]
     BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 # Two differences have a range; the interval of one degree of freedom is about nine times wider than it.
 REPETITIONS_MIN = 3
+
 # Enough for the third digit of a chance.
 CLASSES = 256
+
 # Equal differences may round to others in their last digit.
 NO_SCATTER = 1e-12
 
@@ -140,3 +145,51 @@ def _standardised(distance: FloatArray, error: FloatArray) -> FloatArray:
     """Distance / error, infinite where there is no error, 0 where there is neither."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(distance == 0, 0.0, distance / error))
+
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The mean difference in each block with the number of repetitions behind it, on the scale of the arithmetic.
+
+    `p_agreement` is the chance of means as far apart were the difference one and the same; None where no block has
+    two repetitions, or there is one block.
+    """
+
+    means: Mapping[str, float]
+    counts: Mapping[str, int]
+    p_agreement: float | None
+
+    @property
+    def disagree(self) -> bool:
+        """Whether the blocks' means are further apart than their repetitions explain."""
+        return self.p_agreement is not None and self.p_agreement <= LEVEL
+
+
+def blocks(differences: Mapping[int, float], block_of: Mapping[int, str]) -> Blocks | None:
+    """Look at differences by repetition, block by block; None without two blocks. KeyError for a strange repetition."""
+    found: dict[str, list[float]] = {}
+    for repetition, difference in sorted(differences.items()):
+        found.setdefault(block_of[repetition], []).append(difference)
+    if len(found) < 2:
+        return None
+    return Blocks(
+        means={name: float(np.mean(values)) for name, values in found.items()},
+        counts={name: len(values) for name, values in found.items()},
+        p_agreement=_p_agreement(list(found.values())),
+    )
+
+
+def _p_agreement(groups: Sequence[Sequence[float]]) -> float | None:
+    values = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups])
+    between, within = len(groups) - 1, len(values) - len(groups)
+    if within < 1:
+        return None
+    means = np.concatenate([np.full(len(group), np.mean(group)) for group in groups])
+    scatter = float(((values - means) ** 2).sum()) / within
+    apart = float(((means - values.mean()) ** 2).sum()) / between
+    if scatter == 0:
+        return 1.0 if apart == 0 else 0.0
+    return float(fdtrc(between, within, apart / scatter))

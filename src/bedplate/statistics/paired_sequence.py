@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # With three the first interval is wider than any difference that is looked for; with five a large one costs another block.
 FIRST_LOOK = 4
+
 _STEPS = 200
 
 

@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 GEOMETRIC_MEAN = "geometric mean"
+
 MEAN = "mean"
+
 MEDIAN = "median"
+
 TRUSTED = "trusted"
+
 SUSPECT = "suspect"
+
 UNKNOWN_BASIS = "unknown"
+
 CONFIDENCE = 0.95
+
 # Two values have a range; the interval of one degree of freedom is about nine times wider than it.
 REPETITIONS_FOR_INTERVAL = 3
 

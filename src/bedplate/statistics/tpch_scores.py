@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from scipy.special import stdtrit
 
-from bedplate.model.template import filled
+from bedplate.model.course import filled
 from bedplate.model.visit import Validity
 from bedplate.statistics.summary import CONFIDENCE, REPETITIONS_FOR_INTERVAL, TRUSTED, basis_of
 
@@ -33,20 +33,34 @@ if TYPE_CHECKING:
 
 # Causes of a query's being no part of the m-figures, in the order in which they are told.
 NO_TIME = "no time"
+
 OVER_LIMIT = "over its limit"
+
 PLAN_UNKNOWN = "plan not known"
+
 PLANS_IN_A_CELL = "plans differ within a cell"
+
 PLANS_ACROSS_CELLS = "plans differ between cells"
+
 # What the page's script says too; the cells stand last, as it names few of them.
 NO_TIME_IN = "no time in {cells}"
+
 OVER_LIMIT_IN = "over its limit in {timeouts} of {n} runs in {cells}"
+
 PLAN_UNKNOWN_IN = "its plan is not known in {cells}"
+
 PLANS_IN = "{n} plans in {cells}"
+
 PLANS_ACROSS = "{n} plans across the cells: {cells}"
+
 NONE_KEPT = "no query finished in every cell with one and the same plan"
+
 WITHOUT_TIME = "query {query} has no time"
+
 NO_TIME_HERE = "no query has a time here"
+
 UNTRUSTED = "the cell has no trusted run, unlike the others"
+
 UNLIKE = "query {query}: {causes}"
 
 # The median of normal values scatters by at most this much more than their mean (its limit for many values).

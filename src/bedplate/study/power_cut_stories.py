@@ -9,11 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec, no_links
+from bedplate.model import codec, limits
+from bedplate.model.durability import STORIES_FILE, STORIES_FOLDER, Story
 from bedplate.model.limits import MOST_LINES
-from bedplate.model.power_cut_blame import STORIES_FILE, STORIES_FOLDER, Story
-from bedplate.study.folder import Folder
-from bedplate.study.layout import StudyLayout
+from bedplate.study.layout import Folder, StudyLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +29,7 @@ def read_stories(study: Path, run_directory: Path) -> Mapping[int, Story]:
     """By the number of the cut; a later story takes the place of a visit's own, and a damaged line is none."""
     files = (run_directory / STORIES_FILE, stories_path(study, run_directory))
     return {
-        story.evidence.point: story for path in files if no_links.is_there(path) for story in _stories(path)
+        story.evidence.point: story for path in files if limits.is_there(path) for story in _stories(path)
     }
 
 

@@ -12,22 +12,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.model import codec, no_links
+from bedplate.model import codec, limits
 from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import as_named_today, of_known_metrics
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
-from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles, changed_top_files
-from bedplate.study.doubts import as_read
-from bedplate.study.impossible import impossible, impossible_visit
-from bedplate.study.layout import CANARY, StudyLayout
-from bedplate.study.nodes import read_nodes
-from bedplate.study.paired import read_paired
-from bedplate.study.records import StudyFacts, StudySchedule
-from bedplate.study.schedule import wrong_levels
-from bedplate.study.search import read_order
-from bedplate.study.version import require_known_format
+from bedplate.study.checksums import (
+    CHECKSUMS_FILE,
+    VisitFiles,
+    as_read,
+    changed_top_files,
+    impossible,
+    impossible_visit,
+)
+from bedplate.study.layout import CANARY, StudyLayout, require_known_format
+from bedplate.study.records import (
+    StudyFacts,
+    StudySchedule,
+    read_nodes,
+    read_order,
+    read_paired,
+    read_schedule,
+    wrong_levels,
+)
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
@@ -35,17 +43,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.model.cell import RunSpec
-    from bedplate.model.fleet import NodeFacts
-    from bedplate.model.plan import ScheduledVisit
-    from bedplate.model.search import SearchRecord
-    from bedplate.study.paired import PairedRecord
+    from bedplate.model.machine import NodeFacts
+    from bedplate.model.plan import ScheduledVisit, SearchRecord
+    from bedplate.study.records import PairedRecord
 
 # What is not so named (an unfinished visit, a file of someone else's) is no visit.
 _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
+
 VISIT_FILE = "visit.json"
+
 # Beside run.json; they are small, and tables of power cuts and plans of queries are made from them.
 _READ_TOO = (POINTS_FILE, RECORDING_FILE, "plans.json")
+
 _IMPORTED_MARK = "imported: others made these runs in an order of their own; bedplate recorded nothing beside them, and the figures are the source's"
+
 # Named at once beside figures; `bedplate status` names all.
 _NAMED = 3
 
@@ -169,7 +180,7 @@ def read_study(path: Path) -> Study:
 def visit_directories(visits: Path) -> Iterator[Path]:
     """The directories of all finished visits of a study; StudyError where one cannot be listed."""
     try:
-        for path in no_links.folders_below(visits, levels=3):
+        for path in limits.folders_below(visits, levels=3):
             if _ATTEMPT.fullmatch(path.name):
                 yield path
     except OSError as error:
@@ -180,7 +191,7 @@ def read_visit(directory: Path, scheduled: Mapping[Place, Due]) -> StoredVisit:
     """A finished visit with its figures; StudyError with the reasons why it must not be used."""
     files = VisitFiles(directory)
     record = read_record(files, scheduled)
-    begun = tuple(path.name for path in no_links.folders_below(directory / "runs"))
+    begun = tuple(path.name for path in limits.folders_below(directory / "runs"))
     made = [name for name in begun if files.has(f"runs/{name}/run.json")]
     runs: list[RunFigures] = []
     left_out: list[str] = []
@@ -322,3 +333,36 @@ def _mark(what: str, reasons: list[str]) -> tuple[str, ...]:
     more = len(reasons) - _NAMED
     rest = f"; and {more} more, which `bedplate status` names" if more > 0 else ""
     return (f"{what}: {'; '.join(reasons[:_NAMED])}{rest}",)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """`sealed` visits have checksums, of `files` files; `unsealed` ones have none. `problems` name what is wrong."""
+
+    sealed: int
+    unsealed: int
+    files: int
+    size_bytes: int
+    problems: tuple[str, ...]
+
+
+def verify_study(directory: Path) -> Verified:
+    """Read all that can be compared; StudyError if there is no study, or its own files are damaged."""
+    layout = StudyLayout(directory)
+    require_known_format(layout)
+    scheduled = visits_by_place(read_schedule(layout))
+    sealed = unsealed = files = size_bytes = 0
+    problems: dict[str, None] = dict.fromkeys(changed_top_files(layout, codec.read(StudyFacts, layout.facts)))
+    for path in visit_directories(layout.visits):
+        try:
+            found = VisitFiles(path)
+            found.verify()
+            problems.update(dict.fromkeys((*found.damage, *found.remarks)))
+            sealed += found.has_checksums
+            unsealed += not found.has_checksums
+            files += found.count
+            size_bytes += found.size_bytes
+            read_visit(path, scheduled)
+        except StudyError as error:
+            problems.update(dict.fromkeys(error.reasons))
+    return Verified(sealed, unsealed, files, size_bytes, tuple(problems))

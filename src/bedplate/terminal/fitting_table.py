@@ -23,19 +23,26 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+if TYPE_CHECKING:
     Justify: TypeAlias = Literal["left", "right"]
 
 # What stands together: 1,234.5 and 4.2e+06, with its sign; a range may break behind its dash.
 _NUMBER = re.compile(r"[+\-<>]?\d[\d.,]*(?:e[+-]?\d+)?%?")
+
 # What a line may end behind: a word, with the sign before its number and the unit behind it.
 _WORD = re.compile(r"(?:[<>] )?\S+(?: %)?")
+
 # What a long word is folded behind: full_page_writes= and off.
 _SEAMS = "=_/"
+
 # A figure and its range, each on a line of its own.
 _FIGURE_BELOW = re.compile(r"[\d%]\n[\d<>]")
+
 # A name in fewer columns than that is not read.
 _NAME_COLUMNS = 8
+
 _INDENT = 2
+
 _ENDLESS = 10_000
 
 
@@ -92,18 +99,18 @@ class FittingTable:
         width: int | None = None,
     ) -> None:
         """One more column, before the first row. What may wrap is folded where no number is."""
-        self._columns.append(_Column(_text(head), justify, no_wrap, min_width, max_width, width))
+        self._columns.append(_Column(_as_text(head), justify, no_wrap, min_width, max_width, width))
 
     def add_row(self, *cells: Text | str) -> None:
         """One more row, with a cell for each column."""
         for column, cell in zip(self._columns, cells, strict=True):
-            column.cells.append(_text(cell))
+            column.cells.append(_as_text(cell))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> measure.Measurement:
         """From the width at which no word is broken to the one that it can use."""
         del options
         needs = [column.need(console, whole_words=True) for column in self._columns]
-        low, high = (sum(ends) + _beside(len(needs)) for ends in zip(*needs, strict=True))
+        low, high = (sum(ends) + _frame_columns(len(needs)) for ends in zip(*needs, strict=True))
         return measure.Measurement(low, high)
 
     def fits(self, console: Console, width: int) -> bool:
@@ -122,7 +129,7 @@ class FittingTable:
         yield from _as_lines(columns, options.max_width)
 
 
-def _beside(columns: int) -> int:
+def _frame_columns(columns: int) -> int:
     """What the table takes beside its columns: the two edges, a space between columns and one behind each."""
     return 2 + (columns - 1) + columns
 
@@ -132,7 +139,7 @@ def _widths(
 ) -> list[int] | None:
     """A width for each column; None where they do not fit."""
     needs = [column.need(console, whole_words=whole_words) for column in columns]
-    room = available - _beside(len(needs))
+    room = available - _frame_columns(len(needs))
     if sum(low for low, _ in needs) > room:
         return None
     widths = [high for _, high in needs]
@@ -205,7 +212,7 @@ def _break(plain: str, start: int, end: int) -> int:
     return seam if seam - start > (end - start) // 2 else end
 
 
-def _text(cell: Text | str) -> Text:
+def _as_text(cell: Text | str) -> Text:
     return Text(cell) if isinstance(cell, str) else cell
 
 

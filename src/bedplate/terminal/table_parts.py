@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
-from bedplate.analysis.reason_ranges import Told, one_sentence, shape
 from bedplate.analysis.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -15,12 +16,17 @@ from bedplate.analysis.wording import (
     SUSPECT_MARK,
     UNKNOWN_MARK,
     VALID_MARK,
+    Told,
     block_words,
     capital,
     mark,
+    number_words,
+    one_sentence,
+    shape,
     told_of,
 )
-from bedplate.model.template import filled
+from bedplate.model.course import filled
+from bedplate.statistics.comparison import EstimateKind
 from bedplate.terminal.fitting_table import FittingTable
 
 if TYPE_CHECKING:
@@ -33,6 +39,7 @@ MARKS = (
     f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {UNKNOWN_MARK} validity unknown, {FAILED_MARK} failed, "
     f"{MISSING_MARK} incomplete."
 )
+
 _STYLES = {
     VALID_MARK: "green",
     SUSPECT_MARK: "yellow",
@@ -40,11 +47,15 @@ _STYLES = {
     FAILED_MARK: "red",
     MISSING_MARK: "dim",
 }
+
 # So many stand in one bracket: a column is that wide.
 _MARKS_TOGETHER = 3
+
 # More notes than that nobody reads: of one cell or figure, and of one table.
 _MOST_AT_A_PLACE, _MOST_NOTES = 30, 250
+
 BAR_CELLS = 7
+
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -154,3 +165,92 @@ def state_text(counts: Iterable[int], measurements: Sequence[Measurement], notes
 def shortened(text: str, columns: int = 26) -> str:
     """The head of a column: what is longer stands in full in the legend."""
     return text if len(text) <= columns else f"{text[: columns - 1]}…"
+
+
+_EQUAL = "│"
+
+_POINT = "●"
+
+_LINE = "─"
+
+# Beyond this factor a row is an arrow: one wild cell would press all others into the middle.
+_RATIO_MAX = 10.0
+
+_RATIO_MIN = 1.05
+
+
+class Span(NamedTuple):
+    """An estimate with its bounds; one bound is None where that side is open, both where there is no interval."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class BarScale:
+    """Half of a bar's width on the scale of the arithmetic: natural logarithms for ratios."""
+
+    kind: EstimateKind
+    half: float
+
+    @property
+    def words(self) -> str:
+        """What the ends of a bar are: `1/1.5 to 1.5`."""
+        if self.kind is EstimateKind.RATIO:
+            return f"1/{math.exp(self.half):.3g} to {math.exp(self.half):.3g}"
+        end = f"{self.half:.3g}" if self.half < 999.5 else number_words(self.half)
+        return f"-{end} to {end}"
+
+
+def bar_scale(kind: EstimateKind, spans: Iterable[Span]) -> BarScale | None:
+    """The smallest scale that holds every estimate and bound, up to a factor of 10; None where there is none."""
+    found = [span for span in spans if span.estimate is not None]
+    if not found:
+        return None
+    ends = [abs(moved) for span in found for value in span if (moved := _moved(kind, value)) is not None]
+    largest = max(ends, default=0.0)
+    if kind is EstimateKind.RATIO:
+        return BarScale(
+            kind,
+            math.log(_rounded_up(math.exp(min(max(largest, math.log(_RATIO_MIN)), math.log(_RATIO_MAX))))),
+        )
+    return BarScale(kind, largest or 1.0)
+
+
+def interval_bar(span: Span, scale: BarScale, *, columns: int) -> str:
+    """`   ──●─│    `: as many characters as `columns`, an odd number; arrows for what lies beyond the scale."""
+    middle = columns // 2
+    text = [" "] * columns
+    text[middle] = _EQUAL
+    point = _moved(scale.kind, span.estimate)
+    if point is None:
+        return "".join(text)
+    low, high = (_moved(scale.kind, bound) for bound in (span.low, span.high))
+    if low is not None or high is not None:
+        first = -scale.half if low is None else low
+        last = scale.half if high is None else high
+        for at in range(_column(first, scale, middle), _column(last, scale, middle) + 1):
+            text[at] = "┼" if at == middle else _LINE
+    text[_column(point, scale, middle)] = _POINT
+    if point < -scale.half or (low is not None and low < -scale.half * 1.001):
+        text[0] = "◂"
+    if point > scale.half or (high is not None and high > scale.half * 1.001):
+        text[-1] = "▸"
+    return "".join(text)
+
+
+def _moved(kind: EstimateKind, value: float | None) -> float | None:
+    if value is None or kind is EstimateKind.DIFFERENCE:
+        return value
+    return math.log(value) if value > 0 else None
+
+
+def _column(value: float, scale: BarScale, middle: int) -> int:
+    share = min(1.0, max(-1.0, value / scale.half))
+    return middle + round(share * middle)
+
+
+def _rounded_up(ratio: float) -> float:
+    """The next ratio that reads well: 1.1, 1.25, 1.5, 2, 3, 5, 10."""
+    return next((end for end in (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0) if ratio <= end), _RATIO_MAX)

@@ -26,19 +26,18 @@ from bedplate.errors import (
     MachineUnfit,
     StudyError,
 )
+from bedplate.host.files import NO_ROOM, full_places
 from bedplate.host.interruption import arrive
-from bedplate.host.own_mounts import (
+from bedplate.host.mount import (
     enter_own_namespaces,
     follow_no_links_below,
     let_go_of_foreign_mounts,
     paths_in,
 )
 from bedplate.host.process import end_with
-from bedplate.host.room import NO_ROOM, full_places
 from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, VisitRequest
-from bedplate.visit.events import EventStream
-from bedplate.visit.life import live
+from bedplate.visit.life import EventStream, live
 
 if TYPE_CHECKING:
     from types import FrameType

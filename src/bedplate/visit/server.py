@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import shutil
+import signal
+import subprocess
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
-from bedplate.errors import VisitFailed
-from bedplate.host.cgroups.group import drop_page_cache
-from bedplate.host.pages.page_cache import read_into_cache
+from bedplate import registry
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.host import ledger
+from bedplate.host.cgroups import drop_page_cache
+from bedplate.host.command import restricted_environment
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Holding
+from bedplate.host.pages import read_into_cache
+from bedplate.host.process import inner_pid
+from bedplate.host.shut_in import Restriction
+from bedplate.model.filesystem import KeptData
 from bedplate.model.reason import (
     FILE_SYSTEM_SILENT,
     SCRATCH_DEVICE_FULL,
@@ -19,25 +33,145 @@ from bedplate.model.reason import (
     reasons_of,
 )
 from bedplate.units import MIB
-from bedplate.visit.engine_server import InForce, ServerFailed, server_of
 
 if TYPE_CHECKING:
-    import contextlib
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
-    from bedplate.host.cgroups.group import Group
-    from bedplate.host.pages.page_cache import CachedFile
+    from bedplate.host.cgroups import Group
+    from bedplate.host.command import Account, Commands
+    from bedplate.host.ledger import Holdings
+    from bedplate.host.pages import CachedFile
+    from bedplate.model.cell import Cell
     from bedplate.model.reason import Reason
-    from bedplate.model.visit import ReadBack, VisitRequest
-    from bedplate.visit.engine_server import KeptServerData, Server, ServerSite
-    from bedplate.visit.findings import Findings, Steps
-    from bedplate.visit.untorn_writes import UntornWrites
-    from bedplate.visit.workload import VisitContext
+    from bedplate.model.visit import EngineBuild, ReadBack, VisitRequest
+    from bedplate.probe.sampler import Probe
+    from bedplate.visit.declaration import UntornWrites
+    from bedplate.visit.life import Findings, Steps
+    from bedplate.visit.recording import VisitContext
+
+
+class ServerFailed(BedplateError):
+    """The server did not start, or died."""
+
+    code = "server-failed"
+
+
+@dataclass(frozen=True)
+class ServerSite:
+    """What a server runs on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
+
+    `environment` is of every process of the server, beside what its engine gives it. It writes to its own folders, and to what is `writable`;
+    of folders that are hidden from it `readable` are left (`host/shut_in/restriction.py`).
+    """
+
+    build: EngineBuild | None
+    data_directory: Path
+    socket_directory: Path
+    log: Path
+    account: Account
+    commands: Commands
+    ledger: Holdings
+    enter_group: Callable[[], None] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What a running server says of itself: its settings as it shows them, what was asked beside what is, versions."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    comparisons: Sequence[ReadBack] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Server(Protocol):
+    """One data directory and its server. Whatever ends it must leave nothing that the ledger does not know."""
+
+    def initialise(self, cell: Cell) -> None:
+        """Make the data directory and its configuration; not yet synced."""
+        ...
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections; ServerFailed with its words if it does not."""
+        ...
+
+    def create_database(self) -> None:
+        """An empty database for the workload, and the role that owns it."""
+        ...
+
+    def in_force(self, cell: Cell) -> InForce:
+        """Asked of the running server and of its files."""
+        ...
+
+    def check_alive(self) -> None:
+        """ServerFailed with its last words if it is gone."""
+        ...
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a process of it crashed: it then recovers, and has taken every session down."""
+        ...
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether its last words say that the disk is full."""
+        ...
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        ...
+
+    def stop(self) -> int | None:
+        """End it with all that it closes with, and its status. One that does not end is killed, and ServerFailed."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once; safe at any moment, and twice."""
+        ...
+
+
+class EngineServer(Protocol):
+    """The role itself. `making` is what the step is called that makes the data directory, `programs` are paths below the build's prefix."""
+
+    making: str
+    programs: tuple[str, ...]
+
+    def at(self, site: ServerSite) -> Server:
+        """A server there, neither made nor started."""
+        ...
+
+
+def server_of(engine: str) -> EngineServer | None:
+    """That of an engine, None where it has none; PlanError lists the known engines."""
+    server: EngineServer | None = registry.engine_part_or_none(engine, "server")
+    return server
+
+
+class KeptServerData(KeptData, Protocol):
+    """The role `kept_data` of an engine with a server."""
+
+    def take_configuration_out(self, server: Server) -> None:
+        """Before it is kept: what this cell configured leaves the data directory, whose server was stopped."""
+        ...
+
+    def configure(self, server: Server, cell: Cell) -> None:
+        """After it was restored: the data directory gets the configuration of a cell."""
+        ...
+
+
+def kept_server_data(engine: str) -> KeptServerData:
+    """That of an engine; the plan restores nothing of one without."""
+    found: KeptServerData = registry.engine_part(engine, "kept_data")
+    return found
+
 
 READ_STEP = "read in"
+
 # File systems refuse to give out their last few megabytes.
 _FULL_BELOW_BYTES = 16 * MIB
+
 _FULL = because(
     SCRATCH_DEVICE_FULL,
     "the scratch device is full: no space left; a smaller scale, a smaller max_wal_size or a larger "
@@ -166,3 +300,436 @@ def lacking_room(mount_point: Path, full: Reason) -> tuple[Reason, ...]:
         words = f"the file system at {mount_point} does not answer: {error.strerror}"
         return (because(FILE_SYSTEM_SILENT, words),)
     return (full,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()
+
+
+_LINES_QUOTED, _LINE_CHARACTERS, _BYTES_QUOTED = 6, 400, 1 << 16
+
+_GENTLE_END_S = 10.0
+
+
+class ServerProcess:
+    """Started, ended, watched; what it says goes to the site's log.
+
+    Its program lies below `prefix`. `ended` is called once it is gone, with whether it left by itself and in order.
+    """
+
+    def __init__(self, site: ServerSite, prefix: str, ended: Callable[[bool], None] = lambda _: None) -> None:
+        self._site = site
+        self._ended = ended
+        self._programs = Path(prefix)
+        self._holding = Holding("server", str(site.data_directory), prefix)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id; ServerFailed where there is none."""
+        if self._process is None:
+            raise ServerFailed("the server was not started")
+        return self._process.pid
+
+    @property
+    def own_pid(self) -> int:
+        """The process id as the server itself knows it; ServerFailed where there is none."""
+        return inner_pid(self.pid)
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, None while it runs or where there is none."""
+        return None if self._process is None else self._process.poll()
+
+    def start(
+        self,
+        argv: Sequence[str],
+        more_environment: Mapping[str, str] | None = None,
+        *,
+        writable: Sequence[Path] = (),
+        readable: Sequence[Path] = (),
+        io_uring: bool = False,
+        commands: str = "",
+    ) -> None:
+        """Start it; whether it then takes connections is the engine's to find out.
+
+        All but `writable` and what the site says is read-only to it, and it has no `io_uring` but where its settings ask for that. `commands`
+        are for one that reads them, and ends behind the last.
+        """
+        site = self._site
+        restriction = Restriction(
+            site.account,
+            (*writable, *site.writable),
+            (self._programs, *readable, *site.readable),
+            io_uring=io_uring,
+        )
+        site.ledger.note(self._holding)
+        with site.log.open("ab") as log, held(), restriction.child() as become:
+
+            def become_server() -> None:
+                if site.enter_group is not None:
+                    site.enter_group()
+                become()
+
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if commands else subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=restricted_environment({**site.environment, **(more_environment or {})}),
+                start_new_session=True,
+                # subprocess runs preexec_fn after it has dropped privileges; the group can only be
+                # entered before, so both are done here, in that order.
+                preexec_fn=become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
+            )
+        site.commands.record.append(tuple(argv))
+        if self._process.stdin is not None:
+            # They fit a pipe; one that died at once says why in its log.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(commands.encode())
+                self._process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def demand_end(self, timeout_s: float) -> None:
+        """Wait for the end of one that ends by itself; ServerFailed if it does not in time, or ends otherwise than in order."""
+        assert self._process is not None  # noqa: S101 -- called after start only
+        try:
+            status = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerFailed(
+                f"the server did not end within {timeout_s:g} s: {self.last_words()}"
+            ) from None
+        self._settle(in_order=status == 0)
+        if status != 0:
+            raise ServerFailed(f"the server ended with status {status}: {self.last_words()}")
+
+    def demand_start(self, wait_s: float) -> None:
+        """Wait so long for its end; ServerFailed with its last words if that comes."""
+        assert self._process is not None  # noqa: S101 -- called after start only
+        try:
+            status = self._process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            return
+        raise ServerFailed(f"the server did not start (status {status}): {self.last_words()}")
+
+    def stop(self, gently: signal.Signals, *, timeout_s: float) -> int | None:
+        """End it by a signal that lets it close, and its status; None without a server.
+
+        One that does not end is killed, and ServerFailed.
+        """
+        process = self._process
+        if process is None:
+            return None
+        if process.poll() is None:
+            process.send_signal(gently)
+            try:
+                process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                self._settle(in_order=False)
+                raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
+        self._settle(in_order=process.returncode == 0)
+        return process.returncode
+
+    def kill(self, first: signal.Signals = signal.SIGKILL) -> None:
+        """End it at once; `first` is a signal that ends its children with it, where it has some."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(first)
+            try:
+                process.wait(_GENTLE_END_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self._settle(in_order=False)
+
+    def check_alive(self) -> None:
+        """ServerFailed with the log's last lines if it is gone."""
+        if self._process is None or self._process.poll() is not None:
+            raise ServerFailed(f"the server died (status {self.status}): {self.last_words()}")
+
+    def last_words(self, lines: int = _LINES_QUOTED) -> str:
+        """The last lines of its log."""
+        try:
+            with self._site.log.open("rb") as log:
+                # What others wrote may have filled it.
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _BYTES_QUOTED))
+                text = log.read(_BYTES_QUOTED).decode(errors="replace")
+        except OSError:
+            return "(its log cannot be read)"
+        said = [line for line in text.splitlines() if line.strip()]
+        return " | ".join(said[-lines:])[-lines * _LINE_CHARACTERS :] or "(its log is empty)"
+
+    def has_logged(self, text: str) -> bool:
+        """Whether its log has a text."""
+        try:
+            with self._site.log.open(encoding="utf-8", errors="replace") as log:
+                return any(text in line for line in iter(lambda: log.readline(_BYTES_QUOTED), ""))
+        except OSError:
+            return False
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether its log ends with a full disk."""
+        return "No space left on device" in self.last_words(lines=40)
+
+    def _settle(self, *, in_order: bool) -> None:
+        self._process = None
+        if not in_order:
+            # Its other processes have sessions of their own, and hold on to what they map and have open.
+            ledger.end_server(self._holding)
+        self._site.ledger.settled(self._holding)
+        self._ended(in_order)
+
+
+MYSQL, PGSQL = "mysql", "pgsql"
+
+
+@dataclass(frozen=True)
+class SqlEndpoint:
+    """How a client reaches the workload's database, as an account that owns it and has no right beyond it.
+
+    `protocol` is `mysql` or `pgsql`; of the first `socket` is the socket's path, of the second the folder that it is in.
+    """
+
+    protocol: str
+    socket: Path
+    user: str
+    database: str
+
+
+@dataclass(frozen=True)
+class SqlSizes:
+    """What the server's database and its log take, in bytes, its page size, and the files that its data are in."""
+
+    database_bytes: int
+    log_bytes: int
+    block_size_bytes: int
+    files: tuple[Path, ...] = ()
+
+
+class SqlServer(Protocol):
+    """One running server, seen by such a workload."""
+
+    endpoint: SqlEndpoint
+
+    def session(self) -> PipedSession:
+        """A new session with all rights; the caller closes it."""
+        ...
+
+    def settle(self, session: PipedSession) -> None:
+        """After a load: what the server would do by itself some time later."""
+        ...
+
+    def checkpoint(self, session: PipedSession) -> None:
+        """Write everything that is dirty, and wait."""
+        ...
+
+    def probe(self, session: PipedSession) -> Probe:
+        """Its counters, over a session that stays open."""
+        ...
+
+    def sizes(self, session: PipedSession) -> SqlSizes:
+        """As they are now."""
+        ...
+
+
+class SqlEngine(Protocol):
+    """The role itself."""
+
+    def of(self, server: Server) -> SqlServer:
+        """A server of this engine's, as its role `server` made it."""
+        ...
+
+
+def sql_server_of(context: VisitContext) -> SqlServer:
+    """That of a visit; BedplateError where it has none. The plan gives such workloads no visit without one."""
+    engine = context.request.cell.build.engine
+    if context.server is None:
+        raise BedplateError(f"{context.dataset.workload} needs a server, and this visit has none")
+    found: SqlEngine = registry.engine_part(engine, "sql")
+    return found.of(context.server)
+
+
+_STATEMENT_SHOWN = 120
+
+CONNECTION_LOST = "connection-lost"
+
+NO_ANSWER_IN_TIME = "no-answer-in-time"
+
+
+class SessionFailed(BedplateError):
+    """The server refused a statement, or went away; `said` is what server and client said."""
+
+    code = "session-failed"
+
+    def __init__(self, *reasons: str | Reason, said: str = "") -> None:
+        super().__init__(*reasons)
+        self.said = said
+
+
+class PipedSession:
+    """Statements in, rows of text out; NULL comes as None. Not for use by two threads at once.
+
+    What the client prints: `field` is between two cells of a row, `null` stands for NULL, `end` is the line behind an answer, for
+    which `ask_for_end` asks. A line that begins with one of `errors` is the server's complaint, or the client's; where the last line
+    before the end is `failed`, the statement was not answered, whatever stands before it.
+    """
+
+    field: ClassVar[str]
+    null: ClassVar[str]
+    end: ClassVar[str]
+    ask_for_end: ClassVar[str]
+    errors: ClassVar[tuple[str, ...]]
+    failed: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        restriction: Restriction,
+        more_environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._rest = b""
+        self._has_killed = False
+        # Why this session was ended from here, for whoever asks it again.
+        self._ended: Reason | None = None
+        self.has_lost_connection = False
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            with held():
+                process = self._process = _started(argv, restriction, more_environment)
+        except BaseException:
+            # Whoever asked gets no session that could be closed.
+            if process is not None:
+                process.kill()
+                process.wait()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process id of the client, whose CPU belongs to the cost of watching."""
+        return self._process.pid
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended the client, and not this session."""
+        return not self._has_killed and self._process.poll() == -signal.SIGKILL
+
+    def rows(self, statement: str, *, timeout_s: float = 60.0) -> list[list[str | None]]:
+        """Run one statement and return its rows; SessionFailed quotes the server's error."""
+        lines = self._ask(statement, timeout_s)
+        has_failed = self.failed is not None and lines[-1:] == [self.failed]
+        if has_failed:
+            lines.pop()
+        errors = [line for line in lines if line.startswith(self.errors)]
+        if errors or has_failed:
+            said = "; ".join(errors or lines)
+            self.has_lost_connection |= "connection" in said
+            raise SessionFailed(f"{_shown(statement)}: {said}", said=said)
+        return [[None if cell == self.null else cell for cell in line.split(self.field)] for line in lines]
+
+    def value(self, statement: str, *, timeout_s: float = 60.0) -> str:
+        """The single value of a statement's single row."""
+        rows = self.rows(statement, timeout_s=timeout_s)
+        if len(rows) != 1 or len(rows[0]) != 1 or rows[0][0] is None:
+            raise SessionFailed(f"{_shown(statement)}: expected one value, found {rows!r:.200}")
+        return rows[0][0]
+
+    def execute(self, statement: str, *, timeout_s: float = 3600.0) -> None:
+        """Run a statement for its effect."""
+        self.rows(statement, timeout_s=timeout_s)
+
+    def abandon(self) -> None:
+        """End the client at once, also while it waits for an answer; whoever waits gets SessionFailed."""
+        self._has_killed = True
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the connection; a client that does not end is killed."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            # The client may have gone first, which is what was wanted.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.abandon()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @staticmethod
+    def has_gone(said: bytes) -> bool:  # noqa: ARG004 -- of clients that end by themselves
+        """Whether a client that goes on after errors has said that its connection is gone."""
+        return False
+
+    def _ask(self, statement: str, timeout_s: float) -> list[str]:
+        assert self._process.stdin is not None  # noqa: S101 -- Popen was given pipes
+        if self._ended:
+            raise SessionFailed(self._ended)
+        text = f"{statement.rstrip().rstrip(';')};\n{self.ask_for_end}\n"
+        try:
+            self._process.stdin.write(text.encode())
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            said = "; ".join(self._remaining())
+            self.has_lost_connection = True
+            gone = because(CONNECTION_LOST, f"the connection to the server is gone: {said or error}")
+            raise SessionFailed(gone, said=said) from error
+        return self._read_answer(statement, time.monotonic() + timeout_s)
+
+    def _read_answer(self, statement: str, deadline: float) -> list[str]:
+        assert self._process.stdout is not None  # noqa: S101 -- Popen was given pipes
+        end = self.end.encode() + b"\n"
+        while end not in self._rest:
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                self.abandon()
+                words = f"{_shown(statement)}: the server gave no answer in time; the session was ended"
+                self._ended = because(NO_ANSWER_IN_TIME, words)
+                raise SessionFailed(self._ended)
+            chunk = os.read(self._process.stdout.fileno(), 65536)
+            if not chunk or self.has_gone(self._rest + chunk):
+                said = (self._rest + chunk).decode(errors="replace").strip()
+                self._rest = b""
+                words = f"the server closed the connection: {said or 'no message'}"
+                self.has_lost_connection = True
+                raise SessionFailed(because(CONNECTION_LOST, words), said=said)
+            self._rest += chunk
+        answer, self._rest = self._rest.split(end, 1)
+        return answer.decode(errors="replace").splitlines()
+
+    def _remaining(self) -> Sequence[str]:
+        if self._process.stdout is None or self._process.poll() is None:
+            return ()
+        return self._process.stdout.read().decode(errors="replace").split("\n")
+
+
+def _started(
+    argv: Sequence[str], restriction: Restriction, more_environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    with restriction.child() as become:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=restricted_environment(more_environment),
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=become,  # noqa: PLW1509 -- it takes no lock
+        )
+
+
+def _shown(statement: str) -> str:
+    """The beginning of a statement, for an error."""
+    text = statement.strip()
+    return text if len(text) <= _STATEMENT_SHOWN else f"{text[:_STATEMENT_SHOWN]}…"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from bedplate.analysis.overview import Overview
-from bedplate.analysis.workload_view import RunHead, WorkloadView
+from bedplate.analysis.run_heads import RunHead, WorkloadView
 from bedplate.model.cell import RunSpec
 
 

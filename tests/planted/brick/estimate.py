@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bedplate.model.cell import Cell, RunSpec
 from bedplate.model.plan import Load
-from bedplate.plan.workload_estimate import WorkloadEstimate
+from bedplate.plan.estimate import WorkloadEstimate
 
 
 class BrickEstimate(WorkloadEstimate):

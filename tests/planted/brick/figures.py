@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bedplate.figures.facts import number
-from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_seconds
-from bedplate.figures.protocol import FigureMaker, Made
+from bedplate.figures.run import FigureMaker, Made
+from bedplate.figures.samples import COURSE, read_inputs
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
 from bedplate.model.visit import RunRecord, Validity

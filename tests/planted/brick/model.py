@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.plan import WorkloadModel
 
 MODEL = WorkloadModel("pile")

@@ -8,7 +8,7 @@ from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import PlannedWorkload
 from bedplate.plan.fields import Count, Factor
-from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.plan.table import WorkloadTable, datasets
 
 
 class BrickTable(WorkloadTable):

@@ -6,8 +6,7 @@ from pathlib import Path
 from bedplate.host.requirement import Need
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.visit import RunRecord
-from bedplate.visit.recording import Recording
-from bedplate.visit.workload import Driver, VisitContext, Workload
+from bedplate.visit.recording import Driver, Recording, VisitContext, Workload
 
 
 class Brick:

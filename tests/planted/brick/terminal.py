@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from bedplate.analysis.overview import Overview
-from bedplate.terminal.run_tables import WorkloadTables, run_tables
+from bedplate.terminal.tables import WorkloadTables, run_tables
 
 
 def brick_tables(found: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:

@@ -9,8 +9,8 @@ from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
 from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
-from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, Flag, within
+from bedplate.plan.table import EngineTable, asked
 from bedplate.units import KIB
 
 Stone: TypeAlias = Annotated[int, within(values.size, KIB, 64 * KIB)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bedplate.model.cell import Cell
 from bedplate.model.visit import ReadBack
-from bedplate.visit.engine_server import EngineServer, InForce, Server, ServerFailed, ServerSite
+from bedplate.visit.server import EngineServer, InForce, Server, ServerFailed, ServerSite
 
 
 class Heap:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.cli.app import program
-from bedplate.cli.documents.examples import EXAMPLES
-from bedplate.cli.documents.reference import parts, renewed
+from bedplate.cli.documents import parts, renewed
+from bedplate.cli.options import EXAMPLES
 
 if TYPE_CHECKING:
     from pathlib import Path

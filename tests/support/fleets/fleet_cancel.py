@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bedplate.executors.slurm.cancel import cancel_jobs
-from bedplate.executors.slurm.controller import Slurm
-from bedplate.executors.slurm.fleet_run import Manner
-from bedplate.executors.slurm.layout import FleetLayout
-from bedplate.model.fleet import Fleet
+from bedplate.executors.slurm.controller import FleetLayout, Slurm
+from bedplate.executors.slurm.fleet_run import Manner, cancel_jobs
+from bedplate.model.machine import Fleet
 
 
 def main(study: Path) -> None:

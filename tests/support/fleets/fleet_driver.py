@@ -13,15 +13,14 @@ from pathlib import Path
 from tests.support.fleets.fleet_start import pretended_store
 
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.keeping import SharedInputs
-from bedplate.campaign.start import StudyStart
+from bedplate.campaign.start import SharedInputs, StudyStart
 from bedplate.executors.slurm.controller import Slurm
 from bedplate.executors.slurm.fleet_run import FleetRun, Manner
 from bedplate.model.visit import EngineBuild
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.platforms import Platform
+from bedplate.plan.rules import Platform
 
 PLAN = """
 title = "Pretended"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.fleets.pretended_fleet import PretendedSlurm, Silent
 from tests.support.studies.synthetic_study import MACHINE
 
-from bedplate.campaign.keeping import SharedInputs
-from bedplate.campaign.start import StudyStart
+from bedplate.campaign.start import SharedInputs, StudyStart
 from bedplate.executors.protocol import StartOutcome
 from bedplate.executors.slurm.controller import Slurm
 from bedplate.executors.slurm.fleet_run import FleetRun, Manner
@@ -20,7 +19,7 @@ from bedplate.model.visit import EngineBuild, VisitRecord
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.platforms import Platform
+from bedplate.plan.rules import Platform
 from bedplate.study.layout import is_study
 from bedplate.study.store import StudyStore
 

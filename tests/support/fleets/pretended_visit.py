@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bedplate.errors import EXIT_REQUIREMENT_MISSING
 from bedplate.executors.slurm.payload import STARTED
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
 

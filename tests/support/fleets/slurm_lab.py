@@ -25,7 +25,7 @@ from pathlib import Path
 from tests.support.studies.study_lab import NOBODY, SOURCES
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 
 NODES = ("n1", "n2")
 _CONFIGURATION = """

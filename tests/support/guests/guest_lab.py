@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.executors.qemu.guest import Deadlines
-from bedplate.executors.qemu.guest_slot import GuestSlot
 from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.host.cache import cache_directory
+from bedplate.executors.qemu.slot import GuestSlot
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.host.ledger import release_orphans
 from bedplate.model.cell import (
     BuildLevels,

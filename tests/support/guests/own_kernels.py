@@ -7,7 +7,7 @@ import struct
 
 from tests.support.guests.fake_distribution import bz_image
 
-from bedplate.executors.qemu.own_kernel.options import EVERY_GUEST
+from bedplate.executors.qemu.own_kernel import EVERY_GUEST
 
 _SECTOR = 512
 _SETUP_SECTORS = 4

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bedplate.executors.qemu.command_line import GuestDisk, GuestSpec
-from bedplate.executors.qemu.guest import BootCrashed, GuestExit, GuestFailed
+from bedplate.executors.qemu.guest import BootCrashed, GuestDisk, GuestExit, GuestFailed, GuestSpec
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.model import codec
 from bedplate.model.visit import VisitRequest

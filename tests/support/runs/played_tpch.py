@@ -12,14 +12,11 @@ from typing import Any, Self, cast
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.visit import RunRecord
-from bedplate.visit.engine_server import ServerFailed
-from bedplate.visit.piped_session import SessionFailed
-from bedplate.visit.workload import VisitContext, workload_for
+from bedplate.visit.recording import VisitContext, workload_for
+from bedplate.visit.server import ServerFailed, SessionFailed
 from bedplate.workloads.tpch.model import QUERY_NUMBERS
-from bedplate.workloads.tpch.run.answers import SHAPES, ColumnKind
-from bedplate.workloads.tpch.run.loading import csv_rows
-from bedplate.workloads.tpch.run.queries import drawn_query, validation_query
-from bedplate.workloads.tpch.run.schema import TABLES
+from bedplate.workloads.tpch.queries import SHAPES, TABLES, ColumnKind, drawn_query, validation_query
+from bedplate.workloads.tpch.visit import csv_rows
 
 Rows = list[list[str | None]]
 Answer = Callable[[str], Rows]

@@ -48,8 +48,8 @@ from bedplate.model.visit import (
 )
 from bedplate.study.records import StudySchedule
 from bedplate.units import GIB, MIB
-from bedplate.workloads.bonnie.output import STAGES
-from bedplate.workloads.fio.words import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
+from bedplate.workloads.bonnie.figures import STAGES
+from bedplate.workloads.fio.model import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 WALL, MONOTONIC = 1_762_132_851.75, 5000.0

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from bedplate.workloads.tpch.run.answers import Row
-from bedplate.workloads.tpch.run.schema import TABLES, create_tables
+from bedplate.workloads.tpch.queries import TABLES, Row, create_tables
 
 
 class TpchOnDuckdb:

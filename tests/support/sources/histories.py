@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from bedplate.host.git import repository as tree_repository
-from bedplate.host.git.own_repository import borrow
+from bedplate.host import git as tree_repository
+from bedplate.host.git import borrow
 
 _WHO = {
     **{

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from bedplate.executors.qemu.own_kernel.configuration import Configuration
-from bedplate.executors.qemu.own_kernel.fragment import GUEST
+from bedplate.executors.qemu.own_kernel import GUEST, Configuration
 
 _MAKEFILE = """\
 VERSION = 6

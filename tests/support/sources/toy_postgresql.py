@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.sources.histories import commit, repository
 
-from bedplate.engines.postgresql.builds.libraries import libraries
+from bedplate.engines.postgresql.versions import libraries
 
 SERVER = "src/backend/main.c"
 _FOLDERS = (

@@ -9,18 +9,18 @@ from typing import Any
 
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.power_cuts.bundle import MENDED
-from bedplate.cli.power_cuts.script import AS_ASKED, REPRODUCE
-from bedplate.cli.power_cuts.tried_script import ScriptQuestion, TriedScript
+from bedplate.cli.cut_images import MENDED
+from bedplate.cli.cut_script import AS_ASKED, REPRODUCE
+from bedplate.cli.tried_script import ScriptQuestion, TriedScript
 from bedplate.errors import BedplateError
-from bedplate.executors.qemu.errand import Errand
-from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.preparation import PreparedGuests
+from bedplate.executors.qemu.executor import PreparedGuests
+from bedplate.executors.qemu.kernels import GuestKernel
+from bedplate.executors.qemu.slot import Errand
 from bedplate.model import codec
 from bedplate.model.cell import Cell
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
-from bedplate.workloads.power_cut.run.cut_questions import CutQuestion, answer_events
-from bedplate.workloads.power_cut.run.found import Found
+from bedplate.workloads.power_cut.bench import Found
+from bedplate.workloads.power_cut.cut_questions import CutQuestion, answer_events
 
 CUT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)
 RECORDED = "6.1.0-1-amd64"

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Load
-from bedplate.model.workload import model_of
-from bedplate.plan.workload_estimate import estimate_of
+from bedplate.model.plan import Load, model_of
+from bedplate.plan.estimate import estimate_of
 
 
 def seconds_of(

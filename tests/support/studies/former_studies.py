@@ -19,10 +19,9 @@ from typing import Any
 
 from tests.support.studies.study_readers import said_by_reader
 
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.comparison import selected_overviews
 from bedplate.model import codec
-from bedplate.page.document import page_document
-from bedplate.page.packed_data import PackedData
+from bedplate.page.document import PackedData, page_document
 
 FOLDER = Path(__file__).parents[2] / "golden" / "former_studies"
 NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz")))

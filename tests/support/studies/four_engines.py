@@ -30,7 +30,7 @@ from bedplate.model.cell import (
 from bedplate.model.codec import read
 from bedplate.model.levels import Levels
 from bedplate.study.records import StudySchedule
-from bedplate.workloads.microbenchmark.tests import WORKLOAD
+from bedplate.workloads.microbenchmark.model import WORKLOAD
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from tests.support.studies.search_lab import BEST, search_lab
 
-from bedplate.analysis.paired.course import UntilTold
-from bedplate.analysis.paired.looked import looked_at
-from bedplate.campaign.consent import Consent
-from bedplate.campaign.paired.blocks import measure_pairs
-from bedplate.campaign.paired.sides import paired_plan, varied_key
+from bedplate.analysis.paired import UntilTold, looked_at
+from bedplate.campaign.paired import measure_pairs, paired_plan, varied_key
+from bedplate.campaign.running import Consent
 from bedplate.statistics.paired_sequence import FIRST_LOOK
 from bedplate.study.stored import read_study
 
@@ -21,8 +19,8 @@ if TYPE_CHECKING:
     import pytest
     from tests.support.studies.planted_executor import PlantedExecutor, Truth
 
-    from bedplate.analysis.paired.looked import Looked
-    from bedplate.campaign.paired.blocks import PairedOutcome
+    from bedplate.analysis.paired import Looked
+    from bedplate.campaign.paired import PairedOutcome
     from bedplate.model.cell import Cell, RunSpec
 
 PLAN = """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bedplate.plan.document import TABLES
+from bedplate.plan.load import TABLES
 from bedplate.plan.table import keys_of
 
 # As TOML is written: each type, and the ends of each.

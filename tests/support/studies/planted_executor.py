@@ -15,9 +15,9 @@ from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
 from bedplate.model.metrics import figure
+from bedplate.model.plan import model_of
 from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome
 from bedplate.model.visit import FORMAT_VERSION, Durability, Outcome, RunRecord, Validity, VisitRecord
-from bedplate.model.workload import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from bedplate.executors.protocol import Listener, Start, StartOutcome
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Cell, RunSpec
-    from bedplate.model.fleet import NodeFacts
     from bedplate.model.levels import Scalar
-    from bedplate.model.machine import Machine
+    from bedplate.model.machine import Machine, NodeFacts
     from bedplate.model.plan import Plan, ScheduledVisit
     from bedplate.model.visit import VisitRequest
     from bedplate.study.records import StudyFacts

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from tests.support.tools.doubles import put_in_place_of
 
-from bedplate.host import facts, requirement
-from bedplate.host.devices import contents, scratch_device
+from bedplate.host import block_tree, facts, requirement, scratch_device
 from bedplate.host.requirement import Requirement
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.machine import Machine
@@ -67,7 +66,7 @@ def pretended_machine(what: Pretended, cache: Path) -> Iterator[None]:
         requirement.read_os_release: _read_os_release,
         requirement.find_tool: _find_tool,
         requirement.missing: _missing,
-        contents.device_contents: _device_contents,
+        block_tree.device_contents: _device_contents,
         scratch_device.refusal_reasons: _refusal_reasons,
     }
     with pytest.MonkeyPatch.context() as patch:

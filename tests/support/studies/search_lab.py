@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import overview
-from bedplate.analysis.search.searched import searched
-from bedplate.analysis.search.step import Course
-from bedplate.campaign import planning, study_run
-from bedplate.campaign.keeping import keep
-from bedplate.campaign.search_question import SearchAsked
+from bedplate.analysis.search import Course, searched
+from bedplate.campaign import planning, start
+from bedplate.campaign.questions import SearchAsked
 from bedplate.campaign.searching import search
+from bedplate.campaign.start import keep
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
     from tests.support.studies.planted_executor import PlantedExecutor
 
-    from bedplate.analysis.search.searched import Searched
+    from bedplate.analysis.search import Searched
     from bedplate.campaign.searching import SearchOutcome
     from bedplate.model.cell import Cell, RunSpec
     from bedplate.model.figure import RunFigures
@@ -96,7 +95,7 @@ def search_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SearchLab:
         del seconds_before
         return keep(attempt, record, seconds_before=record.seconds)
 
-    monkeypatch.setattr(study_run, "keep", kept)
+    monkeypatch.setattr(start, "keep", kept)
     monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

@@ -18,9 +18,15 @@ from bedplate.model.figure import Better, Metric, Scale
 from bedplate.statistics.comparison import CONFIDENCE
 from bedplate.statistics.estimation import REPETITIONS_MIN, of_differences
 from bedplate.statistics.false_discovery import joint_confidence
-from bedplate.statistics.search.course import Ending, NextBlock, SearchEnd, following
-from bedplate.statistics.search.proof import SearchQuestion
-from bedplate.statistics.search.space import SearchSpace, Tried
+from bedplate.statistics.search import (
+    Ending,
+    NextBlock,
+    SearchEnd,
+    SearchQuestion,
+    SearchSpace,
+    Tried,
+    following,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

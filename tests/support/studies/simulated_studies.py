@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from bedplate.statistics.comparison import LEVEL, VALUES_MIN, p_disagreement, weighted_mean
 from bedplate.statistics.estimation import of_differences
 from bedplate.statistics.false_discovery import joint_confidence
-from bedplate.statistics.pooled_pairs import LEVEL, VALUES_MIN, p_disagreement, weighted_mean
 
 if TYPE_CHECKING:
     import numpy.typing as npt

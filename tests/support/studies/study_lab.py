@@ -19,7 +19,7 @@ from tests.support.tools.patience import AT_MOST_S
 from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import read_mount_table
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.model import codec
 from bedplate.model.visit import VisitRecord
 

@@ -16,7 +16,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.plan import ScheduledVisit
 from bedplate.model.power_cut import PointOutcome
 from bedplate.study.records import StudySchedule
-from bedplate.workloads.faulty_disk.records import TRIES_FILE, Detected, FaultRecord, FaultVerdict, Seen
+from bedplate.workloads.faulty_disk.model import TRIES_FILE, Detected, FaultRecord, FaultVerdict, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

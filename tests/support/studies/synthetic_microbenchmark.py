@@ -47,8 +47,8 @@ from bedplate.model.visit import (
     VisitRecord,
 )
 from bedplate.study.records import StudySchedule
+from bedplate.workloads.microbenchmark.model import DOCUMENTS, TESTS, WORKLOAD, is_fill, tests_of
 from bedplate.workloads.microbenchmark.plan import BENCH_TESTS, runs_of_tests
-from bedplate.workloads.microbenchmark.tests import DOCUMENTS, TESTS, WORKLOAD, is_fill, tests_of
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "microbenchmark" / "every-test.json").read_text())
 DATASET = Dataset(WORKLOAD, Levels(entries=3000, value_bytes=100))

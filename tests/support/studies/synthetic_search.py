@@ -13,20 +13,19 @@ from tests.support.studies.synthetic_study import MACHINE, Recipe, cells_of, fac
 from tests.support.studies.written import write
 
 from bedplate.analysis.overview import overview
-from bedplate.analysis.search.searched import searched
+from bedplate.analysis.search import searched
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.plan import ScheduledVisit
+from bedplate.model.plan import ScheduledVisit, SearchCandidate, SearchedBlock, SearchLeftOut, SearchRecord
 from bedplate.model.reason import because
-from bedplate.model.search import SearchCandidate, SearchedBlock, SearchLeftOut, SearchRecord
 from bedplate.model.visit import FORMAT_VERSION
-from bedplate.statistics.search.course import SearchEnd
+from bedplate.statistics.search import SearchEnd
 from bedplate.study.records import StudySchedule
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bedplate.statistics.search.course import NextBlock
+    from bedplate.statistics.search import NextBlock
 
 VISIT_S = 95.0
 RUN = "read-write"

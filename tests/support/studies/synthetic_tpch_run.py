@@ -24,10 +24,10 @@ from bedplate.model.cell import (
 from bedplate.model.course import COURSE_COLUMNS, COURSE_FILE
 from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.metrics import censored, figure
-from bedplate.model.plan import ScheduledVisit
+from bedplate.model.plan import COLD, ScheduledVisit
 from bedplate.model.reason import Reason, joined
 from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity
-from bedplate.model.workload import COLD
+from bedplate.workloads.tpch.figures import power, throughput
 from bedplate.workloads.tpch.model import (
     LOAD,
     LOAD_PHASES,
@@ -39,10 +39,8 @@ from bedplate.workloads.tpch.model import (
     query_phase,
     stream_phase,
 )
-from bedplate.workloads.tpch.power_and_throughput import power, throughput
+from bedplate.workloads.tpch.queries import TABLES, foreign_keys, indexes, primary_keys, query_order
 from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlan, QueryPlans, plan_hash
-from bedplate.workloads.tpch.run.queries import query_order
-from bedplate.workloads.tpch.run.schema import TABLES, foreign_keys, indexes, primary_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.studies.synthetic_study import durability_of
 
-from bedplate.analysis.factors import factor_levels, usual_factors
+from bedplate.analysis.labels import factor_levels, usual_factors
 from bedplate.analysis.wording import durability_words
 from bedplate.model.cell import (
     BuildLevels,

@@ -18,8 +18,15 @@ from tests.support.studies.synthetic_power_cuts import (
 from bedplate.analysis.power_cut_view import CutRun
 from bedplate.model.cell import Cell
 from bedplate.model.levels import Levels
-from bedplate.model.page_writes import PageCounts, PageFacts, PageLayout
-from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile
+from bedplate.model.power_cut import (
+    PageCounts,
+    PageFacts,
+    PageLayout,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+)
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, because
 from bedplate.model.visit import Durability, VisitKey
 

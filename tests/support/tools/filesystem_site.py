@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bedplate.filesystem.site import Site
+from bedplate.filesystem.adapter import Site
 from bedplate.host.command import Commands
-from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 
 NOWHERE = Path("/nowhere")

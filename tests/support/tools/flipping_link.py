@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.support.tools.scratch_disk import Disk
 
 from bedplate.errors import DeviceRefused
-from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.ledger import Ledger
+from bedplate.host.scratch_device import prepare, release_device
 from bedplate.model.visit import ScratchDevice
 
 

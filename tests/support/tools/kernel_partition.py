@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bedplate.host.devices.whole_partition import add_partition, remove_partition
+from bedplate.host.zpool import add_partition, remove_partition
 from bedplate.units import MIB
 
 

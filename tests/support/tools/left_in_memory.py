@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bedplate.host.devices.loop_table import all_loops, loop_file
-from bedplate.host.shared_memory import unused_segments
+from bedplate.host.block_tree import all_loops, loop_file
+from bedplate.host.ledger import unused_segments
 
 
 def left_in_memory() -> set[str]:

@@ -504,9 +504,7 @@ class Merge:
                 and not (name in self.new_of and not self.new_of[name].startswith(prefix))
             ]
             others = [
-                path
-                for path in place.rglob("*")
-                if path.is_file() and path.suffix not in {".py", ".pyc"}
+                path for path in place.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}
             ]
             if left or others:
                 return place / "__init__.py"

@@ -14,9 +14,8 @@ from typing import Any
 
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.visit import Outcome, Validity
-from bedplate.statistics.comparison import Comparison, compare, is_speed
+from bedplate.statistics.comparison import Comparison, compare, is_speed, judged_together
 from bedplate.statistics.heat_map import average_map, common_scale
-from bedplate.statistics.objectives import judged_together
 from bedplate.statistics.summary import Observation
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "statistics"

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bedplate.host.command import Account, Commands, Completed
-from bedplate.host.shut_in.confinement import Confinement
-from bedplate.host.shut_in.restriction import Restriction
+from bedplate.host.shut_in import Confinement, Restriction
 
 _USUAL_LIMIT_S = 60.0
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.host.ledger import Ledger
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.recorder import (
@@ -23,7 +23,7 @@ from bedplate.host.recorder import (
     recorder_reasons,
 )
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.log import DISCARD, Log
+from bedplate.workloads.power_cut.log import DISCARD, Log
 
 SOURCES = Path(__file__).resolve().parents[3]
 SIZES = RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=128 * MIB, journal_bytes=16 * MIB)

@@ -6,9 +6,9 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.scratch_device import refusal_reasons
+from bedplate.host.scratch_device import refusal_reasons
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import HOSTILE, cells_of
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import Advised, Contest, advised, objectives_of
-from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
-from bedplate.analysis.advice.words import Sentence
+from bedplate.analysis.advice import (
+    Advised,
+    Contest,
+    Sentence,
+    advised,
+    closing_sentences,
+    contest_sentences,
+    objectives_of,
+)
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import durability_class
 from bedplate.errors import PlanError
@@ -27,7 +33,7 @@ from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import censored, figure
 from bedplate.model.visit import Durability, VisitRecord
 from bedplate.statistics.comparison import Verdict
-from bedplate.statistics.pareto import Standing
+from bedplate.statistics.heat_map import Standing
 from bedplate.terminal.advice_tables import advice_document, advice_tables
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.analysis.cell_filter import Candidate, choose, factor_named, select
-from bedplate.analysis.comparison.matching import matched
+from bedplate.analysis.comparison import matched
 from bedplate.errors import PlanError
 
 

@@ -16,12 +16,18 @@ from tests.support.studies.synthetic_study import HOSTILE
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.claims.file import load_claims, parse_claims
-from bedplate.analysis.claims.judged import ClaimsAnswer, Finding, JudgedClaim, judge_claims
-from bedplate.analysis.claims.sentences import claim_sentences
+from bedplate.analysis.claims import (
+    ClaimsAnswer,
+    Finding,
+    JudgedClaim,
+    claim_sentences,
+    judge_claims,
+    load_claims,
+    parse_claims,
+)
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
-from bedplate.terminal.claim_tables import claim_tables, claims_document
+from bedplate.terminal.advice_tables import claim_tables, claims_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

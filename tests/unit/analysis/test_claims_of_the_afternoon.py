@@ -8,8 +8,7 @@ from pathlib import Path
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.unit.analysis.test_claims import CLAIMS, speed
 
-from bedplate.analysis.claims.file import load_claims
-from bedplate.analysis.claims.judged import Finding, judge_claims
+from bedplate.analysis.claims import Finding, judge_claims, load_claims
 from bedplate.analysis.overview import overview
 from bedplate.plan.load import load_plan
 

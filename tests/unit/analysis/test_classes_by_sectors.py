@@ -10,8 +10,7 @@ from tests.support.studies.synthetic_power_cuts import RECIPE, torn_study
 from tests.support.studies.synthetic_study import cells_of
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.sentences import closing_sentences
+from bedplate.analysis.advice import advised, closing_sentences
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.wording import (
     durability_class,
@@ -21,7 +20,7 @@ from bedplate.analysis.wording import (
     words_on_device,
 )
 from bedplate.export.tables import export
-from bedplate.export.workbook.sheets import about_sheet
+from bedplate.export.workbook import about_sheet
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
 from bedplate.page.document import page_document
 from bedplate.terminal.advice_tables import advice_document

@@ -20,8 +20,16 @@ from tests.support.studies.known_study import (
 from tests.support.studies.synthetic_study import HOSTILE, cells_of, with_barriers_of_xfs
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.comparison.compared import Compared, ComparisonAnswer, ComparisonQuestion, answer
-from bedplate.analysis.comparison.condition import Truth, exit_status, parse_condition, truth
+from bedplate.analysis.comparison import (
+    Compared,
+    ComparisonAnswer,
+    ComparisonQuestion,
+    Truth,
+    answer,
+    exit_status,
+    parse_condition,
+    truth,
+)
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.statistics.comparison import Verdict

@@ -20,17 +20,23 @@ from tests.support.studies.synthetic_power_cuts import (
 from tests.support.studies.synthetic_study import cells_of
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.comparison.compared import Compared, ComparisonAnswer, ComparisonQuestion, answer
-from bedplate.analysis.comparison.condition import EXIT_HOLDS, exit_status, parse_condition, truth
-from bedplate.analysis.counted_share import BAD_SHARE
-from bedplate.analysis.overview import overview
+from bedplate.analysis.comparison import (
+    EXIT_HOLDS,
+    Compared,
+    ComparisonAnswer,
+    ComparisonQuestion,
+    answer,
+    exit_status,
+    parse_condition,
+    truth,
+)
+from bedplate.analysis.overview import BAD_SHARE, overview
 from bedplate.errors import EXIT_CANNOT_TELL, PlanError
 from bedplate.figures.run import make_figures
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
 from bedplate.model.power_cut import PointOutcome, Profile
-from bedplate.statistics.comparison import Verdict
-from bedplate.statistics.proportions import p_difference, proportion_difference
+from bedplate.statistics.comparison import Verdict, p_difference, proportion_difference
 from bedplate.terminal.compare_tables import compare_document, compare_tables, condition_sentence
 
 if TYPE_CHECKING:

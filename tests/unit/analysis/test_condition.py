@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.analysis.comparison.compared import Compared
-from bedplate.analysis.comparison.condition import Truth, exit_status, parse_condition, parse_share, truth
+from bedplate.analysis.comparison import Compared, Truth, exit_status, parse_condition, parse_share, truth
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Metric, Scale
 from bedplate.statistics.comparison import Comparison, Verdict, compare, judged_apart

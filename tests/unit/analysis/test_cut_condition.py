@@ -9,12 +9,11 @@ import pytest
 from tests.support.studies.judged_cuts import DECLARED, good, judged
 from tests.support.studies.synthetic_power_cuts import controls, points_of
 
-from bedplate.analysis.comparison.condition import Truth
-from bedplate.analysis.cut_condition import cut_truth
+from bedplate.analysis.comparison import Truth, cut_truth
 from bedplate.analysis.power_cut_view import CutRun
 from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.durability import PowerCutVerdict
 from bedplate.model.power_cut import PointOutcome, Profile
-from bedplate.model.power_cut_verdict import PowerCutVerdict
 from bedplate.model.reason import because
 from bedplate.model.visit import Durability, VisitKey
 

@@ -14,12 +14,9 @@ from tests.support.studies.synthetic_power_cuts import (
     write_points,
 )
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.sentences import closing_sentences
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.mail import mail_text
-from bedplate.analysis.headline.placing import fitted
+from bedplate.analysis.advice import advised, closing_sentences
+from bedplate.analysis.headline import fitted, headline, headline_lines
+from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.power_cut import POINTS_FILE, PointOutcome, PointRecord, Profile
 

@@ -12,25 +12,21 @@ from click.testing import CliRunner
 from rich.console import Console
 from tests.support.studies.synthetic_power_cuts import DATASET, power_cut_study, recut_study
 
-from bedplate.analysis.comparison.condition import Truth
-from bedplate.analysis.cut_condition import cut_truth
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.comparison import Truth, cut_truth
+from bedplate.analysis.headline import headline, headline_lines
+from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CellFacts, Overview, overview
 from bedplate.analysis.power_cut_view import recovery_words
 from bedplate.cli.app import program
 from bedplate.export.tables import export
-from bedplate.figures.power_cut_points import read_cuts
-from bedplate.figures.power_cut_verdict import recoveries_of
+from bedplate.figures.power_cut import read_cuts, recoveries_of
 from bedplate.model import codec
+from bedplate.model.durability import Recoveries
 from bedplate.model.power_cut import RECORDING_FILE, RecordingFacts
-from bedplate.model.power_cut_verdict import Recoveries
 from bedplate.model.reason import because
 from bedplate.model.visit import RunRecord, VisitRecord
-from bedplate.terminal.power_cut_tables import power_cut_document as power_cut_table_document
-from bedplate.terminal.power_cut_tables import power_cut_table
-from bedplate.terminal.tables import show_document, show_tables
+from bedplate.terminal.tables import power_cut_document as power_cut_table_document
+from bedplate.terminal.tables import power_cut_table, show_document, show_tables
 from bedplate.workloads.power_cut.page import CutRow, power_cut_rows
 
 

@@ -16,18 +16,15 @@ from tests.support.studies.synthetic_power_cuts import (
     write_cut_visit,
 )
 
-from bedplate.analysis.counted_share import BAD_SHARE
-from bedplate.analysis.overview import Measurement
-from bedplate.analysis.parts import part_figures, whole_figures
+from bedplate.analysis.overview import BAD_SHARE, Measurement, part_figures, whole_figures
 from bedplate.analysis.power_cut_view import CutRun
-from bedplate.analysis.recording_words import recording_words
+from bedplate.analysis.wording import recording_words
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.durability import DURABLE
+from bedplate.model.durability import DURABLE, measured
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome, Profile
-from bedplate.model.power_cut_verdict import measured
 from bedplate.model.visit import Outcome, Validity, VisitKey
-from bedplate.workloads.power_cut.run.positions import with_unit
+from bedplate.workloads.power_cut.bench import with_unit
 
 UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
 

@@ -16,12 +16,10 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.claims.file import parse_claims
-from bedplate.analysis.claims.judged import Finding, judge_claims
-from bedplate.analysis.comparison.accepted import accepting, left_doubts
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.effects.factor_effects import study_effects
+from bedplate.analysis.advice import advised
+from bedplate.analysis.claims import Finding, judge_claims, parse_claims
+from bedplate.analysis.comparison import ComparisonQuestion, accepting, answer, left_doubts
+from bedplate.analysis.effects import study_effects
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.wording import durability_class
 from bedplate.export.tables import export
@@ -32,8 +30,8 @@ from bedplate.model.visit import CheckOutcome, Outcome, Validity, VisitRecord
 from bedplate.page.answer import study_answer
 from bedplate.page.build import build_report
 from bedplate.page.document import page_document
-from bedplate.page.effects_view import page_effects
-from bedplate.study.progress import read_progress
+from bedplate.page.views import page_effects
+from bedplate.study.store import read_progress
 from bedplate.terminal.advice_tables import advice_document
 from bedplate.terminal.compare_tables import closing_sentences, compare_document
 from bedplate.terminal.tables import show_document, show_tables

@@ -13,13 +13,13 @@ from tests.support.studies.known_study import Place, change_records, known_study
 from tests.support.studies.synthetic_study import Recipe
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects, study_effects
-from bedplate.analysis.effects.sentences import interaction_sentences
+from bedplate.analysis.effects import FactorEffects, StudyEffects, study_effects
+from bedplate.analysis.effects_sentences import interaction_sentences
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.effects import Judged
-from bedplate.terminal.effects_tables import effects_document, effects_tables
+from bedplate.terminal.compare_tables import effects_document, effects_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,9 +2,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bedplate.analysis.factors import factor_levels, level_text, short_name
-from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
-from bedplate.model.engine import database_block_levels
+from bedplate.analysis.labels import factor_levels, level_text, short_name
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    database_block_levels,
+)
 from bedplate.model.levels import Levels
 
 EXT4 = Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("ext4"), BuildLevels(), ClusterLevels())

@@ -12,18 +12,16 @@ from typing import Any
 import pytest
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_study
 
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.fleet import fleet_marks, folded, incomplete_nodes
-from bedplate.analysis.health import study_health
-from bedplate.analysis.overview import overview
+from bedplate.analysis.overview import overview, study_health
 from bedplate.errors import StudyError
 from bedplate.export.tables import export
-from bedplate.export.workbook.sheets import about_sheet
+from bedplate.export.workbook import about_sheet
 from bedplate.model.codec import write
-from bedplate.model.fleet import NodeFacts
-from bedplate.model.machine import Machine
-from bedplate.page.machines_view import machines_view
+from bedplate.model.machine import Machine, NodeFacts
 from bedplate.page.static import page_shell
+from bedplate.page.views import machines_view
 from bedplate.study.stored import read_study
 
 RECIPE = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=6, canaries=2)

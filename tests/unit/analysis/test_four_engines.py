@@ -11,7 +11,7 @@ from tests.support.studies.study_readers import said_by_reader
 
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.run_heads import runs_together
-from bedplate.export.workbook.results import choices_of, results_of
+from bedplate.export.workbook import choices_of, results_of
 
 if TYPE_CHECKING:
     from pathlib import Path

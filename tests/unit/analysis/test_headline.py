@@ -15,29 +15,32 @@ from tests.support.studies.synthetic_power_cuts import RECIPE as CUT_RECIPE
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_changed_study, write_study
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.words import standing_cells
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.comparison.pooled import pooled_pairs
-from bedplate.analysis.comparison.sentences import pooled_line
-from bedplate.analysis.effects.factor_effects import study_effects
-from bedplate.analysis.headline.answered import Answered, Headline, NotTakenFor, RunAnswer, headline
-from bedplate.analysis.headline.costs import StepKind
-from bedplate.analysis.headline.defaults import defaults_of
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.names import cell_names
-from bedplate.analysis.headline.placing import fitted
-from bedplate.analysis.headline.set_up import command_lines
+from bedplate.analysis.advice import advised, standing_cells
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
+from bedplate.analysis.headline import (
+    Answered,
+    Headline,
+    NotTakenFor,
+    RunAnswer,
+    StepKind,
+    cell_names,
+    defaults_of,
+    fitted,
+    headline,
+    headline_lines,
+)
 from bedplate.analysis.overview import Overview, overview
-from bedplate.cli.answering import say_answer
+from bedplate.analysis.pooled import pooled_line, pooled_pairs
+from bedplate.analysis.search import command_lines
+from bedplate.cli.asking import say_answer
 from bedplate.model import durability
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.codec import read
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Validity, VisitRecord
-from bedplate.statistics.comparison import Verdict
-from bedplate.statistics.pareto import Standing
-from bedplate.statistics.proportions import proportion, trials_for
+from bedplate.statistics.comparison import Verdict, proportion, trials_for
+from bedplate.statistics.heat_map import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,17 +13,12 @@ from tests.support.studies.known_study import Place, change_records, known_study
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_changed_study
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.next_sentences import next_sentences
-from bedplate.analysis.advice.sentences import contest_sentences
-from bedplate.analysis.headline.answered import Answered, NotTakenFor, headline
-from bedplate.analysis.headline.costs import StepKind
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.mail import mail_text
-from bedplate.analysis.headline.placing import fitted
+from bedplate.analysis.advice import advised, contest_sentences, next_sentences
+from bedplate.analysis.headline import Answered, NotTakenFor, StepKind, fitted, headline, headline_lines
+from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
-from bedplate.model.fleet import NodeFacts
+from bedplate.model.machine import NodeFacts
 from bedplate.model.visit import Durability, Validity
 
 if TYPE_CHECKING:

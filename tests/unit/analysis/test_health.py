@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.sentences import closing_sentences as closing_of_advice
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.health import StudyHealth, StudySeries, study_health
-from bedplate.analysis.overview import overview
+from bedplate.analysis.advice import advised
+from bedplate.analysis.advice import closing_sentences as closing_of_advice
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.overview import StudyHealth, StudySeries, overview, study_health
 from bedplate.page.build import build_report
-from bedplate.statistics.dips import dips
-from bedplate.statistics.drift import Drift, Outlier
+from bedplate.statistics.drift import Drift, Outlier, dips
 from bedplate.terminal.compare_tables import closing_sentences
 from bedplate.terminal.tables import show_document, show_tables
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bedplate.analysis.factors import short_name
-from bedplate.analysis.labels import label_cells
+from bedplate.analysis.labels import label_cells, short_name
 from bedplate.engines.lmdb import model
 from bedplate.model.cell import (
     BuildLevels,

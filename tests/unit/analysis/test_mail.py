@@ -14,9 +14,8 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import call_here
 
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.mail import COLUMNS, ROWS_MAX, mail_text
+from bedplate.analysis.headline import headline, headline_lines
+from bedplate.analysis.mail import COLUMNS, ROWS_MAX, mail_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.imported.importing import import_source
 

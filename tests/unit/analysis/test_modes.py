@@ -10,13 +10,12 @@ import pytest
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import Recipe, write_study
 
-from bedplate.analysis.modes import marked_by_mode
-from bedplate.analysis.overview import Measurement, overview
+from bedplate.analysis.overview import Measurement, marked_by_mode, overview
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.visit import Outcome, Validity
-from bedplate.study.progress import read_progress
+from bedplate.study.store import read_progress
 from bedplate.terminal.tables import show_document
 
 # As measured with 4 clients of 2 threads on 2 processors: 67,000 to 77,000 and 102,000 to 124,000 tps.

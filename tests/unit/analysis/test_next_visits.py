@@ -10,22 +10,29 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study
 
-from bedplate.analysis.advice.advised import Advised, Contest, Objective, advised
-from bedplate.analysis.advice.next_sentences import next_sentences
-from bedplate.analysis.advice.next_visits import NextVisits, next_visits
-from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
-from bedplate.analysis.advice.words import Sentence
-from bedplate.analysis.claims.judged import judge_claims
-from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.advice import (
+    Advised,
+    Contest,
+    NextVisits,
+    Objective,
+    Sentence,
+    advised,
+    closing_sentences,
+    contest_sentences,
+    next_sentences,
+    next_visits,
+)
+from bedplate.analysis.claims import judge_claims
+from bedplate.analysis.comparison import selected_overviews
+from bedplate.analysis.headline import headline
 from bedplate.analysis.overview import overview
-from bedplate.analysis.search.sentences import chance_words
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.search import chance_words
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity, VisitRecord
 from bedplate.page.answer import study_answer
-from bedplate.page.effects_view import page_effects
+from bedplate.page.views import page_effects
 from bedplate.study.records import IMPORTED
 from bedplate.terminal.advice_tables import advice_document
 from bedplate.units import format_count

@@ -13,14 +13,12 @@ from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.study_readers import said_by_reader
 from tests.support.studies.synthetic_study import Recipe
 
-from bedplate.analysis.comparison.sentences import figure_words
-from bedplate.analysis.headline.answered import RunAnswer, headline
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.mail import mail_text
-from bedplate.analysis.headline.placing import fitted
+from bedplate.analysis.headline import RunAnswer, fitted, headline, headline_lines
+from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.pooled import figure_words
 from bedplate.analysis.wording import figure
-from bedplate.export.workbook.results import choices_of, results_of
+from bedplate.export.workbook import choices_of, results_of
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.page.document import page_document
 from bedplate.statistics.summary import SummaryKey, summarise

@@ -11,13 +11,13 @@ import pytest
 from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.synthetic_study import Recipe, cells_of
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.comparison.pooled import pooled_pairs
-from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.advice import advised
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.headline import headline
 from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.pooled import pooled_pairs
 from bedplate.page.document import page_document
-from bedplate.page.effects_view import page_effects
+from bedplate.page.views import page_effects
 
 if TYPE_CHECKING:
     from bedplate.model.cell import Cell

@@ -15,12 +15,18 @@ from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.synthetic_study import Recipe
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.comparison.compared import ComparisonAnswer, ComparisonQuestion, answer
-from bedplate.analysis.comparison.pooled import PooledPairs, crossing_pairs, pooled_pairs
-from bedplate.analysis.comparison.sentences import disagreement_sentences, pooled_in_short, pooled_line
-from bedplate.analysis.effects.factor_effects import study_effects
+from bedplate.analysis.advice import advised
+from bedplate.analysis.comparison import ComparisonAnswer, ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
 from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.pooled import (
+    PooledPairs,
+    crossing_pairs,
+    disagreement_sentences,
+    pooled_in_short,
+    pooled_line,
+    pooled_pairs,
+)
 from bedplate.statistics.comparison import Verdict
 from bedplate.terminal.compare_tables import compare_document, compare_tables
 

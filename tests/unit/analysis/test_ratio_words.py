@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bedplate.analysis.advice.advised import Objective
-from bedplate.analysis.advice.words import comparison_words
-from bedplate.analysis.comparison.sentences import figure_words, ratio_words
+from bedplate.analysis.advice import Objective, comparison_words
+from bedplate.analysis.pooled import figure_words, ratio_words
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import Comparison, Verdict, compare
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.analysis.reason_ranges import Told, one_sentence, shape
+from bedplate.analysis.wording import Told, one_sentence, shape
 from bedplate.terminal.table_parts import Notes
 
 OTHERS = (

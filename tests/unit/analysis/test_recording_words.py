@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.analysis.recording_words import recording_words
+from bedplate.analysis.wording import recording_words
 from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, IN_FLIGHT, LATE, LATE_US
-from bedplate.terminal.power_cut_tables import _disks
+from bedplate.terminal.tables import _disks
 
 
 def said(**of_verdict: Any) -> list[str]:

@@ -20,11 +20,10 @@ from tests.support.studies.unmended_pages import (
     weighted,
 )
 
-from bedplate.analysis.headline.page_copies import copies_words, without_copies
-from bedplate.analysis.recording_words import recording_words
+from bedplate.analysis.headline import copies_words, without_copies
+from bedplate.analysis.wording import recording_words
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.page_writes import RecoveredPages
-from bedplate.model.power_cut import PointOutcome, PointRecord, Profile
+from bedplate.model.power_cut import PointOutcome, PointRecord, Profile, RecoveredPages
 from bedplate.model.reason import sentences
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.claims.file import parse_claims
-from bedplate.analysis.claims.judged import Finding, judge_claims
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.effects.factor_effects import study_effects
+from bedplate.analysis.advice import advised
+from bedplate.analysis.claims import Finding, judge_claims, parse_claims
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures

@@ -13,24 +13,21 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.written import write
 
 from bedplate.analysis.overview import overview, overview_of
-from bedplate.analysis.search.answer import answer_lines
-from bedplate.analysis.search.searched import searched
-from bedplate.analysis.search.sentences import progress_words
-from bedplate.analysis.search.words import accepted_words, shown_first
+from bedplate.analysis.search import accepted_words, answer_lines, progress_words, searched, shown_first
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import censored
-from bedplate.model.search import NotWorse, SearchRecord
+from bedplate.model.plan import NotWorse, SearchRecord
 from bedplate.model.visit import Durability, Validity
-from bedplate.page.search_view import proof_rows
-from bedplate.statistics.search.course import Ending, SearchEnd
+from bedplate.page.views import proof_rows
+from bedplate.statistics.search import Ending, SearchEnd
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bedplate.analysis.search.searched import Searched
+    from bedplate.analysis.search import Searched
     from bedplate.study.stored import Study
 
 FASTEST = "xfs · fs 4 KiB · db 4 KiB"

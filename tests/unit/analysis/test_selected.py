@@ -12,8 +12,8 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_cells
 from tests.support.tools.as_printed import as_printed
 
+from bedplate.analysis.comparison import selected, selected_overviews
 from bedplate.analysis.overview import overview
-from bedplate.analysis.selected import selected, selected_overviews
 from bedplate.errors import PlanError
 from bedplate.export.tables import export
 from bedplate.page.document import page_document

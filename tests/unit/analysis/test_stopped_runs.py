@@ -10,14 +10,12 @@ from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_stud
 from tests.support.studies.written import write
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.next_visits import open_cells
-from bedplate.analysis.claims.file import parse_claims
-from bedplate.analysis.claims.judged import Finding, judge_claims
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.effects.factor_effects import study_effects
-from bedplate.analysis.headline.answered import NotTakenFor, headline
-from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.advice import advised, open_cells
+from bedplate.analysis.claims import Finding, judge_claims, parse_claims
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
+from bedplate.analysis.headline import NotTakenFor, headline
+from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import read
 from bedplate.model.figure import RunFigures

@@ -11,9 +11,8 @@ import pytest
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.flush_rates import flush_rates, rate_text
 from bedplate.analysis.labels import study_marks, varies_the_kernel
-from bedplate.analysis.overview import overview
+from bedplate.analysis.overview import flush_rates, overview, rate_text
 from bedplate.cli.status import status
 from bedplate.export.tables import TABLES, export
 from bedplate.model.cell import Cell, Dataset, KernelLevels

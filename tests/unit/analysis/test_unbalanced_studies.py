@@ -12,20 +12,19 @@ from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.synthetic_study import Recipe
 from tests.support.studies.unbalanced_designs import MOUNT, TYPE, XFS_BESIDE_EXT4, Planted, planted, truth
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.claims.file import parse_claims
-from bedplate.analysis.claims.judged import judge_claims
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.effects.factor_effects import StudyEffects, study_effects
-from bedplate.analysis.factors import level_text, usual_factors
+from bedplate.analysis.advice import advised
+from bedplate.analysis.claims import judge_claims, parse_claims
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.effects import StudyEffects, study_effects
+from bedplate.analysis.labels import level_text, usual_factors
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.wording import durability_words
 from bedplate.page.answer import study_answer
-from bedplate.page.effects_view import effects_view, page_effects
-from bedplate.terminal.effects_tables import effects_document
+from bedplate.page.views import effects_view, page_effects
+from bedplate.terminal.compare_tables import effects_document
 
 if TYPE_CHECKING:
-    from bedplate.analysis.comparison.compared import Compared
+    from bedplate.analysis.comparison import Compared
     from bedplate.model.levels import Scalar
     from bedplate.statistics.effects import Effect
 

@@ -28,18 +28,21 @@ from tests.support.studies.unmended_pages import (
     weighted,
 )
 
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.copies_saved import saving, saving_words
-from bedplate.analysis.headline.lines import headline_lines
-from bedplate.analysis.headline.names import cell_names
-from bedplate.analysis.headline.page_copies import copies_words, without_copies
+from bedplate.analysis.headline import (
+    cell_names,
+    copies_words,
+    headline,
+    headline_lines,
+    saving,
+    saving_words,
+    without_copies,
+)
 from bedplate.analysis.overview import overview
-from bedplate.analysis.recording_words import recording_words
+from bedplate.analysis.wording import recording_words
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.figure import Scale
 from bedplate.model.levels import Levels
-from bedplate.model.page_writes import PageCounts, PageFacts
-from bedplate.model.power_cut import PointOutcome, Profile
+from bedplate.model.power_cut import PageCounts, PageFacts, PointOutcome, Profile
 from bedplate.model.reason import (
     INNODB_DOUBLEWRITE_OFF,
     PAGES_WRITTEN_OTHERWISE,

@@ -7,7 +7,7 @@ from bedplate.analysis.wording import (
     centre_words,
     counted,
     durability_words,
-    number,
+    number_words,
     repetitions_sentence,
     scatter_of,
 )
@@ -34,7 +34,7 @@ from bedplate.statistics.summary import Summary
     ],
 )
 def test_four_digits_and_never_a_zero_for_nothing(value: float | None, expected: str) -> None:
-    assert expected == number(value)
+    assert expected == number_words(value)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_four_digits_and_never_a_zero_for_nothing(value: float | None, expected:
     ],
 )
 def test_no_digit_that_the_scatter_denies(value: float, scatter: float | None, expected: str) -> None:
-    assert expected == number(value, scatter)
+    assert expected == number_words(value, scatter)
 
 
 def test_scatter_is_that_of_the_interval_else_of_the_range() -> None:

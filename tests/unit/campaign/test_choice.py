@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.campaign.choice import ExecutorChoice, choose, recorded_choice, runs_here
+from bedplate.campaign.planning import ExecutorChoice, choose, recorded_choice, runs_here
 from bedplate.model.cell import FilesystemLevels, KernelLevels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Plan
 from bedplate.model.reason import sentences
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
-from bedplate.plan.platforms import LOCAL, QEMU
-from bedplate.plan.rules import XFS_V4
+from bedplate.plan.rules import LOCAL, QEMU, XFS_V4
 
 HOST = Machine(
     hostname="h",

@@ -13,26 +13,24 @@ import pytest
 from tests.support.studies.synthetic_study import MACHINE
 from tests.unit.campaign.test_study_from_python import PLAN, Nowhere
 
-from bedplate.campaign import claim, planning
-from bedplate.campaign.consent import Consent
-from bedplate.campaign.keeping import SharedInputs
-from bedplate.campaign.running import extend, run
-from bedplate.cli.devices.taken import erased_device
+from bedplate.campaign import planning, running
+from bedplate.campaign.running import Consent, extend, run
+from bedplate.campaign.start import SharedInputs
+from bedplate.cli.release import erased_device
 from bedplate.errors import DeviceInUse, DeviceRefused, MachineUnfit
 from bedplate.executors.protocol import Executor
 from bedplate.host.command import Commands
+from bedplate.host.files import state_directory
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import study_lock
-from bedplate.host.state import state_directory
 from bedplate.model import codec
-from bedplate.model.devices.identity import DeviceIdentity
-from bedplate.model.fleet import NodeFacts
+from bedplate.model.devices import DeviceIdentity
 from bedplate.model.levels import Scalar
+from bedplate.model.machine import NodeFacts
 from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.plan.load import load_plan
 from bedplate.study.layout import StudyLayout
-from bedplate.study.nodes import node_devices, nodes_directory
-from bedplate.study.records import StudyFacts
+from bedplate.study.records import StudyFacts, node_devices, nodes_directory
 
 NAME = "/dev/disk/by-path/port-1"
 ON_A_DISK = PLAN.replace('image_size = "512 MB"', f'device = "{NAME}"')
@@ -76,8 +74,8 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Port:
         assert scratch.recorded is not None
         return scratch.recorded.differences(found.disk)
 
-    monkeypatch.setattr(claim, "device_identity", lambda _: found.disk)
-    monkeypatch.setattr(claim, "refusal_reasons", refusals)
+    monkeypatch.setattr(running, "device_identity", lambda _: found.disk)
+    monkeypatch.setattr(running, "refusal_reasons", refusals)
     return found
 
 
@@ -136,12 +134,12 @@ def test_a_study_of_before_records_its_disk_when_it_goes_on(tmp_path: Path, port
 def test_a_partition_of_the_scratch_device_is_no_journal_and_says_so(
     monkeypatch: pytest.MonkeyPatch, asked: Asked, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(claim, "shared_bytes_reasons", lambda *_: (f"{NAME} and /dev/x overlap",))
+    monkeypatch.setattr(running, "shared_bytes_reasons", lambda *_: (f"{NAME} and /dev/x overlap",))
     devices = (ScratchDevice(device=NAME), ScratchDevice(device="/dev/x"))
     display: Any = None
     with (
         pytest.raises(DeviceRefused, match="overlap"),
-        claim.claimed(devices[0], study=tmp_path, display=display, journal=devices[1], executor=asked),
+        running.claimed(devices[0], study=tmp_path, display=display, journal=devices[1], executor=asked),
     ):
         pass
 

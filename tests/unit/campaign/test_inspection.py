@@ -14,15 +14,14 @@ import pytest
 from tests.support.tools.command_line import call_here
 from tests.unit.plan.conftest import MACHINE
 
-from bedplate.campaign import inspection
-from bedplate.campaign.inspection import Inspected, inspect, servers
-from bedplate.campaign.questions import own_question
-from bedplate.cli.inspecting import say_inspected
+from bedplate.campaign import questions
+from bedplate.campaign.questions import Inspected, inspect, own_question, servers
+from bedplate.cli.read import say_inspected
 from bedplate.errors import PlanError
 from bedplate.filesystem import standing
 from bedplate.filesystem.standing import MountedPlace, standing_of
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.stack import (
+from bedplate.host.block_tree import (
+    BlockTree,
     CacheKind,
     DeclaredCache,
     StackedDevice,
@@ -62,7 +61,7 @@ def stands(monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
     plain = MountedPlace(
         "x", "/srv", "ext4", ("rw",), ("rw",), 4096, True, "internal", "ordered", (disk(CacheKind.VOLATILE),)
     )
-    monkeypatch.setattr(inspection, "standing_of", lambda *_, **__: replace(plain, **changes))  # type: ignore[arg-type]
+    monkeypatch.setattr(questions, "standing_of", lambda *_, **__: replace(plain, **changes))  # type: ignore[arg-type]
 
 
 def settings_of(place: Path) -> dict[str, str]:
@@ -213,7 +212,7 @@ def test_the_plan_of_another_server_names_its_engine_and_what_measures_it(
     (place / "aria_log_control").write_bytes(b"")
     (place / "ibdata1").write_bytes(bytes(24) + (8).to_bytes(2) + bytes(28) + (0x13).to_bytes(4))
     stands(monkeypatch)
-    monkeypatch.setattr("bedplate.engines.mariadb.data_directory.USUAL_FILES", (options,))
+    monkeypatch.setattr("bedplate.engines.mariadb.prepare.USUAL_FILES", (options,))
     for settings, classes in (
         ("", ("durable", "durable")),
         ("skip-innodb-doublewrite", ("unsafe", "unknown")),
@@ -549,7 +548,7 @@ def test_a_stopped_cluster_of_debian_is_set_as_its_configuration_elsewhere_says(
     if by == "the last start":
         (place / "postmaster.opts").write_text(f'postgres "-c" "config_file={etc}/17/main/postgresql.conf"\n')
     else:
-        monkeypatch.setattr("bedplate.engines.postgresql.data_directory._ELSEWHERE", etc)
+        monkeypatch.setattr("bedplate.engines.postgresql.prepare._ELSEWHERE", etc)
     found = inspect(place).directory
     assert found is not None
     assert (True, "off", "1GB") == (
@@ -564,7 +563,7 @@ def test_settings_that_are_not_known_are_never_called_defaults(
     cluster: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stands(monkeypatch)
-    monkeypatch.setattr("bedplate.engines.postgresql.data_directory._ELSEWHERE", Path("/nowhere"))
+    monkeypatch.setattr("bedplate.engines.postgresql.prepare._ELSEWHERE", Path("/nowhere"))
     place = cluster(**{"postgresql.auto.conf": "fsync = off\n"})
     say_inspected(inspect(place))
     assert "full_page_writes = on (default)" in capsys.readouterr().out

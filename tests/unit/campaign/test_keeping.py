@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.study.test_store import create, schedule, write_record
 
-from bedplate.campaign import keeping
-from bedplate.campaign.keeping import keep
+from bedplate.campaign import start
+from bedplate.campaign.start import keep
 from bedplate.errors import RequirementMissing
 from bedplate.host.process import writers_below
 from bedplate.model import codec
@@ -48,7 +48,7 @@ def test_who_writes_is_named_and_who_reads_is_not(tmp_path: Path) -> None:
 def test_a_visit_in_which_a_process_writes_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_WRITERS_LIMIT_S", 0.0)
+    monkeypatch.setattr(start, "_WRITERS_LIMIT_S", 0.0)
     visit = schedule().visits[0]
     with create(tmp_path / "s") as store, store.attempt(visit) as attempt:
         write_record(attempt, visit)

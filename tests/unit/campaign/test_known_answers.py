@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.studies.planted_reasons import planted
 
-from bedplate.campaign.known_answers import KnownAnswers
+from bedplate.campaign.start import KnownAnswers
 from bedplate.model import codec
 from bedplate.model.cell import RunSpec
 from bedplate.model.visit import Outcome, RunRecord, TimedItem

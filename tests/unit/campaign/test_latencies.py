@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.campaign import latencies
-from bedplate.campaign.latencies import refuse_latencies
+from bedplate.campaign import start
+from bedplate.campaign.start import refuse_latencies
 from bedplate.errors import RequirementMissing
-from bedplate.host.devices.latency_device import WayThere, fitting_way
-from bedplate.host.recorder import DRIVER
+from bedplate.host.recorder import DRIVER, WayThere, fitting_way
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
-from bedplate.model.devices.latency import Latency
+from bedplate.model.devices import Latency
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +29,7 @@ def test_only_what_is_refused_three_times_is(
 ) -> None:
     monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path / "state"))
     measured = iter(ways)
-    monkeypatch.setattr(latencies, "way_there", lambda *_, **__: next(measured))
+    monkeypatch.setattr(start, "way_there", lambda *_, **__: next(measured))
     cell = Cell(
         DeviceLevels(latency=LATENCY),
         KernelLevels(),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.campaign.plan_text import with_executor, with_repetitions
+from bedplate.campaign.planning import with_executor, with_repetitions
 from bedplate.errors import PlanError
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from bedplate.campaign import preparation
-from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.display import LineDisplay
-from bedplate.engines.postgresql import preparation as postgresql
-from bedplate.engines.postgresql.builds.build import BuildSpec
+from bedplate.campaign.preparation import MadeAnyway
+from bedplate.engines.postgresql import prepare as postgresql
+from bedplate.engines.postgresql.builds import BuildSpec
 from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host import requirement
-from bedplate.host.build_progress import BuildProgress
+from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import Need, Requirement
 from bedplate.model.cell import (
     BuildLevels,
@@ -27,9 +27,9 @@ from bedplate.model.cell import (
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
+    PlanSources,
 )
 from bedplate.model.levels import Levels
-from bedplate.model.source_commit import PlanSources
 
 if TYPE_CHECKING:
     from bedplate.model.visit import EngineBuild

@@ -10,20 +10,18 @@ import pytest
 from tests.support.studies.planted_executor import PlantedExecutor, PlantedNodes
 from tests.support.studies.search_lab import BEST, CELLS, SearchLab, best_of, search_lab, truth
 
-from bedplate.analysis.search.answer import answer_lines
-from bedplate.analysis.search.front import beside_each_other
-from bedplate.analysis.search.searched import stages
+from bedplate.analysis.search import answer_lines, beside_each_other, stages
 from bedplate.campaign import running, searching, start
 from bedplate.campaign.preparation import PreparedDrivers
-from bedplate.campaign.search_question import SearchAsked
-from bedplate.plan.fleet_order import blocks_of
+from bedplate.campaign.questions import SearchAsked
+from bedplate.plan.order import blocks_of
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from bedplate.analysis.search.searched import Searched
+    from bedplate.analysis.search import Searched
     from bedplate.model.cell import Cell, RunSpec
 
 # LMDB needs no build; the drivers of its visits are never started here.

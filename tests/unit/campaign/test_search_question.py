@@ -9,10 +9,10 @@ import pytest
 from tests.support.studies.planted_executor import PlantedExecutor
 from tests.support.studies.search_lab import BEST, CELLS, SearchLab, search_lab, truth
 
+from bedplate.campaign.questions import SearchAsked
 from bedplate.campaign.running import run
-from bedplate.campaign.search_question import SearchAsked
 from bedplate.errors import PlanError, StudyError
-from bedplate.model.search import NotWorse
+from bedplate.model.plan import NotWorse
 
 if TYPE_CHECKING:
     from pathlib import Path

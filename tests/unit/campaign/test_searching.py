@@ -11,13 +11,13 @@ import pytest
 from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
 from tests.support.studies.search_lab import BEST, CELLS, SearchLab, best_of, search_lab, truth
 
-from bedplate.analysis.search.answer import answer_lines
+from bedplate.analysis.search import answer_lines
+from bedplate.campaign.questions import SearchAsked
 from bedplate.campaign.running import extend
-from bedplate.campaign.search_question import SearchAsked
 from bedplate.errors import StudyError
-from bedplate.model.search import NotWorse
+from bedplate.model.plan import NotWorse
 from bedplate.model.visit import Durability
-from bedplate.statistics.search.course import Ending
+from bedplate.statistics.search import Ending
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands
 
-from bedplate.campaign.spare import Spare, find_spare, remove
-from bedplate.engines.postgresql import preparation
-from bedplate.engines.postgresql.builds.build_record import Build, BuildIdentity, stamp_text
-from bedplate.host.file_lock import file_lock
-from bedplate.workloads.tpch import data as tpch_data
-from bedplate.workloads.tpch.data import Generator
-from bedplate.workloads.tpch.run.schema import TABLES
+from bedplate.campaign.preparation import Spare, find_spare, remove
+from bedplate.engines.postgresql import prepare
+from bedplate.engines.postgresql.builds import Build, BuildIdentity, stamp_text
+from bedplate.host.files import file_lock
+from bedplate.workloads.tpch import prepare as tpch_data
+from bedplate.workloads.tpch.prepare import Generator
+from bedplate.workloads.tpch.queries import TABLES
 
 DAY_S = 86_400
 OURS, THEIRS, OLD = "click==8.5.1\n", "click==8.4\n", "typer==0.29\n"
@@ -37,7 +37,7 @@ class Cache:
         self.checkout = self.another_checkout(base / "own", OURS)
         self.commands = ScriptedCommands()
         self.current: set[str] = set()
-        monkeypatch.setattr(preparation, "is_current", lambda build, **_: build.digest in self.current)
+        monkeypatch.setattr(prepare, "is_current", lambda build, **_: build.digest in self.current)
         generator = Generator(base / "tpchgen-cli", "4.0.0")
         monkeypatch.setattr(tpch_data, "packaged_generator", lambda: generator)
 

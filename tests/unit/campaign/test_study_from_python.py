@@ -11,8 +11,7 @@ import pytest
 
 from bedplate import registry
 from bedplate.campaign import planning
-from bedplate.campaign.consent import Consent
-from bedplate.campaign.doubts import plan_doubts
+from bedplate.campaign.running import Consent, plan_doubts
 from bedplate.cli.status import status
 from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
 from bedplate.host.requirement import Need
@@ -23,8 +22,8 @@ from bedplate.model.machine import Machine
 from bedplate.model.plan import Plan, Pruned
 from bedplate.model.reason import because
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
-from bedplate.study.progress import read_progress
 from bedplate.study.records import StudyFacts
+from bedplate.study.store import read_progress
 
 PLAN = """
 title = "Small"

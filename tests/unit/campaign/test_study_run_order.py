@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from tests.support.studies.planted_reasons import planted
 
-from bedplate.campaign import keeping
-from bedplate.campaign.keeping import SharedInputs
-from bedplate.campaign.study_run import StudyRun
+from bedplate.campaign import start
+from bedplate.campaign.start import SharedInputs, StudyRun
 from bedplate.errors import BedplateError, MachineUnfit
 from bedplate.executors.protocol import StartOutcome
 from bedplate.host.facts import read_machine
@@ -26,8 +25,8 @@ from bedplate.plan.estimate import visit_seconds
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.platforms import LOCAL, QEMU, Platform
-from bedplate.study.schedule import recorded_expansion
+from bedplate.plan.rules import LOCAL, QEMU, Platform
+from bedplate.study.records import recorded_expansion
 from bedplate.study.store import StudyStore
 
 PLAN = """
@@ -317,7 +316,7 @@ def test_a_bug_in_a_figure_costs_the_visit_its_success_and_nothing_else(
         assert "01-a" == run.name
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(keeping, "make_figures", broken)
+    monkeypatch.setattr(start, "make_figures", broken)
     tally = lab.run(Pretender(visit_1=with_runs))
     assert (5, 1) == (tally.completed, tally.failed)
     (reasons,) = [reasons for _, outcome, reasons in lab.outcomes() if outcome == "failed"]

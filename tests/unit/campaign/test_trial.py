@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.studies.planted_reasons import planted
 
-from bedplate.campaign import trial
-from bedplate.campaign.trial import MOST_TRIALS, find_refusals, known_refusals, usual_levels
+from bedplate.campaign import planning
+from bedplate.campaign.planning import MOST_TRIALS, find_refusals, known_refusals, usual_levels
 from bedplate.errors import CommandFailed, VerifyFailed
 from bedplate.filesystem.refusals import MKFS_REFUSED, PASSING_TROUBLE
 from bedplate.host.facts import read_machine
@@ -33,9 +33,9 @@ class Kernel:
         self.machine: Machine = replace(read_machine(), filesystems=("ext4",))
         monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path / "state"))
-        monkeypatch.setattr(trial, "SYSTEM_CACHE", tmp_path / "system")
-        monkeypatch.setattr(trial, "_versions", lambda _: {"tool": self.version})
-        monkeypatch.setattr(trial, "probe_refusals", self.probe)
+        monkeypatch.setattr(planning, "SYSTEM_CACHE", tmp_path / "system")
+        monkeypatch.setattr(planning, "_versions", lambda _: {"tool": self.version})
+        monkeypatch.setattr(planning, "probe_refusals", self.probe)
 
     def probe(self, levels: FilesystemLevels, **_: object) -> tuple[Reason, ...]:
         self.asked.append(levels)

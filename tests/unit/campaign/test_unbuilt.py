@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.keeping import SharedInputs
 from bedplate.campaign.running import StudyOutcome
-from bedplate.campaign.start import StudyStart
+from bedplate.campaign.start import SharedInputs, StudyStart
 from bedplate.errors import EXIT_REQUIREMENT_MISSING, BuildFailed
 from bedplate.executors.protocol import StartOutcome
 from bedplate.host.facts import read_machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.studies.synthetic_study import MACHINE
 
-from bedplate.campaign.labels import Labels
+from bedplate.campaign.start import Labels
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order

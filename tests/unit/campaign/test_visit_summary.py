@@ -12,11 +12,11 @@ from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchm
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_runs
 
-from bedplate.campaign.keeping import summary as _summary
+from bedplate.campaign.start import summary as _summary
 from bedplate.model.codec import write
 from bedplate.model.metrics import figure
 from bedplate.model.visit import Outcome, Phase, RunRecord, Validity
-from bedplate.study.progress import read_progress
+from bedplate.study.store import read_progress
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:

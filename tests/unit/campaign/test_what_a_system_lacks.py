@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from bedplate.campaign import requirements
-from bedplate.campaign.consent import Consent
+from bedplate.campaign import running
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.requirements import ensure_requirements
+from bedplate.campaign.running import Consent, ensure_requirements
 from bedplate.errors import RequirementMissing
 from bedplate.host.requirement import Requirement
 
@@ -30,7 +29,7 @@ SENTENCES = (
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Root lacks two packages of a Debian and says no; the questions that were put."""
-    monkeypatch.setattr(requirements, "lacking_of", lambda _: LACKING)
+    monkeypatch.setattr(running, "lacking_of", lambda _: LACKING)
     monkeypatch.setattr("bedplate.campaign.preparation.is_root", lambda: True)
     monkeypatch.setattr("bedplate.host.requirement.read_os_release", lambda: "ID=debian")
     questions: list[str] = []

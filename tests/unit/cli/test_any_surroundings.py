@@ -20,7 +20,7 @@ from tests.support.studies.study_lab import NOBODY
 from tests.support.tools.command_line import SOURCES
 from tests.support.tools.patience import AT_MOST_S
 
-from bedplate.cli.documents.examples import EXAMPLES
+from bedplate.cli.options import EXAMPLES
 
 # In place of what would be built for minutes, and of what depends on the servers that run here.
 _INSTEAD = {"setup": "bedplate setup nowhere", "ask safe": "bedplate ask safe full_page_writes=off --on ext4"}

@@ -12,7 +12,7 @@ from tests.support.tools.command_line import Done, call_here
 from tests.unit.plan.conftest import MACHINE
 
 from bedplate.campaign.questions import USUAL, filesystem_question, kernel_question
-from bedplate.cli import questioning
+from bedplate.cli import asking
 
 KERNELS = ("kernel", "6.1", "6.12", "--on", "ext4")
 SAFE = ("safe", "full_page_writes=off", "--on", "ext4")
@@ -34,8 +34,8 @@ def said_no_to(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(question)
         return False
 
-    monkeypatch.setattr(questioning, "agreed", no)
-    monkeypatch.setattr(questioning, "can_ask", lambda: True)
+    monkeypatch.setattr(asking, "agreed", no)
+    monkeypatch.setattr(asking, "can_ask", lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_plan_itself_is_shown_as_it_is_written(ask: Any, tmp_path: Path) -> 
 def test_a_setting_that_the_build_does_not_know_is_said_before_anything_begins(
     ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = "bedplate.engines.postgresql.settings_check.SETTINGS_CHECK"
+    check = "bedplate.engines.postgresql.prepare.SETTINGS_CHECK"
     monkeypatch.setattr(check, lambda cells: [f"{sorted(cells[0].cluster.settings)}: did you mean fsync?"])
     asked: list[str] = []
     said_no_to(asked, monkeypatch)
@@ -105,7 +105,7 @@ def test_what_no_kernel_at_hand_has_is_left_out_after_a_yes_alone(
 ) -> None:
     asked: list[str] = []
     refused: Mapping[str, tuple[str, ...]] = {"zfs": ("its modules are not built",)}
-    monkeypatch.setattr(questioning, "_refused", lambda _found: refused)
+    monkeypatch.setattr(asking, "_refused", lambda _found: refused)
     said_no_to(asked, monkeypatch)
     done = ask("safe", "--on", "ext4,zfs")
     assert ["Begin without zfs?"] == asked

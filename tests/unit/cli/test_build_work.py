@@ -12,10 +12,10 @@ from tests.support.sources.toy_postgresql import toy_postgresql
 from tests.support.tools.command_line import call_here
 
 from bedplate.campaign.planning import planned_study
-from bedplate.cli.build_work import build_work
-from bedplate.engines.postgresql.builds.build_record import Build, stamp_text
-from bedplate.engines.postgresql.preparation import PostgresqlPreparation
-from bedplate.host.cache import cache_directory
+from bedplate.cli.measuring import build_work
+from bedplate.engines.postgresql.builds import Build, stamp_text
+from bedplate.engines.postgresql.prepare import PostgresqlPreparation
+from bedplate.host.files import cache_directory
 
 REST = """
 [scratch_device]

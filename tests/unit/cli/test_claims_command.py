@@ -12,7 +12,7 @@ from tests.support.studies.read_once import studies_read_once  # noqa: F401 -- f
 from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.command_line import call_here
 
-from bedplate.analysis.claims.file import parse_claims
+from bedplate.analysis.claims import parse_claims
 
 ROOT = Path(__file__).parents[3]
 CLAIM = xfs_claim("at_most = 1.0")

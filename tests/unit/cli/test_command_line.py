@@ -18,7 +18,7 @@ import pytest
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import SOURCES, call_apart, call_here
 
-from bedplate.host.patience import wait_until
+from bedplate.host.process import wait_until
 from bedplate.model.visit import FORMAT_VERSION
 
 PLAN = """
@@ -182,19 +182,19 @@ DOORS: tuple[tuple[str, Words], ...] = (
     ("bedplate.plan.load", ("plan", "PLAN", "--json")),
     ("bedplate.plan.load", ("run", "PLAN", "--study", "x", "--erase", "y", "--retry-failed")),
     ("bedplate.study.records", ("extend", "STUDY", "--repetitions", "3")),
-    ("bedplate.study.progress", ("status", "STUDY", "--json")),
+    ("bedplate.study.store", ("status", "STUDY", "--json")),
     ("bedplate.terminal.tables", ("show", "STUDY", "STUDY", "--metric", "tps")),
     (
-        "bedplate.analysis.comparison.condition",
+        "bedplate.analysis.comparison",
         ("compare", "STUDY", "--baseline", "type=a", "--contender", "type=b"),
     ),
-    ("bedplate.analysis.effects.factor_effects", ("effects", "STUDY", "--metric", "tps")),
-    ("bedplate.analysis.advice.advised", ("advise", "STUDY", "--cache", "protected")),
+    ("bedplate.analysis.effects", ("effects", "STUDY", "--metric", "tps")),
+    ("bedplate.analysis.advice", ("advise", "STUDY", "--cache", "protected")),
     ("bedplate.page.build", ("report", "STUDY", "-o", "x.html")),
     ("bedplate.export.tables", ("export", "STUDY", "-o", "x")),
     ("bedplate.host.ledger", ("release",)),
 )
-HEAVY_DOOR = ("bedplate.campaign.trial", ("plan", "PLAN"))
+HEAVY_DOOR = ("bedplate.campaign.planning", ("plan", "PLAN"))
 # Tables of speeds: neither courses nor shares of cuts, for which polars and the solver are.
 TABLES: tuple[Words, ...] = (
     ("show", "WHOLE"),
@@ -273,7 +273,7 @@ def test_a_command_loads_nothing_heavy_before_its_work(loaded: Looked, door: str
 def test_status_of_a_study_loads_nothing_heavy_to_its_end(loaded: Looked, words: Words) -> None:
     found = loaded(None, words)
     assert 0 == found.status
-    assert "bedplate.study.progress" in found.modules
+    assert "bedplate.study.store" in found.modules
     assert set() == found.heavy
 
 

@@ -17,7 +17,7 @@ from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.studies.read_once import studies_read_once  # noqa: F401 -- for every test here
 from tests.support.tools.command_line import Done, call_here
 
-from bedplate.cli.comparing import NothingTold, bisectable
+from bedplate.cli.status import NothingTold, bisectable
 
 SLOWER = 0.7
 FAST, UNCLEAR, SLOW = "type=xfs build.block_size=8k", "type=ext4", "type=btrfs"

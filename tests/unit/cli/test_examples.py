@@ -12,8 +12,8 @@ from tests.support.tools.command_line import call_here
 
 from bedplate import __version__
 from bedplate.cli.app import program
-from bedplate.cli.documents.examples import EXAMPLES
-from bedplate.cli.documents.manual import manual_page
+from bedplate.cli.documents import manual_page
+from bedplate.cli.options import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,19 +18,17 @@ from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 from tests.unit.cli.test_stored_job import JOB
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.power_cut import cut_log_again, find_run, replay
-from bedplate.cli.power_cuts import guest_cuts, stored_job
-from bedplate.cli.power_cuts.blame import bad_points
-from bedplate.cli.power_cuts.bundle import MENDED
-from bedplate.cli.power_cuts.commands import blame, bundle, recovered_in_guest
-from bedplate.cli.power_cuts.guest_cuts import GuestCuts
-from bedplate.cli.power_cuts.script import NO_VERDICT
-from bedplate.cli.power_cuts.stored_job import is_for_guest
-from bedplate.cli.power_cuts.tried_script import TRY_LIMIT_S, ScriptQuestion, TriedScript
+from bedplate.cli import cut_script, guest_cuts
+from bedplate.cli.cut_images import MENDED, bad_points
+from bedplate.cli.cut_script import NO_VERDICT, is_for_guest
+from bedplate.cli.cuts import blame, bundle, cut_log_again, find_run, recovered_in_guest, replay
+from bedplate.cli.guest_cuts import GuestCuts
+from bedplate.cli.tried_script import TRY_LIMIT_S, ScriptQuestion, TriedScript
 from bedplate.errors import BedplateError, RequirementMissing, StudyError
-from bedplate.executors.qemu.errand import Errand
+from bedplate.executors.qemu.slot import Errand
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels, KernelLevels
+from bedplate.model.durability import BlameEvidence
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     LOG_FILE,
@@ -42,15 +40,13 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
 )
-from bedplate.model.power_cut_blame import BlameEvidence
 from bedplate.model.visit import VisitRecord
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import GIB
-from bedplate.visit.cut_engine import END, START
-from bedplate.workloads.power_cut.run import cut_questions
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
-from bedplate.workloads.power_cut.run.cut_questions import IS_LAST, CutQuestion, answer_events
-from bedplate.workloads.power_cut.run.found import Found
+from bedplate.visit.cuts import END, START
+from bedplate.workloads.power_cut import cut_questions
+from bedplate.workloads.power_cut.bench import JOB_FILE, Found, ReplayJob
+from bedplate.workloads.power_cut.cut_questions import IS_LAST, CutQuestion, answer_events
 
 NEWER = "6.1.0-2-amd64"
 
@@ -60,12 +56,12 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
     monkeypatch.setattr(guest_cuts, "prepare_guests", made.prepare)
     monkeypatch.setattr(guest_cuts, "find_kernel", made.find)
-    monkeypatch.setattr("bedplate.executors.qemu.errand.ErrandRunner.run", lambda _, *given: made.run(*given))
+    monkeypatch.setattr("bedplate.executors.qemu.slot.ErrandRunner.run", lambda _, *given: made.run(*given))
 
     def no_root() -> None:
         raise RequirementMissing("root")
 
-    monkeypatch.setattr("bedplate.cli.power_cut.require_root", no_root)
+    monkeypatch.setattr("bedplate.cli.cuts.require_root", no_root)
     return made
 
 
@@ -90,7 +86,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def lacks(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    monkeypatch.setattr(stored_job, "lacking_here", lambda type_: "no such" if type_ in kinds else None)
+    monkeypatch.setattr(cut_script, "lacking_here", lambda type_: "no such" if type_ in kinds else None)
 
 
 def numbers(run: Path) -> list[int]:
@@ -265,7 +261,7 @@ def test_the_image_of_a_cut_is_here_and_what_came_of_it_from_the_guest(
 ) -> None:
     point = with_log(find_run(study, "btrfs"))
     lacks(monkeypatch, "btrfs")
-    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.lacking_here", lambda _: "kernel 9 has no btrfs")
+    monkeypatch.setattr("bedplate.cli.cut_script.lacking_here", lambda _: "kernel 9 has no btrfs")
     # The guest finds nothing wrong, and the study's record says otherwise.
     assert 1 == replay(study, "btrfs", point.number, keep=tmp_path / "a" / "image")
     said = capsys.readouterr()
@@ -283,7 +279,7 @@ def test_a_refused_replay_starts_no_guest_and_gives_nothing_away(
     point = with_log(find_run(study, "btrfs"))
     lacks(monkeypatch, "btrfs")
     given: list[Path] = []
-    monkeypatch.setattr("bedplate.cli.power_cut.give_to_caller", given.append)
+    monkeypatch.setattr("bedplate.cli.cuts.give_to_caller", given.append)
     keep = tmp_path / "keep"
     keep.mkdir()
     (keep / "mine").touch()
@@ -422,10 +418,10 @@ def test_a_kernel_of_the_callers_own_is_started(tmp_path: Path, monkeypatch: pyt
     image.touch(mode=0o600)
     # Whatever folder the tests lie in.
     monkeypatch.setattr(
-        stored_job, "_is_trusted", lambda path, owners: os.geteuid() in owners and path == image
+        cut_script, "_is_trusted", lambda path, owners: os.geteuid() in owners and path == image
     )
-    stored_job.require_trusted_kernel(KernelLevels(str(image)), tmp_path / "study")
-    stored_job.require_trusted_kernel(KernelLevels("6.1"), tmp_path / "study")
+    cut_script.require_trusted_kernel(KernelLevels(str(image)), tmp_path / "study")
+    cut_script.require_trusted_kernel(KernelLevels("6.1"), tmp_path / "study")
 
 
 def test_the_memory_of_guests_is_all_that_is_read_of_a_plan(study: Path, guests: Guests) -> None:
@@ -444,7 +440,7 @@ def test_a_file_system_that_nobody_knows_is_lacking_and_no_crash(study: Path) ->
     strange = replace(record.cell, filesystem=FilesystemLevels("strangefs"))
     codec.write(visit, replace(record, cell=strange))
     assert is_for_guest(run)
-    assert stored_job.lacking_here("strangefs") is not None
+    assert cut_script.lacking_here("strangefs") is not None
 
 
 def test_evidence_of_thousands_of_writes_comes_in_pieces_below_the_end_of_a_line() -> None:
@@ -471,7 +467,7 @@ def test_a_cut_that_nobody_asked_a_guest_of_is_no_answer(
         (answer,) = answer_events(Found(replace(LOST, point=point.number), point))
         on_event(answer)
 
-    monkeypatch.setattr("bedplate.executors.qemu.errand.ErrandRunner.run", run)
+    monkeypatch.setattr("bedplate.executors.qemu.slot.ErrandRunner.run", run)
     with pytest.raises(BedplateError, match="spoke of cut 1000000, of which nobody asked it"):
         blame(study, "btrfs", None)
     assert {} == read_stories(study, find_run(study, "btrfs"))

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bedplate.campaign import trial
+from bedplate.campaign import planning
 from bedplate.cli import doctor
-from bedplate.cli.kernel_answers import KernelAnswers, ask_kernel, label
+from bedplate.cli.doctor import KernelAnswers, ask_kernel, label
 from bedplate.host.facts import read_machine
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
@@ -67,8 +67,8 @@ def test_only_root_tries(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         tell(len(wanted), len(wanted))
         return dict.fromkeys(wanted, ("tried",))
 
-    monkeypatch.setattr(trial, "find_refusals", find)
-    monkeypatch.setattr(trial, "known_refusals", lambda *_: {PLAIN: ()})
+    monkeypatch.setattr(planning, "find_refusals", find)
+    monkeypatch.setattr(planning, "known_refusals", lambda *_: {PLAIN: ()})
     machine = replace(read_machine(), filesystems=("ext4",))
     seen = ask_kernel(replace(machine, is_root=False))
     assert {PLAIN: ()} == seen.answers

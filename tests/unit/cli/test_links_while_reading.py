@@ -20,10 +20,8 @@ from bedplate.errors import (
     StudyError,
 )
 from bedplate.model import codec
-from bedplate.study.folder import Folder
-from bedplate.study.layout import StudyLayout
-from bedplate.study.stored import visit_directories
-from bedplate.study.verification import verify_study
+from bedplate.study.layout import Folder, StudyLayout
+from bedplate.study.stored import verify_study, visit_directories
 
 _COMMANDS = (
     *READERS,

@@ -12,13 +12,12 @@ import pytest
 from tests.support.studies.synthetic_study import MACHINE
 
 from bedplate.campaign.display import LineDisplay
-from bedplate.cli.fleet import print_nodes
+from bedplate.cli.status import print_nodes
 from bedplate.errors import StudyError
-from bedplate.executors.slurm.executor import ClusterNodes
-from bedplate.executors.slurm.layout import FleetLayout
-from bedplate.executors.slurm.progress import NodeProgress
+from bedplate.executors.slurm.controller import FleetLayout
+from bedplate.executors.slurm.fleet_run import ClusterNodes, NodeProgress
 from bedplate.model import codec
-from bedplate.model.fleet import Fleet, NodeFacts, fleet_identity
+from bedplate.model.machine import Fleet, NodeFacts, fleet_identity
 
 NODES = {name: NodeFacts(name, replace(MACHINE, hostname=name)) for name in ("n1", "n2")}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.tools.command_line import call_here
 
 from bedplate.campaign.planning import planned_study
-from bedplate.cli.what_a_plan_needs import plan_needs
+from bedplate.cli.planning import plan_needs
 from bedplate.errors import RequirementMissing
 from bedplate.host import requirement
 
@@ -102,7 +102,7 @@ def test_the_exit_code_is_0_only_where_a_start_would_begin(
     plan: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int, words: str
 ) -> None:
     plan.write_text(text)
-    monkeypatch.setattr("bedplate.cli.what_a_plan_needs._missing", lambda _: iter(()))
+    monkeypatch.setattr("bedplate.cli.planning._missing", lambda _: iter(()))
     done = call_here("plan", plan, COLUMNS="200")
     assert code == done.returncode
     assert words in done.stderr
@@ -117,13 +117,13 @@ def test_what_is_missing_makes_the_exit_code_3_and_a_dataset_that_cannot_be_2(
 ) -> None:
     plan.write_text(GOOD)
     found = planned_study(plan)
-    monkeypatch.setattr("bedplate.cli.what_a_plan_needs._missing", lambda _: iter(["fio is missing"]))
+    monkeypatch.setattr("bedplate.cli.planning._missing", lambda _: iter(["fio is missing"]))
     assert 3 == plan_needs(found).exit_code
 
     def refuse(_: object) -> None:
         raise RequirementMissing("the dump stays on this machine")
 
-    monkeypatch.setattr("bedplate.cli.what_a_plan_needs.refuse_datasets", refuse)
+    monkeypatch.setattr("bedplate.cli.planning.refuse_datasets", refuse)
     assert (2, ("the dump stays on this machine",)) == (
         plan_needs(found).exit_code,
         plan_needs(found).refused,

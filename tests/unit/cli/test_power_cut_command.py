@@ -10,16 +10,8 @@ import click
 import pytest
 from tests.support.studies.synthetic_power_cuts import RECORDING
 
-from bedplate.cli.power_cut import (
-    PROFILE_NAMES,
-    cut_log_again,
-    described,
-    find_run,
-    power_cut,
-    replay,
-)
-from bedplate.cli.power_cut_again import CutAgain
-from bedplate.cli.power_cut_by_hand import by_hand
+from bedplate.cli.cut_images import CutAgain, by_hand
+from bedplate.cli.cuts import PROFILE_NAMES, cut_log_again, described, find_run, power_cut, replay
 from bedplate.errors import PlanError, StudyError
 from bedplate.host.command import Account
 from bedplate.model import codec
@@ -36,10 +28,9 @@ from bedplate.model.power_cut import (
     Profile,
 )
 from bedplate.model.visit import EngineBuild
-from bedplate.visit.cut_engine import Subject
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
-from bedplate.workloads.power_cut.run.image import Built
-from bedplate.workloads.power_cut.run.window import CrashState
+from bedplate.visit.cuts import Subject
+from bedplate.workloads.power_cut.bench import JOB_FILE, Built, ReplayJob
+from bedplate.workloads.power_cut.log import CrashState
 
 POINT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)
 

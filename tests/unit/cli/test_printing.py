@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_changed_study
 
-from bedplate.campaign.planning import planned_study
-from bedplate.campaign.trial import usual_levels
+from bedplate.campaign.planning import planned_study, usual_levels
 from bedplate.cli import doctor
-from bedplate.cli.kernel_answers import KernelAnswers
-from bedplate.cli.plans import show_plan
+from bedplate.cli.doctor import KernelAnswers
+from bedplate.cli.planning import show_plan
 from bedplate.cli.printing import say
 from bedplate.cli.status import status
 from bedplate.host.requirement import Requirement
-from bedplate.study.progress import read_progress
+from bedplate.study.store import read_progress
 
 PLANS = Path(__file__).parents[3] / "plans"
 NUMBER = re.compile(r"\d[\d.,]*\d")
@@ -59,7 +58,7 @@ def test_a_plan_is_shown_without_a_broken_number(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = planned_study(PLANS / f"{name}.toml")
-    monkeypatch.setattr("bedplate.cli.plans.planned_study", lambda *_, **__: found)
+    monkeypatch.setattr("bedplate.cli.planning.planned_study", lambda *_, **__: found)
     monkeypatch.setenv("COLUMNS", "400")
     show_plan(PLANS / f"{name}.toml", as_json=False)
     wide = Counter(NUMBER.findall(capsys.readouterr().out))

@@ -113,7 +113,9 @@ def test_what_is_in_use_is_shown_and_stays(old: Path) -> None:
 def test_a_folder_that_cannot_be_removed_is_an_error(
     old: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bedplate.campaign.spare.remove", lambda spare: f"{spare.path}: Permission denied")
+    monkeypatch.setattr(
+        "bedplate.campaign.preparation.remove", lambda spare: f"{spare.path}: Permission denied"
+    )
     assert 1 == release_cache(yes=True)
     said = capsys.readouterr()
     assert f"error: {old}: Permission denied" in said.err

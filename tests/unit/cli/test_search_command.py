@@ -10,26 +10,22 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.synthetic_search import SearchRecipe, write_search
 
-from bedplate.analysis.headline.instead import instead_lines
-from bedplate.analysis.headline.placing import fitted
-from bedplate.analysis.headline.set_up import set_up
+from bedplate.analysis.headline import fitted, instead_lines
 from bedplate.analysis.overview import overview
-from bedplate.analysis.search.answer import answer_lines
-from bedplate.analysis.search.searched import searched
-from bedplate.analysis.search.sentences import name
+from bedplate.analysis.search import answer_lines, name, searched, set_up
 from bedplate.campaign import searching
 from bedplate.campaign.searching import SearchOutcome
 from bedplate.cli.app import call
-from bedplate.cli.search import tell
+from bedplate.cli.ask import tell
 from bedplate.errors import PlanError, StudyError
 from bedplate.executors.protocol import StartOutcome
-from bedplate.model.search import NotWorse
-from bedplate.statistics.search.course import Ending
+from bedplate.model.plan import NotWorse
+from bedplate.statistics.search import Ending
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bedplate.campaign.search_question import SearchAsked
+    from bedplate.campaign.questions import SearchAsked
 
 
 def words(tmp_path: Path, *more: str) -> list[str]:
@@ -145,7 +141,7 @@ def test_the_proof_of_a_cell_that_is_not_the_best_guess_names_whose_it_is(
         # As where the budget ends while the model trusts a cell outside of the proof most.
         unknown.__dict__["after"] = replace(end, ending=Ending.NOT_KNOWN, cells=(guess,), chance=0.2)
         with monkeypatch.context() as patch:
-            patch.setattr("bedplate.analysis.search.answer.stages", lambda _, only=unknown: (only,))
+            patch.setattr("bedplate.analysis.search.stages", lambda _, only=unknown: (only,))
             lines = answer_lines(unknown)
         assert f"The best guess is {name(found, guess)}{words}" in lines[0]
         whose = [line for line in lines if line.startswith("  proof        of ")]

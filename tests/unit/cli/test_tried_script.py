@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.cli.power_cuts import tried_script
-from bedplate.cli.power_cuts.script import NO_VERDICT, REPRODUCE
-from bedplate.cli.power_cuts.tried_script import ScriptQuestion, TriedScript, main, tried
+from bedplate.cli import tried_script
+from bedplate.cli.cut_script import NO_VERDICT, REPRODUCE
+from bedplate.cli.tried_script import ScriptQuestion, TriedScript, main, tried
 from bedplate.errors import BedplateError
 from bedplate.host.command import Completed
 from bedplate.model import codec
-from bedplate.workloads.power_cut.run.cut_questions import ANSWER, IS_LAST
+from bedplate.workloads.power_cut.cut_questions import ANSWER, IS_LAST
 
 
 class Apart:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.external.description import read_description
-from bedplate.engines.external.power_cut import judge_document
+from bedplate.engines.external.oracle import judge_document
+from bedplate.engines.external.prepare import read_description
 from bedplate.model.levels import Levels
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "engines"

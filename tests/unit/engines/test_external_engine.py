@@ -13,13 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.engines.external import power_cut
-from bedplate.engines.external.description import read_description
-from bedplate.engines.external.durability import ExternalDurability
-from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
-from bedplate.engines.external.own_programs import ExternalPrograms
-from bedplate.engines.external.power_cut import POWER_CUT, _Pacer, judge_document
-from bedplate.engines.external.programs import AuthorPrograms, how_it_ended, options
+from bedplate.engines.external import oracle
+from bedplate.engines.external.oracle import POWER_CUT, _Pacer, judge_document
+from bedplate.engines.external.prepare import PROGRAMS_KEY, ExternalPrograms, read_description, read_folder
+from bedplate.engines.external.visit import AuthorPrograms, ExternalDurability, how_it_ended, options
 from bedplate.errors import (
     BedplateError,
     CommandFailed,
@@ -29,20 +26,18 @@ from bedplate.errors import (
     RequirementMissing,
 )
 from bedplate.host.command import Account
-from bedplate.model.cell import Cell
+from bedplate.model.cell import Cell, engine_model
 from bedplate.model.durability import FilesystemPromise
-from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import FlushCount, VisitRequest
 from bedplate.plan.load import load_plan
-from bedplate.visit.cut_engine import WRITER_NOT_ENDED, Recorded
-from bedplate.visit.engine_server import ServerSite
-from bedplate.visit.preflight import _missing_files
-from bedplate.visit.tool_process import ToolEnded, ToolProcess
-from bedplate.visit.workload import VisitContext
-from bedplate.workloads.power_cut.run.bench import subject_of
+from bedplate.visit.cuts import WRITER_NOT_ENDED, Recorded
+from bedplate.visit.life import _missing_files
+from bedplate.visit.recording import ToolEnded, ToolProcess, VisitContext
+from bedplate.visit.server import ServerSite
+from bedplate.workloads.power_cut.bench import subject_of
 
 TEXT = """
 name = "brickbase"
@@ -415,7 +410,7 @@ def ending_pacer(monkeypatch: pytest.MonkeyPatch, *, emulated: bool) -> Callable
     """Looks so many seconds after a writer was told to end."""
     setup = SimpleNamespace(mark_count=lambda: 1, pace=lambda _: lambda: 0.0, is_log_nearly_full=lambda: True)
     now = [100.0]
-    monkeypatch.setattr(power_cut, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(oracle, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
     pacer = _Pacer(
         cast("Recorded", setup),

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from tests.support.sources.histories import commit, git, repository
 
-from bedplate.analysis.comparison.surroundings import FOLLOWING
+from bedplate.analysis.comparison import FOLLOWING
 from bedplate.campaign.preparation import own_library_of
-from bedplate.engines.lmdb import own_library as lmdb_library
-from bedplate.engines.lmdb.microbenchmark import MICROBENCHMARK as LMDB_BENCH
-from bedplate.engines.lmdb.power_cut import POWER_CUT as LMDB_CUTS
-from bedplate.engines.sqlite import tree as sqlite_tree
-from bedplate.engines.sqlite.microbenchmark import MICROBENCHMARK as SQLITE_BENCH
-from bedplate.engines.sqlite.own_library import OWN_LIBRARY as SQLITE_LIBRARY
+from bedplate.engines.lmdb import prepare as lmdb_library
+from bedplate.engines.lmdb.oracle import POWER_CUT as LMDB_CUTS
+from bedplate.engines.lmdb.visit import MICROBENCHMARK as LMDB_BENCH
+from bedplate.engines.sqlite import prepare as sqlite_tree
+from bedplate.engines.sqlite.prepare import OWN_LIBRARY as SQLITE_LIBRARY
+from bedplate.engines.sqlite.visit import MICROBENCHMARK as SQLITE_BENCH
 from bedplate.errors import BuildFailed, PlanError, RequirementMissing
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions
 from bedplate.host.requirement import find_tool
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan

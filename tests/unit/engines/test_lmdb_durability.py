@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.lmdb.durability import LmdbFlags, declared
-from bedplate.engines.lmdb.settings import SYNC_MODES
+from bedplate.engines.lmdb.model import SYNC_MODES
+from bedplate.engines.lmdb.visit import LmdbFlags, declared
 from bedplate.model.durability import CLASSES, FilesystemPromise
 from bedplate.model.durability import declared as declared_by_filesystem
 from bedplate.model.visit import FlushCount

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate import registry
-from bedplate.engines.lmdb.settings import SYNC_MODES
-from bedplate.engines.sqlite.settings import JOURNAL_MODES, SYNCHRONOUS
+from bedplate.engines.lmdb.model import SYNC_MODES
+from bedplate.engines.sqlite.model import JOURNAL_MODES, SYNCHRONOUS
 from bedplate.model.durability import (
     BOUNDED_LOSS,
     OF_FILE_SYSTEM,

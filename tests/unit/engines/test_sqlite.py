@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.sqlite.durability import DURABILITY, bound_transactions
-from bedplate.engines.sqlite.microbenchmark import MICROBENCHMARK
-from bedplate.engines.sqlite.power_cut import POWER_CUT
+from bedplate.engines.sqlite.oracle import POWER_CUT
+from bedplate.engines.sqlite.visit import DURABILITY, MICROBENCHMARK, bound_transactions
 from bedplate.errors import PlanError
+from bedplate.model.cell import engine_model
 from bedplate.model.durability import FilesystemPromise
-from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
 from bedplate.model.visit import FlushCount
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
-from bedplate.workloads.microbenchmark import tests as named
-from bedplate.workloads.microbenchmark.estimate import ESTIMATE
+from bedplate.workloads.microbenchmark import model as named
+from bedplate.workloads.microbenchmark.plan import ESTIMATE
 
 if TYPE_CHECKING:
     from bedplate.model.plan import Plan

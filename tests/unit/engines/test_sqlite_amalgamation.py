@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.analysis.comparison.surroundings import FOLLOWING
-from bedplate.engines.sqlite.amalgamation import FILES, read_amalgamation
-from bedplate.engines.sqlite.microbenchmark import MICROBENCHMARK
-from bedplate.engines.sqlite.own_library import OWN_LIBRARY
-from bedplate.engines.sqlite.power_cut import POWER_CUT
+from bedplate.analysis.comparison import FOLLOWING
+from bedplate.engines.sqlite.model import FILES, read_amalgamation
+from bedplate.engines.sqlite.oracle import POWER_CUT
+from bedplate.engines.sqlite.prepare import OWN_LIBRARY
+from bedplate.engines.sqlite.visit import MICROBENCHMARK
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.model.levels import Levels
 from bedplate.plan.expand import expand

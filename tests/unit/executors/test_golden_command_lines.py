@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.goldens.held_text import hold
 
-from bedplate.executors.qemu.command_line import (
+from bedplate.executors.qemu.guest import (
     KVM,
     TCG,
     GuestDisk,
@@ -17,9 +17,8 @@ from bedplate.executors.qemu.command_line import (
     guest_command,
     trial_command,
 )
-from bedplate.executors.slurm.controller import submission
-from bedplate.executors.slurm.layout import job_script
-from bedplate.model.fleet import Fleet
+from bedplate.executors.slurm.controller import job_script, submission
+from bedplate.model.machine import Fleet
 from bedplate.units import GIB, MIB
 
 DISKS = (

@@ -20,10 +20,10 @@ from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.command import Commands
-from bedplate.host.file_lock import file_lock
-from bedplate.host.whole_folder import lock_of
-from bedplate.workloads.tpch import data as room
-from bedplate.workloads.tpch.data import (
+from bedplate.host.files import file_lock, lock_of
+from bedplate.workloads.tpch import prepare as room
+from bedplate.workloads.tpch.model import tpch_data_bytes
+from bedplate.workloads.tpch.prepare import (
     Generator,
     TpchData,
     TpchProgress,
@@ -32,8 +32,7 @@ from bedplate.workloads.tpch.data import (
     packaged_generator,
     read_tpch_data,
 )
-from bedplate.workloads.tpch.run.schema import LINEITEM, TABLES, row_count
-from bedplate.workloads.tpch.size import tpch_data_bytes
+from bedplate.workloads.tpch.queries import LINEITEM, TABLES, row_count
 
 SCALE_FACTOR = 0.0001
 ROWS = {name: row_count(table, SCALE_FACTOR) or 0 for name, table in TABLES.items()}
@@ -381,7 +380,7 @@ def test_two_starts_make_them_once(fake: Fake) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from bedplate.workloads.tpch.data import Generator, ensure_tpch_data
+from bedplate.workloads.tpch.prepare import Generator, ensure_tpch_data
 from bedplate.host.command import Commands
 os.geteuid = lambda: 1000
 program, cache = map(Path, sys.argv[1:])

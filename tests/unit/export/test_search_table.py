@@ -11,8 +11,8 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
-from bedplate.export.spreadsheet import workbook_of
 from bedplate.export.tables import export
+from bedplate.export.workbook import workbook_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,11 +18,9 @@ from tests.support.tools.read_spreadsheet import Read, read_spreadsheet, values
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.part_summaries import ranked
 from bedplate.errors import PlanError
-from bedplate.export import spreadsheet
-from bedplate.export.spreadsheet import workbook_of, write_spreadsheet
+from bedplate.export import workbook
 from bedplate.export.tables import export
-from bedplate.export.workbook.model import COLUMNS_MAX
-from bedplate.export.workbook.results import choices_of
+from bedplate.export.workbook import COLUMNS_MAX, choices_of, workbook_of, write_spreadsheet
 from bedplate.statistics.summary import SUSPECT, SummaryKey
 
 if TYPE_CHECKING:
@@ -216,7 +214,7 @@ def test_a_run_has_a_wide_sheet_of_means_and_intervals(found: Overview, files: d
 def test_a_run_of_very_many_figures_takes_several_sheets(
     warehouse: Overview, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bedplate.export.workbook.sheets.COLUMNS_MAX", 420)
+    monkeypatch.setattr("bedplate.export.workbook.COLUMNS_MAX", 420)
     sheets = _read(warehouse, tmp_path / "x.ods")
     assert {"tpch cold", "tpch cold (2)"} <= set(sheets)
     assert all(len(row) <= COLUMNS_MAX for rows in sheets.values() for row in rows)
@@ -289,7 +287,7 @@ def test_an_ods_file_tells_its_format_in_its_first_bytes(found: Overview, tmp_pa
 def test_more_rows_than_a_sheet_takes_name_the_way_out(
     found: Overview, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spreadsheet, "ROWS_MAX", 20)
+    monkeypatch.setattr(workbook, "ROWS_MAX", 20)
     with pytest.raises(PlanError, match=r"the sheet Results would have .* rows; .*parquet"):
         write_spreadsheet(found, tmp_path / "x.ods")
     assert [] == list(tmp_path.iterdir())
@@ -314,7 +312,7 @@ def test_texts_of_many_blanks_and_lines_survive(found: Overview, tmp_path: Path)
 
 def test_a_table_is_exported_without_the_library_of_spreadsheets() -> None:
     words = "import sys, bedplate.cli.app, bedplate.export.tables; print('xlsxwriter' in sys.modules)"
-    source = Path(spreadsheet.__file__).parents[2]
+    source = Path(workbook.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", words],
         capture_output=True,

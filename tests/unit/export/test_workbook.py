@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.export.workbook.model import (
+from bedplate.export.ods import column_name
+from bedplate.export.workbook import (
     NAME_MAX,
     TEXT_MAX,
     cell_text,
@@ -16,7 +17,6 @@ from bedplate.export.workbook.model import (
     short_name,
     unique,
 )
-from bedplate.export.workbook.ods_chart import column_name
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 

@@ -14,7 +14,7 @@ from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, Validity
 from bedplate.units import GIB, MIB
-from bedplate.workloads.bonnie.output import STAGES
+from bedplate.workloads.bonnie.figures import STAGES
 
 
 def rows(found: RunFigures) -> dict[tuple[str, str], Figure]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bedplate.errors import OutputNotUnderstood
 from bedplate.model.reason import Reason
 from bedplate.units import GIB, MIB
-from bedplate.workloads.bonnie.output import STAGES, BonnieResult, StageFigures, parse_result
+from bedplate.workloads.bonnie.figures import STAGES, BonnieResult, StageFigures, parse_result
 
 SHORT = Reason(
     "stage-too-short", "not measurable: the stage took less than 0.5 s, and bonnie++ gives no rate for it"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.figures.cpu_per_gigabyte import cpu_s_per_gib
+from bedplate.figures.counters import cpu_s_per_gib
 from bedplate.units import GIB, MIB
 
 

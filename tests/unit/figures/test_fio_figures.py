@@ -13,7 +13,7 @@ from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Validity
 from bedplate.units import MIB
-from bedplate.workloads.fio.words import FIO_JOB, PG_TEST_FSYNC
+from bedplate.workloads.fio.model import FIO_JOB, PG_TEST_FSYNC
 
 ENOUGH = {"device.read_sectors": 2048.0 * 1024}
 

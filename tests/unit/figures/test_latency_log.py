@@ -12,16 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.latency import (
+from bedplate.figures.courses import (
+    LatencyKind,
+    LatencyLog,
     bucket_bounds_us,
     course,
     percentiles_us,
+    read_latency_log,
     share_below,
     summary,
 )
-from bedplate.figures.latency_log import LatencyKind, LatencyLog, read_latency_log
+from bedplate.figures.samples import MeasuredWindow
 from bedplate.figures.transactions import script_figures
-from bedplate.figures.window import MeasuredWindow
 
 START = 1_762_132_851
 OUTCOMES = ("skipped", "failed", "serialization", "deadlock")

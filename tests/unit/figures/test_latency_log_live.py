@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.figures.latency import summary
-from bedplate.figures.latency_log import LatencyLog, read_latency_log
+from bedplate.figures.courses import LatencyLog, read_latency_log, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,10 +20,8 @@ from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Sample, Validity
-from bedplate.workloads.microbenchmark.output import parse_document
-from bedplate.workloads.microbenchmark.progress import OperationsDone, write_progress
-from bedplate.workloads.microbenchmark.tests import DOCUMENTS, TESTS, WORKLOAD
-from bedplate.workloads.microbenchmark.validity import must_read_bytes
+from bedplate.workloads.microbenchmark.figures import must_read_bytes, parse_document
+from bedplate.workloads.microbenchmark.model import DOCUMENTS, TESTS, WORKLOAD, OperationsDone, write_progress
 
 WRITE, COLD, WARM = (RawTests(spec_of(name)) for name in ("write", "read-cold", "read-warm"))
 ASYNCHRONOUS = replace(WRITE.cell, cluster=ClusterLevels(settings=Levels(sync="nosync")))

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.microbenchmark.output import (
+from bedplate.workloads.microbenchmark.figures import (
     BenchDocument,
     BenchLatency,
     bucket_bounds_ns,
     parse_document,
 )
-from bedplate.workloads.microbenchmark.progress import progress_of
+from bedplate.workloads.microbenchmark.model import progress_of
 
 SUB_BUCKETS = 128
 

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.model.reason import Reason
-from bedplate.workloads.fio.pg_test_fsync_output import (
-    PARTS,
-    PgTestFsyncResult,
-    SyncMethod,
-    parse_pg_test_fsync_result,
-)
+from bedplate.workloads.fio.output import PARTS, PgTestFsyncResult, SyncMethod, parse_pg_test_fsync_result
 
 FOLDER = "tests/golden/pg_test_fsync"
 WHOLE = ("pg15-ext4", "pg18-ext4", "pg18-tmpfs", "pg18-ramfs")

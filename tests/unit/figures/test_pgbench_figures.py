@@ -19,7 +19,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.reason import is_given, sentences
 from bedplate.model.visit import Outcome, RunRecord, Sample, Validity
-from bedplate.workloads.pgbench.scripts import RunScript, levels_of
+from bedplate.workloads.pgbench.model import RunScript, levels_of
 
 _OF_PGBENCH = (
     "Transactions",

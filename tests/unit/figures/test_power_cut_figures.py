@@ -19,11 +19,22 @@ from tests.support.studies.synthetic_power_cuts import (
     write_cut_visit,
 )
 
-from bedplate.figures.power_cut_points import finding_of, read_cuts, recovery_s
+from bedplate.figures.power_cut import finding_of, read_cuts, recovery_s
 from bedplate.figures.run import make_figures
 from bedplate.model.cell import ClusterLevels
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNSAFE
+from bedplate.model.durability import (
+    BOUNDED_LOSS,
+    CLASSES,
+    CUTS_FOR_MORE,
+    DURABLE,
+    FINDINGS,
+    UNSAFE,
+    CutCounts,
+    classes_of,
+    cut_words,
+    measured,
+)
 from bedplate.model.figure import Status
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
@@ -32,17 +43,9 @@ from bedplate.model.power_cut import (
     PointOutcome,
     Profile,
 )
-from bedplate.model.power_cut_verdict import (
-    CUTS_FOR_MORE,
-    FINDINGS,
-    CutCounts,
-    classes_of,
-    cut_words,
-    measured,
-)
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, Outcome, Validity
-from bedplate.statistics.proportions import proportion
+from bedplate.statistics.comparison import proportion
 
 
 def test_a_cell_that_loses_nothing_is_durable_and_its_run_valid(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.studies.synthetic_power_cuts import (
 
 from bedplate.model.cell import ClusterLevels
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import DURABLE, UNSAFE
+from bedplate.model.durability import CUTS_FOR_MORE, DURABLE, UNSAFE, CutCounts, measured
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     ChosenState,
@@ -28,11 +28,6 @@ from bedplate.model.power_cut import (
     PointOutcome,
     PointRecord,
     Profile,
-)
-from bedplate.model.power_cut_verdict import (
-    CUTS_FOR_MORE,
-    CutCounts,
-    measured,
 )
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, sentences
 from bedplate.model.visit import Durability, FlushCount

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.figures.steadiness import divide, settled_after_s, steadiness, trend_share, two_speeds
+from bedplate.figures.transactions import divide, settled_after_s, steadiness, trend_share, two_speeds
 from bedplate.model.figure import Window
 
 windows = st.lists(

@@ -32,9 +32,14 @@ from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, Phase, TimedItem, Validity
+from bedplate.workloads.tpch.figures import (
+    missing_parts,
+    power,
+    power_figures,
+    throughput,
+    throughput_figures,
+)
 from bedplate.workloads.tpch.model import LOAD, LOAD_PHASES, POWER, QUERY_NUMBERS, THROUGHPUT
-from bedplate.workloads.tpch.parts import missing_parts, power_figures, throughput_figures
-from bedplate.workloads.tpch.power_and_throughput import power, throughput
 
 ALL_S = {query: query_seconds(query) for query in QUERY_NUMBERS}
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.figures.server_log import Complaint
-from bedplate.figures.steadiness import TwoSpeeds
+from bedplate.figures.transactions import TwoSpeeds
 from bedplate.model.figure import Window
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Validity
-from bedplate.workloads.pgbench.validity import VALIDITY, PgbenchEvidence
+from bedplate.workloads.pgbench.figures import VALIDITY, PgbenchEvidence
 
 SOUND = PgbenchEvidence(
     client="pgbench",

@@ -22,14 +22,13 @@ from bedplate.filesystem.after_cut import (
     unmount_beside_twins,
 )
 from bedplate.filesystem.registry import FILESYSTEMS
-from bedplate.host.file_lock import file_lock_if_free
+from bedplate.host.files import file_lock_if_free
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
 
 if TYPE_CHECKING:
-    from bedplate.filesystem.adapter import Filesystem
-    from bedplate.filesystem.site import Site
+    from bedplate.filesystem.adapter import Filesystem, Site
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "filesystem"
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import struct
 
-from bedplate.filesystem.blocks.file_extents import PlacedExtent
-from bedplate.filesystem.blocks.layouts import (
+from bedplate.filesystem.blocks import (
+    BlockOwners,
+    Layout,
+    OwnBlocks,
+    PlacedExtent,
     btrfs_layout,
     ext_layout,
     f2fs_layout,
@@ -13,9 +16,8 @@ from bedplate.filesystem.blocks.layouts import (
     nilfs2_layout,
     xfs_layout,
 )
-from bedplate.filesystem.blocks.owners import BlockOwners, Layout, OwnBlocks
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.power_cut_blame import WrittenPlace
+from bedplate.model.durability import WrittenPlace
 
 # As dumpe2fs 1.47, debugfs, xfs_db 6.1 and btrfs 6.2 print them.
 GROUPS = """\

@@ -8,13 +8,22 @@ from hypothesis import strategies as st
 
 from bedplate.errors import PlanError, VerifyFailed
 from bedplate.filesystem import btrfs, ext
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse
-from bedplate.filesystem.comparison import compared, effective_facts, fact, not_verifiable, verify
+from bedplate.filesystem.adapter import (
+    Argument,
+    OptionRules,
+    compared,
+    effective_facts,
+    fact,
+    joined,
+    not_verifiable,
+    parse_arguments,
+    refuse,
+    verify,
+)
 from bedplate.filesystem.f2fs import F2fs
 from bedplate.filesystem.jfs import Jfs
 from bedplate.filesystem.nilfs2 import Nilfs2
-from bedplate.filesystem.ntfs3 import Ntfs3
-from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.ntfs import Ntfs3
 from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
 from bedplate.filesystem.reiserfs import Reiserfs
 from bedplate.filesystem.xfs import Xfs

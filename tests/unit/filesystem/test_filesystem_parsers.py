@@ -6,13 +6,12 @@ import pytest
 from tests.support.tools.filesystem_site import site_on
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem import bcachefs, btrfs, ext, f2fs, jfs, journal, nilfs2, ntfsprogs, reiserfs, xfs
-from bedplate.filesystem.arguments import warnings_in
-from bedplate.filesystem.blocks.nilfs2_at_rest import Superblock, decode_superblock
-from bedplate.filesystem.comparison import MKFS_OPTION
+from bedplate.filesystem import adapter, bcachefs, btrfs, ext, f2fs, jfs, nilfs2, ntfs, reiserfs, xfs
+from bedplate.filesystem.adapter import MKFS_OPTION, warnings_in
+from bedplate.filesystem.blocks import Superblock, decode_superblock
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
-from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
 
@@ -156,7 +155,7 @@ def test_debugreiserfs_shows_blocks_hash_and_the_journals_device(golden: Path) -
     assert ("1024", "0x702", "4096", '"tea"') == tuple(
         outside[key] for key in ("Blocksize", "Device", "Size", "Hash function used to sort names")
     )
-    assert "7:2" == journal.decoded_number(int(outside["Device"], 16))
+    assert "7:2" == adapter.decoded_number(int(outside["Device"], 16))
     assert [True, True, False] == _matches("reiserfs", ("-h tea", "-s 4096", "--format=3.5"), outside)
 
 
@@ -193,7 +192,7 @@ def test_of_two_superblocks_the_newer_decides(golden: Path, tmp_path: Path) -> N
 
 
 def test_ntfsinfo_shows_the_cluster_and_not_the_blocks_of_an_index(golden: Path) -> None:
-    found = ntfsprogs.parse_volume((golden / "ntfsinfo.txt").read_text())
+    found = ntfs.parse_volume((golden / "ntfsinfo.txt").read_text())
     levels = FilesystemLevels("ntfs3", 1024, mkfs_options=("-s 512", "-C"))
     compared = {item.name: item for item in filesystem_for("ntfs3").superblock_comparisons(levels, found)}
     assert compared["filesystem.superblock.block_size_bytes"].matches is True
@@ -218,7 +217,7 @@ def test_dump_f2fs_shows_the_superblock_in_decimal(golden: Path) -> None:
 )
 def test_a_device_number_is_decoded_as_the_kernel_does(code: int, number: str) -> None:
     # include/linux/kdev_t.h: twelve bits of major between the low and the high bits of minor.
-    assert number == journal.decoded_number(code)
+    assert number == adapter.decoded_number(code)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_a_device_number_is_decoded_as_the_kernel_does(code: int, number: str) -
         jfs.parse_superblock,
         reiserfs.parse_superblock,
         nilfs2.parse_superblock,
-        ntfsprogs.parse_volume,
+        ntfs.parse_volume,
         f2fs.parse_superblock,
         bcachefs.parse_superblock,
     ],

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.filesystem import flushes
-from bedplate.filesystem.flushes import judge, measure_fsyncs, parse_flushes, write_back_wanted
-from bedplate.host.devices.device import AttachedDevice
+from bedplate.filesystem import refusals
+from bedplate.filesystem.refusals import judge, measure_fsyncs, parse_flushes, write_back_wanted
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.visit import FlushCount
 
@@ -49,8 +49,8 @@ def test_a_mapped_device_counts_at_the_disks_below_it(tmp_path: Path) -> None:
         (tmp_path / above / "slaves").mkdir()
         for path in below:
             (tmp_path / above / "slaves" / path.name).symlink_to(path)
-    assert flushes.disks_below("dm-0", sys_block=tmp_path) == ("sda", "sdb")
-    assert flushes.flushes_completed("dm-0", sys_block=tmp_path) == 12
+    assert refusals.disks_below("dm-0", sys_block=tmp_path) == ("sda", "sdb")
+    assert refusals.flushes_completed("dm-0", sys_block=tmp_path) == 12
 
 
 def test_one_disk_that_does_not_count_makes_the_sum_unknown(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_one_disk_that_does_not_count_makes_the_sum_unknown(tmp_path: Path) -> N
     (tmp_path / "md0/slaves").mkdir()
     for name, count in (("sda", 5), ("sdb", None)):
         (tmp_path / "md0/slaves" / name).symlink_to(_disk(tmp_path, name, count))
-    assert flushes.flushes_completed("md0", sys_block=tmp_path) is None
+    assert refusals.flushes_completed("md0", sys_block=tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_switch_is_used_only_where_no_mount_option_is() -> None:
 
 def test_only_differences_count_and_the_file_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     readings = iter([1000, 1100, 1100, 1180, 1180, 1230])
-    monkeypatch.setattr(flushes, "flushes_completed", lambda _name: next(readings))
+    monkeypatch.setattr(refusals, "flushes_completed", lambda _name: next(readings))
     device = AttachedDevice("/dev/none", "none", "none", 0)
     measure = measure_fsyncs(tmp_path, device, calls=3)
     assert [(item.pattern, item.flushes) for item in measure.counts] == [
@@ -128,7 +128,7 @@ def test_only_differences_count_and_the_file_is_gone(monkeypatch: pytest.MonkeyP
 def test_a_journal_on_the_disk_of_the_data_is_not_counted_twice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(flushes, "flushes_completed", lambda _name: 7)
+    monkeypatch.setattr(refusals, "flushes_completed", lambda _name: 7)
     data = AttachedDevice("/dev/none1", "none1", "none", 0)
     for journal, counted in (
         (AttachedDevice("/dev/none2", "none2", "none", 0), {"data"}),
@@ -140,7 +140,7 @@ def test_a_journal_on_the_disk_of_the_data_is_not_counted_twice(
 def test_a_kernel_without_counters_yields_no_count_at_all(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(flushes, "flushes_completed", lambda _name: None)
+    monkeypatch.setattr(refusals, "flushes_completed", lambda _name: None)
     assert measure_fsyncs(tmp_path, AttachedDevice("/dev/none", "none", "none", 0), calls=2).counts == ()
 
 
@@ -148,7 +148,7 @@ def test_a_failing_fsync_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def fail(_name: str) -> int:
         raise OSError(5, "gone")
 
-    monkeypatch.setattr(flushes, "flushes_completed", fail)
+    monkeypatch.setattr(refusals, "flushes_completed", fail)
     with pytest.raises(OSError, match="gone"):
         measure_fsyncs(tmp_path, AttachedDevice("/dev/none", "none", "none", 0), calls=2)
     assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from bedplate.filesystem.free_extents import free_space_of, in_bitmap, joined_pieces
+from bedplate.filesystem.aged_image import free_space_of, in_bitmap, joined_pieces
 from bedplate.model.filesystem import AGE_PROFILES, FILLS, TRAITS
 
 

@@ -17,8 +17,7 @@ from bedplate.campaign.planning import read_plan
 from bedplate.errors import BedplateError
 from bedplate.filesystem import zfs
 from bedplate.filesystem.registry import FILESYSTEMS
-from bedplate.host import mount, patience
-from bedplate.host.devices import whole_partition
+from bedplate.host import mount, process, zpool
 from bedplate.host.mount import MountEntry
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import TRAITS, contradictions
@@ -139,9 +138,9 @@ def test_an_adapter_starts_what_it_started(
             device.truncate(4 * GIB)
     doubles: dict[Callable[..., Any], Callable[..., Any]] = {
         mount.read_mount_table: _mount_table,
-        patience.wait_until: _wait_for_nothing,
-        whole_partition.partition_over: _partition,
-        whole_partition.drop_partition_over: _nothing,
+        process.wait_until: _wait_for_nothing,
+        zpool.partition_over: _partition,
+        zpool.drop_partition_over: _nothing,
         zfs._require_module: _nothing,
     }
     for function, double in doubles.items():

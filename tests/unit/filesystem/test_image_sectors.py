@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.filesystem import aged_image, kept_dataset, refusals
-from bedplate.filesystem.ageing import AgedState
+from bedplate.filesystem.adapter import Site
+from bedplate.filesystem.aged_image import AgedState
 from bedplate.filesystem.kept_dataset import restore_dataset
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.filesystem.site import Site
-from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.ledger import Ledger
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import (
     BuildLevels,
     Cell,

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from bedplate.filesystem.metadata_blocks import (
+from bedplate.filesystem.blocks import (
     DIRECTORY,
     GROUP_HEADER,
     INODES,

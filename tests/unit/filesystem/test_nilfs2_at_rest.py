@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.filesystem.blocks.nilfs2_at_rest import Nilfs2AtRest
-from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.filesystem.blocks import Nilfs2AtRest, RestingBlocks
 from bedplate.model.fault_order import ByteRange
 
 BLOCK = 1024

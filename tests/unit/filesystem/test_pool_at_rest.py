@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
-from bedplate.filesystem.blocks.pool_at_rest import (
-    PoolAtRest,
-    active_uberblock,
-    data_blocks,
-    dnode_blocks,
-)
-from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.filesystem.blocks import PoolAtRest, RestingBlocks, active_uberblock, data_blocks, dnode_blocks
 from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.model.fault_order import ByteRange
 

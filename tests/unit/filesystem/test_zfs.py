@@ -12,10 +12,10 @@ from tests.support.tools.scripted_commands import ScriptedCommands, completed
 from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood, PlanError, RequirementMissing
 from bedplate.filesystem import zfs
 from bedplate.filesystem.zfs import Zfs, parse_properties, parse_version
+from bedplate.host import zpool
 from bedplate.host.command import Completed
-from bedplate.host.devices import zpool
-from bedplate.host.devices.zpool import export_pool, imported_pools, parse_status, pool_name, release_pool
 from bedplate.host.mount import MountEntry
+from bedplate.host.zpool import export_pool, imported_pools, parse_status, pool_name, release_pool
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 

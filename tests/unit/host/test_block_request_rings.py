@@ -10,9 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.host import block_requests, foreign_syncs
-from bedplate.host.block_requests import BlockRequest, RequestTrace, request_trace, ring_bytes_for
-from bedplate.host.foreign_syncs import CallsNotCounted, Tracepoint, tracepoints
+from bedplate.host import block_requests
+from bedplate.host.block_requests import (
+    BlockRequest,
+    CallsNotCounted,
+    RequestTrace,
+    Tracepoint,
+    request_trace,
+    ring_bytes_for,
+    tracepoints,
+)
 from bedplate.units import KIB, MIB
 
 FIELDS = {
@@ -119,7 +126,7 @@ def test_fields_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.Mon
         "format:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
         "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;\n"
     )
-    monkeypatch.setattr(foreign_syncs, "TRACEFS", (tmp_path,))
+    monkeypatch.setattr(block_requests, "TRACEFS", (tmp_path,))
     unused = cast("Any", SimpleNamespace())
     (point,) = tracepoints(tmp_path / "unused", ("block/block_bio_queue",), ledger=unused, commands=unused)
     assert 1234 == point.number

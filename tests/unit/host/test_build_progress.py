@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 
-from bedplate.host.build_progress import count_objects, watched
+from bedplate.host.native_driver import count_objects, watched
 
 
 def test_objects_are_counted_in_all_folders(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.cache import cache_directory
+from bedplate.host.files import cache_directory
 
 
 def test_environment_names_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import RequirementMissing, VerifyFailed
-from bedplate.host.cgroups.group import Group, memory_limit_reasons
-from bedplate.host.cgroups.hierarchy import Hierarchy, read_hierarchy
-from bedplate.host.ledger import Ledger
-from bedplate.host.undo import restore_throttle
+from bedplate.host.cgroups import Group, Hierarchy, memory_limit_reasons, read_hierarchy
+from bedplate.host.ledger import Ledger, restore_throttle
 from bedplate.model.cell import Throttle
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ SLOW = Throttle("slow", read_iops=150, write_bytes_per_s=1 << 20)
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     # A plain directory is not removed with its files in it, as a control group is.
     monkeypatch.setattr(
-        "bedplate.host.undo.remove_group", lambda path: shutil.rmtree(path, ignore_errors=True)
+        "bedplate.host.ledger.remove_group", lambda path: shutil.rmtree(path, ignore_errors=True)
     )
     with Ledger.open(tmp_path / "state", "group") as opened:
         yield opened

@@ -4,7 +4,7 @@ import multiprocessing
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from bedplate.host.file_lock import file_lock, file_lock_if_free
+from bedplate.host.files import file_lock, file_lock_if_free
 
 CONTEXT = multiprocessing.get_context("fork")
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.host import foreign_syncs
+from bedplate.host import block_requests
+from bedplate.host.block_requests import CallsNotCounted, Tracepoint, call_counter, processors
 from bedplate.host.command import Commands
-from bedplate.host.foreign_syncs import CallsNotCounted, Tracepoint, call_counter, processors
 
 
 def test_processors_are_listed_as_the_kernel_lists_them(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_processors_are_listed_as_the_kernel_lists_them(tmp_path: Path) -> None:
 
 def test_a_kernel_without_the_tracepoint_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "events").mkdir()
-    monkeypatch.setattr(foreign_syncs, "TRACEFS", (tmp_path,))
+    monkeypatch.setattr(block_requests, "TRACEFS", (tmp_path,))
     with pytest.raises(CallsNotCounted, match="no tracepoint syscalls/sys_enter_sync"):
         call_counter(tmp_path / "unused", ledger=cast("Any", None), commands=cast("Any", None))
 
@@ -32,15 +32,15 @@ def test_the_counts_of_all_processors_are_added(monkeypatch: pytest.MonkeyPatch,
     numbers = iter((3, 4))
 
     @contextmanager
-    def counting() -> Iterator[foreign_syncs.CallCounter]:
+    def counting() -> Iterator[block_requests.CallCounter]:
         def opened(_: int, processor: int) -> int:
             path = tmp_path / str(processor)
             path.write_bytes(next(numbers).to_bytes(8, "little"))
             return os.open(path, os.O_RDONLY)
 
-        monkeypatch.setattr(foreign_syncs, "perf_event_open", opened)
-        monkeypatch.setattr(foreign_syncs, "processors", lambda: iter((0, 1)))
-        with foreign_syncs.CallCounter(Tracepoint(7, {})) as counter:
+        monkeypatch.setattr(block_requests, "perf_event_open", opened)
+        monkeypatch.setattr(block_requests, "processors", lambda: iter((0, 1)))
+        with block_requests.CallCounter(Tracepoint(7, {})) as counter:
             yield counter
 
     with counting() as counter:
@@ -60,8 +60,8 @@ def test_an_interruption_while_tracefs_is_mounted_leaves_no_mount_that_nobody_kn
     ledger = SimpleNamespace(
         note=lambda holding: held.append(holding.name), settled=lambda holding: held.remove(holding.name)
     )
-    monkeypatch.setattr(foreign_syncs, "TRACEFS", ())
-    monkeypatch.setattr(foreign_syncs, "unmount", lambda place, commands: done.append(f"{place} {held}"))
+    monkeypatch.setattr(block_requests, "TRACEFS", ())
+    monkeypatch.setattr(block_requests, "unmount", lambda place, commands: done.append(f"{place} {held}"))
     with pytest.raises(KeyboardInterrupt):
         call_counter(tmp_path / "tracefs", ledger=cast("Any", ledger), commands=Interrupted())
     # Unmounted while the ledger still has it.

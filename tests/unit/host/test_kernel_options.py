@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.rules import IO_URING_DISABLED
+from bedplate.engines.postgresql.plan import IO_URING_DISABLED
 from bedplate.host.facts import read_machine
 from bedplate.plan.rules import SCHEDULERS_AVAILABLE, XFS_V4
 

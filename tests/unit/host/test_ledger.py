@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
+from bedplate.host import ledger
 from bedplate.host import ledger as ledger_module
-from bedplate.host import undo
 from bedplate.host.command import MARK, Commands, Completed
-from bedplate.host.file_lock import take_lock
+from bedplate.host.files import take_lock
 from bedplate.host.ledger import Holding, Ledger, release_orphans
-from bedplate.host.patience import wait_until
-from bedplate.host.process import boot_id, start_time
+from bedplate.host.process import boot_id, start_time, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,7 +200,7 @@ def test_what_cannot_be_given_back_stays_for_the_next_time_even_after_a_torn_lin
     image = tmp_path / "x.img"
     image.touch()
     attached = ["loop9"]
-    monkeypatch.setattr("bedplate.host.undo.attached_to", lambda _path: tuple(attached))
+    monkeypatch.setattr("bedplate.host.ledger.attached_to", lambda _path: tuple(attached))
     _dead(tmp_path / "state", "a", [["note", "image", str(image), ""]], tail='["settled", "ima')
     first = release_orphans(tmp_path / "state", NoCommands())
     assert (f"{image} stays: it is attached to /dev/loop9",) == first.problems
@@ -296,8 +295,8 @@ def test_what_two_dead_ledgers_hold_is_judged_after_both(
     state, image = tmp_path / "state", tmp_path / "x.img"
     image.touch()
     attached = ["loop7"]
-    monkeypatch.setattr(undo, "attached_to", lambda _image: tuple(attached))
-    monkeypatch.setattr(undo, "device_holders", lambda _path: ())
+    monkeypatch.setattr(ledger, "attached_to", lambda _image: tuple(attached))
+    monkeypatch.setattr(ledger, "device_holders", lambda _path: ())
 
     class Detaching(Commands):
         def run(self, argv: Sequence[str], **_: object) -> Completed:
@@ -391,7 +390,7 @@ def test_what_a_kill_leaves_of_a_ledger_that_was_given_back_is_no_ledger(
     ledger = Ledger.open(tmp_path, "a")
     (ledger.directory / "mount").mkdir()
     with monkeypatch.context() as patched:
-        patched.setattr(undo, "remove_tree", killed)
+        patched.setattr(ledger, "remove_tree", killed)
         patched.setattr("bedplate.host.ledger.os.getpid", lambda: child.pid)
         with pytest.raises(KeyboardInterrupt):
             ledger.close()

@@ -12,8 +12,7 @@ from tests.unit.host.devices.test_block_tree import Machine
 
 from bedplate.errors import DeviceInUse
 from bedplate.host import lock
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.device_node import DeviceNode
+from bedplate.host.block_tree import BlockTree, DeviceNode
 from bedplate.host.lock import IMAGE_FILES, device_lock, study_lock, wait_for_last_visit
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood, RequirementMissing
 from bedplate.host.account import server_account
+from bedplate.host.block_tree import erase_signatures, read_signatures
 from bedplate.host.command import Commands, Completed
-from bedplate.host.devices.signature import erase_signatures, read_signatures
 from bedplate.host.facts import distribution, read_machine, tool_versions
 from bedplate.host.kernel_log import KernelLog, messages_of_ours, parse_records
 from bedplate.host.lock import device_lock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate.engines.lmdb.visit import LIBLMDB
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.host.command import Commands, Completed
 from bedplate.host.native_driver import (

@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bedplate.host.mount import MountEntry
-from bedplate.host.own_mounts import foreign_mounts, paths_in
+from bedplate.host.mount import MountEntry, foreign_mounts, paths_in
 
 
 def mounted(target: str, kind: str, source: str) -> MountEntry:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host import undo
+from bedplate.host import ledger
+from bedplate.host.block_tree import DeviceNode, Signature, fingerprint
 from bedplate.host.command import Completed
-from bedplate.host.devices.device_node import DeviceNode
-from bedplate.host.devices.signature import Signature, fingerprint
 from bedplate.host.ledger import Holding
 from bedplate.host.mount import type_below
 from bedplate.host.process import ProcessTitle, pids_running, title_of
@@ -118,7 +117,7 @@ def test_a_journal_is_wiped_only_if_it_is_the_one_that_was_noted(
     device = tmp_path / "stable-name"
     monkeypatch.setattr(DeviceNode, "at", lambda path, _tree: _Node(str(path)))
     told = _Commands(found)
-    outcome = undo.give_back(
+    outcome = ledger.give_back(
         Holding("journal_device", str(device), noted),
         told,  # type: ignore[arg-type]
         directory=tmp_path,
@@ -132,5 +131,5 @@ def test_a_journal_is_wiped_only_if_it_is_the_one_that_was_noted(
 def test_a_journals_device_that_is_gone_is_no_problem(tmp_path: Path) -> None:
     told = _Commands("TYPE=jbd\n")
     holding = Holding("journal_device", str(tmp_path / "unplugged"), "TYPE=jbd")
-    outcome = undo.give_back(holding, told, directory=tmp_path, sweep=lambda: None)  # type: ignore[arg-type]
+    outcome = ledger.give_back(holding, told, directory=tmp_path, sweep=lambda: None)  # type: ignore[arg-type]
     assert (None, None, True) == (outcome.problem, outcome.done, outcome.settled)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.host.reachable import closed_folders, closed_sentences, open_to_all, require_traversable
+from bedplate.host.files import closed_folders, closed_sentences, open_to_all, require_traversable
 
 
 def mode(path: Path) -> int:

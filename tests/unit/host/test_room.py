@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host import room
+from bedplate.host import files
 
 
 def space(free_blocks: int, *, files: int = 1000, free_files: int = 10) -> os.statvfs_result:
@@ -29,20 +29,20 @@ def space(free_blocks: int, *, files: int = 1000, free_files: int = 10) -> os.st
 def test_a_disk_without_room_or_without_inodes_is_full(
     found: os.statvfs_result, words: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bedplate.host.room.os.statvfs", lambda _path: found)
-    said = room.full_places(Path("/study"))
+    monkeypatch.setattr("bedplate.host.files.os.statvfs", lambda _path: found)
+    said = files.full_places(Path("/study"))
     assert (words is None) == (said == ())
     assert words is None or said[0].startswith(words)
 
 
 def test_what_is_not_there_is_not_full(tmp_path: Path) -> None:
-    assert () == room.full_places(tmp_path / "gone")
+    assert () == files.full_places(tmp_path / "gone")
 
 
 def test_a_program_that_removed_what_it_wrote_is_believed(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     said = "cc1: fatal error: error writing to /tmp/x.s: No space left on device"
-    (found,) = room.places_without_room(said, tmp_path, other, tmp_path)
+    (found,) = files.places_without_room(said, tmp_path, other, tmp_path)
     assert found.startswith(f"{tmp_path} or {other}: No space left on device")
-    assert () == room.places_without_room("driver.c:1: error: expected identifier", tmp_path)
+    assert () == files.places_without_room("driver.c:1: error: expected identifier", tmp_path)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bedplate.host.shared_memory import is_in_use, remove_orphaned_segments
+from bedplate.host.ledger import is_in_use, remove_orphaned_segments
 
 
 @contextmanager

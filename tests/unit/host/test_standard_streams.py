@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.command_line import SOURCES
 
-from bedplate.host.standard_streams import SpokenDescriptor
+from bedplate.host.interruption import SpokenDescriptor
 
 # Becomes bedplate without the descriptors that it is called with.
 _START = """

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.host import state
+from bedplate.host import files
 
 
 def test_the_first_directory_of_the_way_is_made_for_its_user_alone(tmp_path: Path) -> None:
-    made = state.own_directory(tmp_path / "bedplate-1000")
+    made = files.own_directory(tmp_path / "bedplate-1000")
     assert 0o700 == made.stat().st_mode & 0o777
-    assert made == state.own_directory(made)
+    assert made == files.own_directory(made)
 
 
 @pytest.mark.parametrize("kind", ["a link", "a file", "open to others"])
@@ -28,11 +28,11 @@ def test_what_a_stranger_may_move_away_is_refused(tmp_path: Path, kind: str) -> 
         place.mkdir()
         place.chmod(0o777)
     with pytest.raises(RequirementMissing, match="not a directory of this user's alone"):
-        state.own_directory(place)
+        files.own_directory(place)
 
 
 def test_a_strangers_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = state.own_directory(tmp_path / "bedplate-1000")
+    place = files.own_directory(tmp_path / "bedplate-1000")
     monkeypatch.setattr("os.geteuid", lambda: place.stat().st_uid + 1)
     with pytest.raises(RequirementMissing, match="BEDPLATE_STATE"):
-        state.own_directory(place)
+        files.own_directory(place)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.host import undo
+from bedplate.host import ledger
 from bedplate.host.command import Commands
-from bedplate.host.devices.loop import image_reasons, write_image
 from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.scratch_device import image_reasons, write_image
 from bedplate.units import MIB
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else, which root alone may")
@@ -53,7 +53,7 @@ def test_one_that_comes_between_the_look_and_the_writing_is_not_written(
     everybodys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = planted(everybodys, "a second name")
-    monkeypatch.setattr("bedplate.host.devices.loop.image_reasons", lambda *_, **__: ())
+    monkeypatch.setattr("bedplate.host.scratch_device.image_reasons", lambda *_, **__: ())
     with pytest.raises(RequirementMissing, match="has 2 names"):
         write_image(image, MIB, margin_bytes=0)
     assert b"theirs" == image.read_bytes()
@@ -92,6 +92,6 @@ def test_a_strangers_folder_of_logs_is_left_alone(everybodys: Path) -> None:
     (folder / "log").touch()
     os.chown(folder, 12345, 12345)
     holding = Holding("log_directory", str(folder))
-    outcome = undo.give_back(holding, Commands(), directory=everybodys, sweep=lambda: None)
+    outcome = ledger.give_back(holding, Commands(), directory=everybodys, sweep=lambda: None)
     assert outcome.problem == f"{folder} belongs to uid 12345; left alone"
     assert (folder / "log").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.timestamp_counter import counter_khz
+from bedplate.host.facts import counter_khz
 
 HAS_STEADY_COUNTER = platform.machine() == "x86_64" and "constant_tsc" in Path("/proc/cpuinfo").read_text()
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import DeviceInUse
-from bedplate.host import undo
+from bedplate.host import ledger
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding
 
 
-def give_back(holding: Holding, directory: Path) -> undo.Undone:
-    return undo.give_back(holding, Commands(), directory=directory, sweep=lambda: None)
+def give_back(holding: Holding, directory: Path) -> ledger.Undone:
+    return ledger.give_back(holding, Commands(), directory=directory, sweep=lambda: None)
 
 
 @pytest.mark.parametrize(("was_imported", "done"), [(True, "unmounted"), (False, None)])
@@ -26,7 +26,7 @@ def test_the_pool_of_the_mounts_device_is_released(
         asked.append(name)
         return was_imported
 
-    monkeypatch.setattr(undo, "release_pool", release)
+    monkeypatch.setattr(ledger, "release_pool", release)
     found = give_back(Holding("mount", str(tmp_path / "mount"), "/dev/vda"), tmp_path)
     assert asked == ["bedplate-vda"]
     assert (found.problem, found.settled) == (None, True)
@@ -37,7 +37,7 @@ def test_a_pool_that_stays_busy_is_tried_again_later(monkeypatch: pytest.MonkeyP
     def release(name: str, _: Commands) -> bool:
         raise DeviceInUse(f"pool {name} cannot be exported: pool is busy")
 
-    monkeypatch.setattr(undo, "release_pool", release)
+    monkeypatch.setattr(ledger, "release_pool", release)
     found = give_back(Holding("mount", str(tmp_path / "mount"), "/dev/vda"), tmp_path)
     assert found.problem is not None
     assert "pool is busy" in found.problem

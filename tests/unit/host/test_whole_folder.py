@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.whole_folder import put_in_place
+from bedplate.host.files import put_in_place
 
 
 def tree(folder: Path) -> Path:

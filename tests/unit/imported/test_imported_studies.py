@@ -18,8 +18,12 @@ from tests.support.studies.published_sources import (
 )
 from tests.support.tools.command_line import call_here
 
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.comparison.origins import IMPORTED_BESIDE_MEASURED, require_one_origin
+from bedplate.analysis.comparison import (
+    IMPORTED_BESIDE_MEASURED,
+    ComparisonQuestion,
+    answer,
+    require_one_origin,
+)
 from bedplate.analysis.overview import overview
 from bedplate.campaign import running
 from bedplate.errors import PlanError, StudyError
@@ -28,10 +32,10 @@ from bedplate.model.reason import reasons_of
 from bedplate.model.visit import Outcome
 from bedplate.page.build import build_report
 from bedplate.statistics.comparison import Verdict
+from bedplate.study.layout import IMPORTED_STUDY
 from bedplate.study.records import IMPORTED
 from bedplate.study.store import StudyStore
 from bedplate.study.stored import read_study
-from bedplate.study.version import IMPORTED_STUDY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

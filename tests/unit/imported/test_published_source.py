@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from bedplate.errors import PlanError
-from bedplate.imported.source import MOST_LEVELS, PublishedSource, SourceUnreadable, shown
-from bedplate.imported.xml_text import element_of
+from bedplate.imported.published import MOST_LEVELS, PublishedSource, SourceUnreadable, element_of, shown
 
 
 def test_links_and_pipes_are_left_out_and_named(tmp_path: Path) -> None:

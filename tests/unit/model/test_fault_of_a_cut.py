@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from bedplate.model import codec
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE, with_kept_journal
-from bedplate.model.power_cut import PointOutcome, Profile
-from bedplate.model.power_cut_blame import (
+from bedplate.model.durability import (
+    BOUNDED_LOSS,
+    DURABLE,
+    UNKNOWN,
+    UNSAFE,
     BlamedWrite,
     BlameEvidence,
     Party,
@@ -19,7 +21,9 @@ from bedplate.model.power_cut_blame import (
     WrittenPlace,
     fault_of,
     story_of,
+    with_kept_journal,
 )
+from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import because
 from bedplate.model.visit import Durability
 

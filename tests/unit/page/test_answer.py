@@ -13,24 +13,17 @@ from tests.support.studies.synthetic_power_cuts import RECIPE as CUT_RECIPE
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_study
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
-from bedplate.analysis.claims.file import ClaimFile, load_claims
-from bedplate.analysis.claims.judged import judge_claims
-from bedplate.analysis.claims.sentences import claim_sentences
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.lines import headline_lines
+from bedplate.analysis.advice import advised, closing_sentences, contest_sentences
+from bedplate.analysis.claims import ClaimFile, claim_sentences, judge_claims, load_claims
+from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import write
 from bedplate.page.answer import CHOICES, StudyAnswer, study_answer
 from bedplate.page.build import build_report
-from bedplate.page.chapters import chapters_of
-from bedplate.page.claims_view import claims_view
-from bedplate.page.effects_view import effects_view, page_effects
-from bedplate.page.machines_view import machines_view
-from bedplate.terminal.advice_tables import advice_document
-from bedplate.terminal.claim_tables import claims_document
-from bedplate.terminal.effects_tables import effects_document
+from bedplate.page.static import chapters_of
+from bedplate.page.views import claims_view, effects_view, machines_view, page_effects
+from bedplate.terminal.advice_tables import advice_document, claims_document
+from bedplate.terminal.compare_tables import effects_document
 
 CLAIMS = sorted(Path(__file__).parents[3].joinpath("claims").glob("*.toml"))
 RECIPE = Recipe(

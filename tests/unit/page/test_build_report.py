@@ -16,9 +16,7 @@ from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.page import build
 from bedplate.page.build import build_report
-from bedplate.page.chapters import CHAPTERS
-from bedplate.page.static import page_shell
-from bedplate.page.workload_page import WorkloadPage
+from bedplate.page.static import CHAPTERS, WorkloadPage, page_shell
 
 
 class Elements(HTMLParser):

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bedplate.analysis.rounding import rounded
+from bedplate.analysis.wording import rounded
 from bedplate.errors import StudyError
 from bedplate.model.course import COURSE_COLUMNS, SHOWN_COLUMNS
-from bedplate.page.courses import (
+from bedplate.page.document import (
     COARSE,
     FINE,
+    PackedData,
     Precision,
     packed,
     packed_course,
@@ -25,7 +26,6 @@ from bedplate.page.courses import (
     packed_runs,
     precision_for,
 )
-from bedplate.page.packed_data import PackedData
 
 if TYPE_CHECKING:
     from pathlib import Path

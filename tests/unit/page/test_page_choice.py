@@ -12,14 +12,12 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
 from bedplate.analysis.cell_filter import CLASS
-from bedplate.analysis.comparison.compared import candidates_of
-from bedplate.analysis.comparison.surroundings import Surroundings
-from bedplate.analysis.factors import level_text
+from bedplate.analysis.comparison import Surroundings, candidates_of
+from bedplate.analysis.labels import level_text
 from bedplate.analysis.overview import overview
 from bedplate.analysis.part_summaries import page_parts
 from bedplate.model.metrics import METRICS
-from bedplate.page.choice import choice_document, surroundings_document
-from bedplate.page.observations import observations_document
+from bedplate.page.document import choice_document, observations_document, surroundings_document
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 
-from bedplate.analysis.health import study_health
+from bedplate.analysis.overview import study_health
 from bedplate.model import codec
 from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
-    from bedplate.analysis.health import StudyHealth
-    from bedplate.analysis.overview import Overview
+    from bedplate.analysis.overview import Overview, StudyHealth
 
 
 def test_a_page_reads_and_looks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

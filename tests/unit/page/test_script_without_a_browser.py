@@ -19,9 +19,9 @@ from tests.support.studies.synthetic_study import Recipe, with_barriers_of_xfs, 
 from tests.support.tools.page_script import in_node, said_by_script
 from tests.support.tools.page_vectors import GOLDEN
 
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer, candidates_of
-from bedplate.analysis.comparison.sentences import figure_words, pooled_lines
+from bedplate.analysis.comparison import ComparisonQuestion, answer, candidates_of
 from bedplate.analysis.overview import overview
+from bedplate.analysis.pooled import figure_words, pooled_lines
 from bedplate.analysis.wording import (
     PROMISES_DIFFER,
     PROMISES_DIFFER_ELSEWHERE,
@@ -29,22 +29,21 @@ from bedplate.analysis.wording import (
     about_counts,
     confidence_words,
     margin_words,
-    number,
+    number_words,
     promises_differ,
     ratio_figure,
 )
 from bedplate.errors import PlanError
+from bedplate.model.course import filled
 from bedplate.model.metrics import METRICS
-from bedplate.model.template import filled
-from bedplate.page.document import page_document
-from bedplate.page.rules import rules_document
+from bedplate.page.document import page_document, rules_document
 from bedplate.statistics.comparison import Comparison, EstimateKind, compare, left_out_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from bedplate.analysis.comparison.compared import Compared
+    from bedplate.analysis.comparison import Compared
     from bedplate.analysis.overview import Overview
 
     Writer = Callable[[Path], Sequence[Path]]
@@ -335,7 +334,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         ],
         "pairs": [promises_differ(cells[one], cells[other]) for one, other in pairs],
         "counts": [about_counts(n, has_interval=within) for n, within in counts],
-        "numbers": [number(*one) for one in numbers],
+        "numbers": [number_words(*one) for one in numbers],
         "ratios": [ratio_figure(one) for one in ratios],
         "figures": [figure_words(compared_so(kind, *one)) for kind, one in figures],
     }

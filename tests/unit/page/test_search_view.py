@@ -11,10 +11,10 @@ from tests.support.studies.synthetic_search import SearchRecipe, write_search
 from tests.unit.page.test_build_report import elements
 
 from bedplate.analysis.overview import overview, overview_of
-from bedplate.analysis.search.searched import search_of
+from bedplate.analysis.search import search_of
 from bedplate.model.visit import Validity
 from bedplate.page.build import build_report
-from bedplate.page.search_view import search_sections, searches_document
+from bedplate.page.views import search_sections, searches_document
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:

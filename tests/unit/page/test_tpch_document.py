@@ -15,7 +15,7 @@ from bedplate.analysis.overview import overview
 from bedplate.errors import StudyError
 from bedplate.model.codec import read, write
 from bedplate.page.document import page_document
-from bedplate.workloads.tpch.page.document import tpch_document
+from bedplate.workloads.tpch.page import tpch_document
 from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlan, QueryPlans
 
 if TYPE_CHECKING:

@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import PlanError
-from bedplate.model.fleet import Fleet
+from bedplate.model.machine import Fleet
 from bedplate.model.plan import Plan, Schedule
 from bedplate.plan.differences import differences
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
-from bedplate.plan.fleet_order import blocks_of
+from bedplate.plan.fields import expand_nodes
 from bedplate.plan.load import load_plan
-from bedplate.plan.order import order
-from bedplate.plan.slurm_table import expand_nodes
+from bedplate.plan.order import blocks_of, order
 
 PLAN = """
 title = "Fleet"

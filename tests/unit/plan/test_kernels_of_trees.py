@@ -9,7 +9,7 @@ from tests.support.sources.histories import commit, repository
 from tests.support.sources.toy_kernel import toy_kernel
 
 from bedplate.errors import PlanError
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions
 from bedplate.model.cell import KernelLevels
 from bedplate.model.plan import Plan
 from bedplate.plan.load import load_plan

@@ -11,12 +11,12 @@ from tests.support.studies.plan_mutations import mutated
 from tests.support.studies.plan_values import with_every_type
 
 from bedplate.errors import PlanError
-from bedplate.plan.chosen_cells import departures
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
+from bedplate.plan.fields import departures
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.toml.parsed import MOST_CHARACTERS, parse_toml
+from bedplate.plan.toml import MOST_CHARACTERS, parse_toml
 
 ReasonsOf = Callable[[str], tuple[str, ...]]
 Edited = Callable[..., str]

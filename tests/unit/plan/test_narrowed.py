@@ -11,9 +11,8 @@ import pytest
 from bedplate.errors import PlanError
 from bedplate.model.cell import Dataset
 from bedplate.model.levels import Levels
-from bedplate.plan.load import load_plan
-from bedplate.plan.toml.narrowed import narrowed
-from bedplate.plan.toml.written import toml_text
+from bedplate.plan.load import load_plan, narrowed
+from bedplate.plan.toml import toml_text
 
 PLANS = Path(__file__).parents[3] / "plans"
 READY = (

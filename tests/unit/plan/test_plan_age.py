@@ -11,7 +11,7 @@ from bedplate.model.plan import Plan
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
-from bedplate.plan.platforms import QEMU, SLURM, Platform
+from bedplate.plan.rules import QEMU, SLURM, Platform
 from bedplate.units import GIB
 
 LoadText = Callable[[str], Plan]

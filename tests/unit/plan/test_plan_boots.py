@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from bedplate.model.cell import FilesystemLevels, KernelLevels
 from bedplate.model.plan import Canary, Expansion, GuestPlan, Plan, Schedule, ScheduledVisit
-from bedplate.plan.boots import drawn_boots
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
-from bedplate.plan.order import order
-from bedplate.plan.platforms import LOCAL, QEMU, Platform
+from bedplate.plan.order import drawn_boots, order
+from bedplate.plan.rules import LOCAL, QEMU, Platform
 
 LoadText = Callable[[str], Plan]
 Kind = tuple[str | None, int | None]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.studies.own_data_plan import own_data_plan
 
-from bedplate.engines.postgresql.own_data.control_file import CATALOGUES, read_control_file
+from bedplate.engines.postgresql.own_data import CATALOGUES, read_control_file
 from bedplate.errors import BedplateError
 from bedplate.model.cell import Dataset
 from bedplate.model.levels import Levels
@@ -23,7 +23,7 @@ from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.units import MIB
-from bedplate.workloads.pgbench.own_directory import demand_unchanged
+from bedplate.workloads.pgbench.own_files import demand_unchanged
 
 ReasonsOf = Callable[..., tuple[str, ...]]
 COPY = 'copy = "data"\ndatabase = "shop"'

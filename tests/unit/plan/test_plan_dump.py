@@ -11,8 +11,8 @@ import pytest
 from tests.support.sources.toy_postgresql import toy_postgresql
 from tests.support.studies.own_data_plan import own_data_plan
 
-from bedplate.engines.postgresql.own_data.archive import read_archive
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.engines.postgresql.own_data import read_archive
+from bedplate.host.git import GitRevisions
 from bedplate.model.cell import Dataset
 from bedplate.model.plan import Plan
 from bedplate.plan.differences import differences
@@ -21,10 +21,9 @@ from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.units import MIB
-from bedplate.workloads.pgbench.commits import _TEMPORARY, _named, _without_names
-from bedplate.workloads.pgbench.estimate import ESTIMATE
-from bedplate.workloads.pgbench.own_database import without_data
-from bedplate.workloads.pgbench.scripts import RunScript
+from bedplate.workloads.pgbench.model import RunScript, without_data
+from bedplate.workloads.pgbench.plan import ESTIMATE
+from bedplate.workloads.pgbench.visit import _TEMPORARY, _named, _without_names
 
 ReasonsOf = Callable[..., tuple[str, ...]]
 

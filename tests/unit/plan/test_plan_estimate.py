@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
+from bedplate.engines.postgresql.visit import needed_duration_s
 from bedplate.errors import PlanError
 from bedplate.model.machine import Machine
 from bedplate.model.plan import DatasetScale, Plan
 from bedplate.plan.estimate import device_bytes_needed, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
-from bedplate.workloads.pgbench.scale import bytes_per_scale, scale_units
+from bedplate.workloads.pgbench.plan import bytes_per_scale, scale_units
 
 GIB = 2**30
 MIB = 2**20

@@ -11,7 +11,7 @@ from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.plan import Plan
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.differences import differences, obstacles_to_extend
-from bedplate.plan.document import FilesystemTable
+from bedplate.plan.load import FilesystemTable
 
 LoadText = Callable[[str], Plan]
 ReasonsOf = Callable[[str], tuple[str, ...]]

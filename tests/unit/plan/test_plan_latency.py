@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from bedplate.errors import PlanError
-from bedplate.model.devices.latency import Latency
+from bedplate.model.devices import Latency
 from bedplate.model.plan import Plan
-from bedplate.plan.emulated.latencies import LATENCIES
 from bedplate.plan.expand import expand
-from bedplate.plan.platforms import QEMU, Platform
+from bedplate.plan.rules import QEMU, Platform
+from bedplate.plan.values import LATENCIES
 
 LoadText = Callable[[str], Plan]
 Edited = Callable[[str, str], str]

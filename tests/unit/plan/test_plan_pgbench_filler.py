@@ -12,7 +12,7 @@ from bedplate.errors import PlanError, VisitFailed
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Plan
 from bedplate.plan.expand import expand
-from bedplate.workloads.pgbench.filler import demand_random, load_random
+from bedplate.workloads.pgbench.visit import demand_random, load_random
 
 LoadText = Callable[[str], Plan]
 TEXT = '[[filesystem]]\ntype = "ext4"\n[[workload]]\ntype = "pgbench"\n'

@@ -11,14 +11,13 @@ import pytest
 
 from bedplate.model.cell import Dataset
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Plan
-from bedplate.model.workload import model_of
+from bedplate.model.plan import Plan, model_of
 from bedplate.plan.differences import differences
-from bedplate.workloads.pgbench.run import _script_options
-from bedplate.workloads.pgbench.scripts import RunScript, scripts_of, variables_of, writes
+from bedplate.workloads.pgbench.model import RunScript, scripts_of, variables_of, writes
+from bedplate.workloads.pgbench.visit import _script_options
 
 if TYPE_CHECKING:
-    from bedplate.visit.workload import VisitContext
+    from bedplate.visit.recording import VisitContext
 
 LoadText = Callable[..., Plan]
 ReasonsOf = Callable[..., tuple[str, ...]]

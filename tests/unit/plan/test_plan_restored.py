@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from tests.unit.plan.conftest import MACHINE
 
-from bedplate.model.kept_dataset import deciding
+from bedplate.model.filesystem import deciding
 from bedplate.model.plan import Plan
 from bedplate.model.visit import LOADED, RESTORED
 from bedplate.plan.differences import differences
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
-from bedplate.plan.platforms import QEMU, Platform
+from bedplate.plan.rules import QEMU, Platform
 
 LoadText = Callable[[str], Plan]
 ReasonsOf = Callable[[str], tuple[str, ...]]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.postgresql.rules import IO_URING_DISABLED
+from bedplate.engines.postgresql.plan import IO_URING_DISABLED
 from bedplate.model.cell import (
     BuildLevels,
     Cell,

@@ -11,19 +11,19 @@ import pytest
 from tests.support.studies.own_data_plan import own_data_plan
 from tests.unit.plan.test_plan_dump import head
 
-from bedplate.engines.postgresql.own_data.restored import DatabaseSource, ensure_restored
+from bedplate.engines.postgresql.prepare import DatabaseSource, ensure_restored
 from bedplate.errors import BedplateError, PlanError
 from bedplate.model.cell import Dataset
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
 from bedplate.plan.load import load_plan
-from bedplate.visit.logged_client import ClientEnded
-from bedplate.workloads.pgbench.own_database import without_data
-from bedplate.workloads.pgbench.run import _explained, _script_options
+from bedplate.visit.recording import ClientEnded
+from bedplate.workloads.pgbench.model import without_data
+from bedplate.workloads.pgbench.visit import _explained, _script_options
 
 if TYPE_CHECKING:
-    from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout
-    from bedplate.visit.workload import VisitContext
+    from bedplate.engines.postgresql.own_data import ClusterLayout
+    from bedplate.visit.recording import VisitContext
 
 LoadText = Callable[..., Plan]
 ReasonsOf = Callable[..., tuple[str, ...]]

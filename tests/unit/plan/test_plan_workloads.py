@@ -20,10 +20,10 @@ from bedplate.plan.estimate import StudyEstimate, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.platforms import LOCAL, QEMU, Platform
+from bedplate.plan.rules import LOCAL, QEMU, Platform
 from bedplate.registry import type_today
 from bedplate.units import GIB
-from bedplate.workloads.fio.words import is_pg_test_fsync
+from bedplate.workloads.fio.model import is_pg_test_fsync
 
 MakeMachine = Callable[..., Machine]
 

@@ -12,22 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.analysis.factors import plan_levels
-from bedplate.engines.postgresql.checkpoints import needed_duration_s
+from bedplate.analysis.labels import plan_levels
+from bedplate.engines.postgresql.visit import needed_duration_s
 from bedplate.model.codec import dumps, loads
-from bedplate.model.kept_dataset import deciding
+from bedplate.model.filesystem import deciding
 from bedplate.model.machine import Machine
-from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan, pruned_by_reasons
+from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan, model_of, pruned_by_reasons
 from bedplate.model.visit import RESTORED
-from bedplate.model.workload import model_of
-from bedplate.plan.document import TABLES
-from bedplate.plan.emulated.throttles import THROTTLES
+from bedplate.plan.differences import plan_document
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
-from bedplate.plan.load import load_plan
+from bedplate.plan.load import TABLES, load_plan
 from bedplate.plan.order import order
-from bedplate.plan.present import plan_document
 from bedplate.plan.table import keys_of
+from bedplate.plan.values import THROTTLES
 from bedplate.registry import type_today
 from bedplate.units import KIB
 

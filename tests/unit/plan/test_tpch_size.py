@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.workloads.tpch.size import database_bytes, temporary_bytes, tpch_data_bytes
+from bedplate.workloads.tpch.model import database_bytes, temporary_bytes, tpch_data_bytes
 
 KIB = 1024
 SCALE_FACTORS = st.floats(0.01, 3000)

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.postgresql.configuring.read_back import huge_pages_shown
-from bedplate.engines.postgresql.estimate import PostgresqlEstimate
-from bedplate.engines.postgresql.rules import HUGE_PAGES, huge_pages, wal_segments
+from bedplate.engines.postgresql.plan import HUGE_PAGES, PostgresqlEstimate, huge_pages, wal_segments
+from bedplate.engines.postgresql.visit import huge_pages_shown
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine

@@ -8,7 +8,7 @@ from tests.support.studies.estimated import bytes_of, seconds_of
 from bedplate.model.cell import Dataset, DeviceLevels, RunSpec
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Load
-from bedplate.plan.emulated.latencies import LATENCIES
+from bedplate.plan.values import LATENCIES
 from bedplate.units import KIB, MIB
 
 DISK = DeviceLevels(memory_bytes=256 * MIB, latency=LATENCIES["hdd-7200"])

@@ -12,10 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from bedplate.model.figure import Metric, Scale
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.all_pairs import all_pairs
-from bedplate.statistics.comparison import Comparison, Verdict, compare, judged_apart
+from bedplate.statistics.comparison import Comparison, Confidence, Verdict, all_pairs, compare, judged_apart
 from bedplate.statistics.estimation import Estimate
-from bedplate.statistics.objectives import Confidence
 from bedplate.statistics.summary import Observation
 
 TPS, SHARE, COUNT = METRICS["tps"], METRICS["client_cpu_share"], METRICS["transactions"]

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bedplate.statistics.blocks import LEVEL, blocks
-from bedplate.statistics.estimation import paired
+from bedplate.statistics.estimation import LEVEL, blocks, paired
 
 REPETITIONS = 6
 NODES = {repetition: f"n{repetition % 3}" for repetition in range(REPETITIONS)}

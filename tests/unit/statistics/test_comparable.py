@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bedplate.statistics.comparable import NAMES, differences
+from bedplate.statistics.comparison import NAMES, differences
 
 ONE = {
     "machine": "m",

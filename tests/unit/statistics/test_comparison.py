@@ -22,9 +22,10 @@ from bedplate.statistics.comparison import (
     at_confidence,
     compare,
     judged_apart,
+    p_difference,
+    proportion_difference,
 )
 from bedplate.statistics.estimation import Estimate, of_differences, paired, unpaired
-from bedplate.statistics.proportions import p_difference, proportion_difference
 from bedplate.statistics.summary import Observation
 
 TPS = Metric("tps", "1/s", Scale.RATIO, Better.HIGHER, "transactions per second")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from bedplate.statistics.dips import dips
+from bedplate.statistics.drift import dips
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

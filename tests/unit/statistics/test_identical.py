@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bedplate.statistics.identical import effective_cells
+from bedplate.statistics.heat_map import effective_cells
 
 
 def test_cells_in_force_alike_are_one_result_under_two_names() -> None:

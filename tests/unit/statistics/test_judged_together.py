@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.model.figure import Better, Metric, Scale
-from bedplate.statistics.comparison import Comparison, Verdict, compare
-from bedplate.statistics.objectives import judged_together
+from bedplate.statistics.comparison import Comparison, Verdict, compare, judged_together
 from bedplate.statistics.summary import Observation
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.all_pairs import Pairs, all_pairs
-from bedplate.statistics.objectives import Confidence, confidences
-from bedplate.statistics.pareto import Standing, front
+from bedplate.statistics.comparison import Confidence, Pairs, all_pairs, confidences
+from bedplate.statistics.heat_map import Standing, front
 
 CELLS, REPETITIONS = 10, 5
 TPS = METRICS["tps"]

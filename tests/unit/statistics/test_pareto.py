@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bedplate.statistics.pareto import Front, Standing, front, told_apart
+from bedplate.statistics.heat_map import Front, Standing, front, told_apart
 
 LEADING, OPEN, RULED_OUT = Standing.LEADING, Standing.OPEN, Standing.RULED_OUT
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bedplate.statistics.proportions import p_difference, p_same, proportion, proportion_difference
+from bedplate.statistics.comparison import p_difference, p_same, proportion, proportion_difference
 
 
 @settings(deadline=None)

@@ -22,11 +22,24 @@ from tests.support.studies.simulated_searches import (
 )
 
 from bedplate.model.figure import Better, Scale
-from bedplate.statistics.search.choice import BLOCK_FEW, BLOCK_MANY, BLOCKS_SPREAD, lead
-from bedplate.statistics.search.course import ATTEMPTS_MAX, Ending, NextBlock, SearchEnd, following
-from bedplate.statistics.search.posterior import posterior
-from bedplate.statistics.search.proof import SearchQuestion, judged_proof
-from bedplate.statistics.search.space import FAILURES_MAX, UNBELIEVED_MAX, SearchSpace, Tried
+from bedplate.statistics.search import (
+    ATTEMPTS_MAX,
+    BLOCK_FEW,
+    BLOCK_MANY,
+    BLOCKS_SPREAD,
+    FAILURES_MAX,
+    UNBELIEVED_MAX,
+    Ending,
+    NextBlock,
+    SearchEnd,
+    SearchQuestion,
+    SearchSpace,
+    Tried,
+    following,
+    judged_proof,
+    lead,
+    posterior,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.model.levels import Scalar
-from bedplate.statistics.design import DesignCell, design
-from bedplate.statistics.variation import Share, Variation, variation
+from bedplate.statistics.design import DesignCell, Share, Variation, design, variation
 
 
 def made(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Variation | None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.unit.study.test_stored import CELL, DATASET, write_study
 
-from bedplate.analysis.claims.file import load_claims
+from bedplate.analysis.claims import load_claims
 from bedplate.errors import PlanError, StudyError
 from bedplate.model import codec, limits
 from bedplate.model.visit import VisitRecord

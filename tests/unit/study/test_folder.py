@@ -15,8 +15,7 @@ from tests.unit.study.test_store import create, schedule
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.limits import MOST_STUDY_LEVELS
-from bedplate.study.folder import Folder
-from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.layout import UNFINISHED, Folder, StudyLayout
 from bedplate.study.store import StudyStore
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else, which root alone may")

@@ -16,10 +16,9 @@ from bedplate.model.figure import RunFigures, Scale
 from bedplate.model.levels import Levels
 from bedplate.model.metrics import figure
 from bedplate.model.visit import Durability, VisitRecord
-from bedplate.study.progress import read_progress
 from bedplate.study.records import StudySchedule
-from bedplate.study.stored import read_study
-from bedplate.study.verification import verify_study
+from bedplate.study.store import read_progress
+from bedplate.study.stored import read_study, verify_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable

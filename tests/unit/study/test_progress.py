@@ -7,7 +7,7 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.cli.status import status
 from bedplate.study.checksums import write_checksums
-from bedplate.study.progress import read_progress
+from bedplate.study.store import read_progress
 
 if TYPE_CHECKING:
     from pathlib import Path

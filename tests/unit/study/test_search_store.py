@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.synthetic_search import SearchRecipe, write_search
 
-from bedplate.model.plan import ScheduledVisit
-from bedplate.model.search import SearchedBlock
-from bedplate.study.folder import Folder
-from bedplate.study.search import read_order
+from bedplate.model.plan import ScheduledVisit, SearchedBlock
+from bedplate.study.layout import Folder
+from bedplate.study.records import read_order
 from bedplate.study.store import StudyStore
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
-    from bedplate.model.search import SearchRecord
+    from bedplate.model.plan import SearchRecord
 
 
 class Killed(Exception):

@@ -46,8 +46,7 @@ from bedplate.model.plan import (
 )
 from bedplate.model.visit import FORMAT_VERSION, Outcome, ScratchDevice, VisitKey, VisitRecord
 from bedplate.study.records import StudySchedule
-from bedplate.study.store import Attempt, StudyStore
-from bedplate.study.writer import writer_of
+from bedplate.study.store import Attempt, StudyStore, writer_of
 
 CELL = Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("ext4"), BuildLevels(), ClusterLevels())
 DATASET = Dataset("pgbench", Levels(scale=1))

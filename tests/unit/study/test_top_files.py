@@ -11,10 +11,9 @@ from tests.unit.study.test_store import create, extend, finish, schedule
 from bedplate.cli.status import status
 from bedplate.model import codec
 from bedplate.study.checksums import top_checksums
-from bedplate.study.progress import read_progress
 from bedplate.study.records import StudyFacts
-from bedplate.study.stored import read_study
-from bedplate.study.verification import verify_study
+from bedplate.study.store import read_progress
+from bedplate.study.stored import read_study, verify_study
 
 if TYPE_CHECKING:
     from pathlib import Path

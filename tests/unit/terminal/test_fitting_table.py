@@ -20,16 +20,13 @@ from tests.support.studies.synthetic_study import HOSTILE, Recipe
 from tests.support.studies.synthetic_tpch import synthetic_tpch_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.claims.file import load_claims
-from bedplate.analysis.claims.judged import judge_claims
-from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
-from bedplate.analysis.effects.factor_effects import study_effects
+from bedplate.analysis.advice import advised
+from bedplate.analysis.claims import judge_claims, load_claims
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
 from bedplate.analysis.overview import overview
-from bedplate.terminal.advice_tables import advice_tables
-from bedplate.terminal.claim_tables import claim_tables
-from bedplate.terminal.compare_tables import compare_tables
-from bedplate.terminal.effects_tables import effects_tables
+from bedplate.terminal.advice_tables import advice_tables, claim_tables
+from bedplate.terminal.compare_tables import compare_tables, effects_tables
 from bedplate.terminal.fitting_table import unbroken
 from bedplate.terminal.table_parts import plain_table
 from bedplate.terminal.tables import show_tables

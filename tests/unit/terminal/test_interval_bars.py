@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.statistics.comparison import EstimateKind
-from bedplate.terminal.interval_bars import BarScale, Span, bar_scale, interval_bar
+from bedplate.terminal.table_parts import BarScale, Span, bar_scale, interval_bar
 
 COLUMNS = 13
 DOUBLE = BarScale(EstimateKind.RATIO, math.log(2))

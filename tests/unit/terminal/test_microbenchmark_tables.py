@@ -21,9 +21,9 @@ from bedplate.model.metrics import metric_today
 from bedplate.page.document import page_document
 from bedplate.page.static import page_shell
 from bedplate.terminal.tables import show_document, show_tables
-from bedplate.workloads.microbenchmark.analysis import SPEED, promise
+from bedplate.workloads.microbenchmark.model import DOCUMENTS, FORMER_DOCUMENTS, TESTS
 from bedplate.workloads.microbenchmark.plan import BENCH_TESTS
-from bedplate.workloads.microbenchmark.tests import DOCUMENTS, FORMER_DOCUMENTS, TESTS
+from bedplate.workloads.microbenchmark.reading import SPEED, promise
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,7 @@ from tests.support.studies.synthetic_power_cuts import (
 from tests.support.studies.synthetic_study import cells_of, write_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice.advised import advised
-from bedplate.analysis.advice.sentences import closing_sentences
+from bedplate.analysis.advice import advised, closing_sentences
 from bedplate.analysis.overview import CellFacts, Overview, overview
 from bedplate.analysis.power_cut_view import (
     bound_words,
@@ -34,7 +33,7 @@ from bedplate.analysis.power_cut_view import (
 )
 from bedplate.export.tables import export
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.power_cut_verdict import CutCounts
+from bedplate.model.durability import CutCounts
 from bedplate.model.visit import Durability
 from bedplate.page.document import page_document
 from bedplate.terminal.tables import show_document, show_tables

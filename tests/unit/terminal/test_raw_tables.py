@@ -12,8 +12,8 @@ from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import overview
 from bedplate.analysis.run_heads import has_raw, has_transactions, run_head, run_kind
-from bedplate.page.chapters import chapters_of
 from bedplate.page.document import page_document
+from bedplate.page.static import chapters_of
 from bedplate.terminal.tables import show_document, show_tables
 
 

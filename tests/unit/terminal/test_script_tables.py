@@ -10,11 +10,11 @@ from tests.support.studies.synthetic_study import Recipe, write_changed_study
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import overview
-from bedplate.export.workbook.results import choices_of
+from bedplate.export.workbook import choices_of
 from bedplate.model.metrics import figure
 from bedplate.page.document import page_document
 from bedplate.terminal.tables import show_tables
-from bedplate.workloads.pgbench.scripts import PHASE
+from bedplate.workloads.pgbench.model import PHASE
 
 if TYPE_CHECKING:
     from pathlib import Path

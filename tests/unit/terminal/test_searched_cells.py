@@ -9,13 +9,12 @@ import pytest
 from tests.support.studies.synthetic_search import SearchRecipe, write_search
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.effects.factor_effects import study_effects
+from bedplate.analysis.comparison import selected_overviews
+from bedplate.analysis.effects import study_effects
 from bedplate.analysis.overview import overview
-from bedplate.analysis.search.searched import search_of
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.search import search_of
 from bedplate.errors import PlanError
-from bedplate.terminal.searched_cells import modelled_effects, modelled_effects_document
-from bedplate.terminal.tables import show_document, show_tables
+from bedplate.terminal.tables import modelled_effects, modelled_effects_document, show_document, show_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

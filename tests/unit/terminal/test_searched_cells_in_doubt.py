@@ -12,12 +12,11 @@ from tests.support.studies.written import write
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import overview
-from bedplate.analysis.search.searched import Searched, searched
-from bedplate.analysis.search.words import left_out_words
+from bedplate.analysis.search import Searched, left_out_words, searched
 from bedplate.model.codec import read
 from bedplate.model.figure import RunFigures
 from bedplate.model.visit import Validity
-from bedplate.terminal.searched_cells import modelled_effects, searched_tables
+from bedplate.terminal.tables import modelled_effects, searched_tables
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from bedplate.filesystem.after_cut import repair
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Account
 from bedplate.model.cell import FilesystemLevels
-from bedplate.visit import native_cuts
-from bedplate.workloads.power_cut.run.cut_commands import CutCommands
+from bedplate.visit import cuts
+from bedplate.workloads.power_cut.bench import CutCommands
 
 ANYBODY = Account("me", os.getuid(), os.getgid())
 
@@ -44,7 +44,7 @@ def test_other_signals_and_its_own_time_limit_are_what_they_were(tmp_path: Path)
 def test_a_killed_reader_of_lmdb_has_met_no_damage(tmp_path: Path) -> None:
     reader = program(tmp_path, "reader", "kill -9 $$")
     with pytest.raises(KilledFromOutside):
-        native_cuts.examine(tmp_path, str(reader), {}, account=ANYBODY, commands=CutCommands())
+        cuts.examine(tmp_path, str(reader), {}, account=ANYBODY, commands=CutCommands())
 
 
 def test_a_killed_repair_or_check_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

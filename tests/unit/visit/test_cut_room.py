@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bedplate.units import GIB, KIB, MIB
-from bedplate.workloads.power_cut.run.cut_room import (
+from bedplate.workloads.power_cut.log import (
     RECOVERY_BYTES,
     NoRoomForImages,
     Room,

@@ -30,7 +30,7 @@ from bedplate.visit.declaration import (
     durability_of,
     flushes_between,
 )
-from bedplate.visit.findings import Findings
+from bedplate.visit.life import Findings
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
 FLUSHING_LOG = (*FLUSHING, FlushCount("data", "logging", 50, 50))

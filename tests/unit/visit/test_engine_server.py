@@ -15,9 +15,15 @@ from bedplate.host.command import Account
 from bedplate.model.cell import BuildLevels
 from bedplate.model.visit import ReadBack, VisitRequest
 from bedplate.visit import server as visit_server
-from bedplate.visit.engine_server import InForce, ServerFailed, ServerSite, server_of
-from bedplate.visit.findings import Findings, Steps
-from bedplate.visit.server import start_server, why_the_server_is_gone
+from bedplate.visit.life import Findings, Steps
+from bedplate.visit.server import (
+    InForce,
+    ServerFailed,
+    ServerSite,
+    server_of,
+    start_server,
+    why_the_server_is_gone,
+)
 
 
 class Played:

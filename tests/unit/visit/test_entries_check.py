@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.visit.cuts import ENTRIES_CHECK
 from bedplate.visit.entries_check import ACCOUNTS, checked, padding
-from bedplate.visit.reproduction import ENTRIES_CHECK
 
 
 def entry(client: int, number: int, *, account: int = 7) -> str:

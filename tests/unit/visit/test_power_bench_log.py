@@ -10,9 +10,9 @@ import pytest
 
 from bedplate.errors import BedplateError
 from bedplate.units import GIB
-from bedplate.visit.cut_engine import Driven
-from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
-from bedplate.workloads.power_cut.run.workload import _Cuts, _said_of
+from bedplate.visit.cuts import Driven
+from bedplate.workloads.power_cut.bench import RecordedSetup
+from bedplate.workloads.power_cut.visit import _Cuts, _said_of
 
 
 @pytest.mark.parametrize(

@@ -14,31 +14,27 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.filesystem_site import device_at
 
-from bedplate.engines.lmdb import power_cut as lmdb
+from bedplate.engines.lmdb import oracle as lmdb
 from bedplate.engines.postgresql import oracle
 from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.adapter import CheckResult
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
-from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import MountRefused
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.visit import EngineBuild
-from bedplate.visit import native_cuts
-from bedplate.visit.cut_engine import OracleAnswer, Subject
-from bedplate.workloads.power_cut.run import cut_room
-from bedplate.workloads.power_cut.run import worker as power_cut_worker
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
-from bedplate.workloads.power_cut.run.bench import ReplayJob
-from bedplate.workloads.power_cut.run.cut_room import NoRoomForImages
-from bedplate.workloads.power_cut.run.image import Built
-from bedplate.workloads.power_cut.run.replaying import Recovered, judge
-from bedplate.workloads.power_cut.run.window import CrashState
-from bedplate.workloads.power_cut.run.worker import CutSite
+from bedplate.visit import cuts
+from bedplate.visit.cuts import OracleAnswer, Subject
+from bedplate.workloads.power_cut import log
+from bedplate.workloads.power_cut import worker as power_cut_worker
+from bedplate.workloads.power_cut.bench import Built, Recovered, ReplayJob, judge
+from bedplate.workloads.power_cut.log import Acknowledged, CrashState, NoRoomForImages
+from bedplate.workloads.power_cut.worker import CutSite
 
 POINT = CutPoint(7, 100, Profile.LOST, Placement.UNIFORM, 1)
 WINDOW = CrashState((90,), (90,), volatile_writes=8, volatile_bytes=4096, kept_writes=0, kept=())
@@ -384,7 +380,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
     def refuse(*_: Any, **__: Any) -> OracleAnswer:
         raise FileNotFoundError(2, "No such file or directory", "/opt/postgres")
 
-    monkeypatch.setattr(native_cuts, "examine", refuse)
+    monkeypatch.setattr(cuts, "examine", refuse)
     monkeypatch.setattr(oracle, "examine", refuse)
     site = CutSite(job(engine), tmp_path, commands=Commands())
     with pytest.raises(BedplateError, match="/opt/postgres: No such file"):
@@ -393,7 +389,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
     def broken(*_: Any, **__: Any) -> OracleAnswer:
         raise OSError(5, "Input/output error", str(tmp_path / "mount" / "data" / "postmaster.pid"))
 
-    monkeypatch.setattr(native_cuts, "examine", broken)
+    monkeypatch.setattr(cuts, "examine", broken)
     monkeypatch.setattr(oracle, "examine", broken)
     assert "Input/output error" in site._ask({0: 3}).detected[0]
 
@@ -420,7 +416,7 @@ def test_a_reader_of_lmdb_that_does_not_start_raises(tmp_path: Path, mode: int |
         driver.chmod(mode)
     account = Account("me", os.getuid(), os.getgid())
     with pytest.raises(CommandNotStarted, match="cannot be started"):
-        native_cuts.examine(tmp_path, str(driver), {}, account=account, commands=Commands())
+        cuts.examine(tmp_path, str(driver), {}, account=account, commands=Commands())
 
 
 def test_a_reader_of_lmdb_that_does_not_end_has_met_damage(
@@ -429,8 +425,8 @@ def test_a_reader_of_lmdb_that_does_not_end_has_met_damage(
     driver = tmp_path / "driver"
     driver.write_text("#!/bin/sh\nread never < /dev/zero\n")
     driver.chmod(0o755)
-    monkeypatch.setattr(native_cuts, "_CHECK_LIMIT_S", 0.2)
-    answer = native_cuts.examine(
+    monkeypatch.setattr(cuts, "_CHECK_LIMIT_S", 0.2)
+    answer = cuts.examine(
         tmp_path, str(driver), {}, account=Account("me", os.getuid(), os.getgid()), commands=Commands()
     )
     assert "did not end within" in answer.detected[0]
@@ -442,7 +438,7 @@ def test_memory_that_runs_out_is_an_error_and_no_verdict(
 ) -> None:
     image = tmp_path / "disk"
     image.write_bytes(b"x" * 4096)
-    room = SimpleNamespace(f_bavail=cut_room.RECOVERY_BYTES if when == "after" else 0, f_frsize=1)
+    room = SimpleNamespace(f_bavail=log.RECOVERY_BYTES if when == "after" else 0, f_frsize=1)
     monkeypatch.setattr(os, "statvfs", lambda _: room)
     monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     (tmp_path / "site").mkdir()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from bedplate.visit.preflight import closed_state
+from bedplate.visit.life import closed_state
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,29 +16,31 @@ from tests.support.tools.written_log import FLUSH, Written, written_log
 
 from bedplate.errors import RequirementMissing
 from bedplate.host.command import Account, Commands
-from bedplate.host.pages.extents import FileExtent
+from bedplate.host.pages import FileExtent
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.page_writes import PageLayout, RecoveredPages
-from bedplate.model.power_cut import CutPoint, Placement, PointRecord, Profile
-from bedplate.visit.cut_engine import OracleAnswer, Subject
-from bedplate.visit.engine_server import ServerSite
-from bedplate.visit.untorn_writes import UNTORN_SHIM
-from bedplate.workloads.power_cut.run import pages, recovery, workload
-from bedplate.workloads.power_cut.run import worker as power_cut_worker
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
-from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
-from bedplate.workloads.power_cut.run.image import Built
-from bedplate.workloads.power_cut.run.pages import PagePlaces
-from bedplate.workloads.power_cut.run.recovery import SecondCuts
-from bedplate.workloads.power_cut.run.recut import Recut
-from bedplate.workloads.power_cut.run.replaying import Recovered, judge
-from bedplate.workloads.power_cut.run.window import CrashState
-from bedplate.workloads.power_cut.run.worker import CutSite
-from bedplate.workloads.power_cut.run.workload import _Cuts
+from bedplate.model.power_cut import CutPoint, PageLayout, Placement, PointRecord, Profile, RecoveredPages
+from bedplate.visit.cuts import OracleAnswer, Subject
+from bedplate.visit.declaration import UNTORN_SHIM
+from bedplate.visit.server import ServerSite
+from bedplate.workloads.power_cut import bench, tearing, visit
+from bedplate.workloads.power_cut import worker as power_cut_worker
+from bedplate.workloads.power_cut.bench import (
+    DATA_DIRECTORY,
+    Built,
+    Recovered,
+    Recut,
+    ReplayJob,
+    SecondCuts,
+    judge,
+)
+from bedplate.workloads.power_cut.log import Acknowledged, CrashState
+from bedplate.workloads.power_cut.tearing import PagePlaces
+from bedplate.workloads.power_cut.visit import _Cuts
+from bedplate.workloads.power_cut.worker import CutSite
 
 if TYPE_CHECKING:
-    from bedplate.workloads.power_cut.run.cut_room import Room
+    from bedplate.workloads.power_cut.log import Room
 
 PAGE = 8192
 LIBRARY = "/nowhere/untorn_writes.so"
@@ -93,8 +95,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(power_cut_worker, "follow_no_links", lambda _: None)
     monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     monkeypatch.setattr(power_cut_worker, "cut_engine", lambda _: found)
-    monkeypatch.setattr(pages, "direct_files", lambda _: frozenset({relation}))
-    monkeypatch.setattr(pages, "extents_of", lambda _: (FileExtent(0, 2 * PAGE, 64 * PAGE),))
+    monkeypatch.setattr(tearing, "direct_files", lambda _: frozenset({relation}))
+    monkeypatch.setattr(tearing, "extents_of", lambda _: (FileExtent(0, 2 * PAGE, 64 * PAGE),))
     return found
 
 
@@ -197,7 +199,7 @@ def test_the_record_of_a_whole_recovery_has_its_pages_and_those_of_cuts_in_it_ha
         written_log(folder / "log", [other, *own, Written(flags=FLUSH)])
         yield SimpleNamespace(seal=lambda: None), []
 
-    monkeypatch.setattr(recovery, "below_recorder", below)
+    monkeypatch.setattr(bench, "below_recorder", below)
     job = replace(JOB, points=(CutPoint(3, 1, profile, Placement.UNIFORM, 0),))
     again = SecondCuts(job, tmp_path, Examined(), commands=Commands(), workers=1)
     first = Built(WINDOW, (tmp_path / "disk",))
@@ -213,8 +215,8 @@ def test_the_record_of_a_whole_recovery_has_its_pages_and_those_of_cuts_in_it_ha
 def test_a_job_has_how_its_cell_writes_pages(
     level: str, unit: Profile | None, page_bytes: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workload, "choose_points", lambda *_, **__: ())
-    monkeypatch.setattr(workload, "subject_of", lambda *_: JOB.subject)
+    monkeypatch.setattr(visit, "choose_points", lambda *_, **__: ())
+    monkeypatch.setattr(visit, "subject_of", lambda *_: JOB.subject)
     cell = SimpleNamespace(
         filesystem=JOB.filesystem,
         cluster=SimpleNamespace(untorn_writes=level),

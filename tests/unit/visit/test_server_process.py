@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.host.command import Account, Commands
-from bedplate.visit.engine_server import ServerFailed, ServerSite
-from bedplate.visit.server_process import ServerProcess
+from bedplate.visit.server import ServerFailed, ServerProcess, ServerSite
 
 if TYPE_CHECKING:
     from bedplate.host.ledger import Holding

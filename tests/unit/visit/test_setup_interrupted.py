@@ -11,10 +11,9 @@ from tests.support.tools.interrupted import in_functions, interrupted_at_each_li
 
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host.command import Commands
-from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
 from bedplate.host.ledger import Ledger
-from bedplate.visit.findings import Findings, Steps
-from bedplate.visit.setup import VisitSetup
+from bedplate.host.scratch_device import MEMORY_DIRECTORY
+from bedplate.visit.life import Findings, Steps, VisitSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,15 +11,15 @@ import pytest
 from tests.support.tools.interrupted import in_functions, interrupted_at_each_line
 from tests.support.tools.unrestricted import UNRESTRICTED
 
-from bedplate.engines.postgresql.own_data import restored
+from bedplate.engines.postgresql import prepare
 from bedplate.errors import BedplateError
 from bedplate.host import recorder
 from bedplate.host.command import Account, Commands
 from bedplate.host.ledger import Ledger
-from bedplate.visit import piped_session
-from bedplate.visit.tool_process import ToolProcess
-from bedplate.workloads.acks.reader import PipeReader
-from bedplate.workloads.power_cut.run import power_bench
+from bedplate.visit import server
+from bedplate.visit.recording import ToolProcess
+from bedplate.workloads.acks.visit import PipeReader
+from bedplate.workloads.power_cut import bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,10 +91,10 @@ def test_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(argv: tuple[str, ...], *_: object) -> subprocess.Popen[bytes]:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    monkeypatch.setattr(piped_session, "_started", started)
+    monkeypatch.setattr(server, "_started", started)
 
     def deed() -> None:
-        session = piped_session.PipedSession(("cat",), UNRESTRICTED)
+        session = server.PipedSession(("cat",), UNRESTRICTED)
         session.close()
 
     require_none_left(deed, ("visit/piped_session.py", "__init__"), lines_min=6)
@@ -107,12 +107,12 @@ def _sleeper(argv: object, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
 def test_of_the_workers_that_replay_cuts(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(power_bench, "started_apart", _sleeper)
+    monkeypatch.setattr(bench, "started_apart", _sleeper)
     monkeypatch.setattr("bedplate.model.codec.write", lambda file, _: file.touch())
     job: Any = None
 
     def deed() -> None:
-        with power_bench.Workers(tmp_path / "log", job, 2, memory=tmp_path, ledger=ledger):
+        with bench.Workers(tmp_path / "log", job, 2, memory=tmp_path, ledger=ledger):
             pass
 
     require_none_left(deed, ("run/power_bench.py", "__enter__", "_begin"), lines_min=20)
@@ -144,15 +144,15 @@ def test_of_the_recorder(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.Mon
 
 
 def test_of_a_worker_that_restores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restored, "started_apart", _sleeper)
+    monkeypatch.setattr(prepare, "started_apart", _sleeper)
 
     def deed() -> None:
         def tell(_: str) -> None:
             raise BedplateError("enough")
 
-        monkeypatch.setattr(restored, "_lines", lambda _process: iter(("one",)))
+        monkeypatch.setattr(prepare, "_lines", lambda _process: iter(("one",)))
         with pytest.raises(BedplateError):
-            restored._run(tmp_path / "job.json", "it", tell)
+            prepare._run(tmp_path / "job.json", "it", tell)
 
     # Up to the first line of its own: behind that its `finally` is at work.
     require_none_left(deed, ("host/interruption.py", "held"), lines_min=4)

@@ -17,7 +17,7 @@ from bedplate.errors import (
     VerifyFailed,
     VisitFailed,
 )
-from bedplate.visit.findings import Steps
+from bedplate.visit.life import Steps
 
 LOSETUP = "losetup: cannot find an unused loop device"
 

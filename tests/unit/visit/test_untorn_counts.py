@@ -13,7 +13,7 @@ import pytest
 
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import COMPILER, ensure_driver
-from bedplate.visit.untorn_writes import UNTORN_SHIM, UntornWrites
+from bedplate.visit.declaration import UNTORN_SHIM, UntornWrites
 
 SOURCES = Path(__file__).resolve().parents[3]
 # Two whole pages; then half of one, one between two, one and a half, and nothing.

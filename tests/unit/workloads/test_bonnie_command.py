@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.units import GIB, MIB
-from bedplate.workloads.bonnie.command import BonnieJob, BonnieProgress, BonnieStage
-from bedplate.workloads.bonnie.output import STAGES
+from bedplate.workloads.bonnie.figures import STAGES
+from bedplate.workloads.bonnie.visit import BonnieJob, BonnieProgress, BonnieStage
 
 FILE_ONLY = ["putc", "put_block", "rewrite", "getc", "get_block", "seeks"]
 

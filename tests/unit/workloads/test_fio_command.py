@@ -6,8 +6,8 @@ import pytest
 
 from bedplate.model.levels import Levels, Scalar
 from bedplate.units import MIB
-from bedplate.workloads.fio.command import FioJob
-from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
+from bedplate.workloads.fio.jobs import READY_FIO_JOBS
+from bedplate.workloads.fio.visit import FioJob
 
 
 def job(name: str = "scan", **options: Scalar) -> FioJob:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.model.levels import Scalar
-from bedplate.workloads.fio.options import FIO_OPTIONS, fio_misfits, fio_words
+from bedplate.workloads.fio.jobs import FIO_OPTIONS, fio_misfits, fio_words
 
 # Each would start a program, load a library, touch something outside the job's own files, or listen.
 DANGEROUS: dict[str, Scalar] = {

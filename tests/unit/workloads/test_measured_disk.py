@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.devices.latency import Law
-from bedplate.plan.emulated.latency_values import latency
-from bedplate.workloads.fio.measured_disk import (
+from bedplate.model.devices import Law
+from bedplate.plan.values import latency
+from bedplate.workloads.fio.prepare import (
     DEPTHS,
     MEASURED_DISK,
     AtDepth,

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.support.tools.command_line import begin_apart, call_here
 
-from bedplate.engines.postgresql.builds.build_record import Build, stamp_text
+from bedplate.engines.postgresql.builds import Build, stamp_text
 from bedplate.errors import CommandFailed
 from bedplate.host.account import server_account
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
 from bedplate.host.ledger import Ledger, release_orphans
-from bedplate.workloads.fio.measured_syncs import measure_syncs
+from bedplate.workloads.fio.prepare import measure_syncs
 
 
 @pytest.fixture(autouse=True)

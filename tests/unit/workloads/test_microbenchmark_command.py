@@ -12,12 +12,12 @@ from tests.support.studies.synthetic_microbenchmark import RawTests, document, s
 
 from bedplate.errors import BedplateError
 from bedplate.model.levels import Levels
-from bedplate.model.workload import model_of
+from bedplate.model.plan import model_of
 from bedplate.registry import engine_part
-from bedplate.visit.bench_engine import BenchEngine
-from bedplate.workloads.microbenchmark import tests as named
-from bedplate.workloads.microbenchmark.command import BenchCall, read_done
+from bedplate.visit.cuts import BenchEngine
+from bedplate.workloads.microbenchmark import model as named
 from bedplate.workloads.microbenchmark.plan import BENCH_TESTS
+from bedplate.workloads.microbenchmark.visit import BenchCall, read_done
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "microbenchmark"
 ENGINE: BenchEngine = engine_part("lmdb", "microbenchmark")

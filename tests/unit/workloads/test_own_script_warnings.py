@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.workloads.pgbench.script_statements import seems_to_read_only
-from bedplate.workloads.pgbench.scripts import RunScript
+from bedplate.workloads.pgbench.model import RunScript
+from bedplate.workloads.pgbench.script import seems_to_read_only
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.workloads.fio.pg_test_fsync_command import PgTestFsyncJob
+from bedplate.workloads.fio.visit import PgTestFsyncJob
 
 
 def test_the_program_of_the_build_writes_in_the_folder_of_the_run() -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from bedplate.campaign.dataset_inputs import MadeAnyway
-from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout, copy_data, obstacles_to_copy
-from bedplate.engines.postgresql.own_data.restored import DatabaseSource, ensure_restored
+from bedplate.campaign.preparation import MadeAnyway
+from bedplate.engines.postgresql.own_data import ClusterLayout, copy_data, obstacles_to_copy
+from bedplate.engines.postgresql.prepare import DatabaseSource, ensure_restored
 from bedplate.errors import BedplateError, PlanError, RequirementMissing
 from bedplate.host.account import server_account
 from bedplate.model.cell import (
@@ -26,7 +26,7 @@ from bedplate.model.cell import (
     KernelLevels,
 )
 from bedplate.model.levels import Levels
-from bedplate.workloads.pgbench import inputs, run
+from bedplate.workloads.pgbench import prepare, visit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,7 +55,7 @@ def test_a_copy_for_each_layout_and_none_for_the_tables_of_pgbench(monkeypatch: 
         asked.append((source.name, dict(source.scripts), layout.key, archive))
         return Path("/cache") / str(layout.key)
 
-    monkeypatch.setattr(inputs, "ensure_restored", ensure)
+    monkeypatch.setattr(prepare, "ensure_restored", ensure)
     cells = [
         *(_cell(kind, size) for kind in ("ext4", "xfs") for size in (4096, 8192)),
         _cell("ext4", 8192, checksums=False),
@@ -70,11 +70,11 @@ def test_a_copy_for_each_layout_and_none_for_the_tables_of_pgbench(monkeypatch: 
         for cell in cells
     }
     made = MadeAnyway(builds, cells, {"ab": "/home/mine.dump"})
-    found = inputs.INPUTS.make(_OWN, made, lambda *_: None)
+    found = prepare.INPUTS.make(_OWN, made, lambda *_: None)
     assert 3 == len(found) == len(asked)
     assert {("mine.dump", Path("/home/mine.dump"))} == {(name, archive) for name, _, _, archive in asked}
     assert [{"prepare": "SELECT 1;"}] * 3 == [scripts for _, scripts, _, _ in asked]
-    assert {} == inputs.INPUTS.make(Dataset("pgbench", Levels(scale=1)), made, lambda *_: None)
+    assert {} == prepare.INPUTS.make(Dataset("pgbench", Levels(scale=1)), made, lambda *_: None)
 
 
 @pytest.fixture
@@ -186,17 +186,17 @@ def test_a_data_directory_is_taken_from_where_it_is_if_nothing_ran_on_it(
 ) -> None:
     copied = Dataset("pgbench", Levels(copy="main", database="shop", source_sha256="ef"))
     asked: list[Path] = []
-    monkeypatch.setattr(inputs, "demand_unchanged", lambda data, _: asked.append(data))
+    monkeypatch.setattr(prepare, "demand_unchanged", lambda data, _: asked.append(data))
     made = MadeAnyway(archives={"ef": "/srv/main"})
-    assert {"copy": "/srv/main"} == inputs.INPUTS.make(copied, made, lambda *_: None)
+    assert {"copy": "/srv/main"} == prepare.INPUTS.make(copied, made, lambda *_: None)
     assert [Path("/srv/main")] == asked
     with pytest.raises(PlanError, match="begin with the plan beside it"):
-        inputs.INPUTS.make(copied, MadeAnyway(), lambda *_: None)
+        prepare.INPUTS.make(copied, MadeAnyway(), lambda *_: None)
 
 
 def test_what_does_not_fit_the_device_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "demand_unchanged", lambda *_: None)
-    monkeypatch.setattr(run, "size_of", lambda _: 2**45)
+    monkeypatch.setattr(visit, "demand_unchanged", lambda *_: None)
+    monkeypatch.setattr(visit, "size_of", lambda _: 2**45)
     server = SimpleNamespace(build=SimpleNamespace(digest="ab"))
     context = SimpleNamespace(
         server=server,
@@ -206,7 +206,7 @@ def test_what_does_not_fit_the_device_is_not_copied(tmp_path: Path, monkeypatch:
         mount_point=tmp_path,
     )
     with pytest.raises(BedplateError, match=r"the database has 32 TiB, and the file system .* free"):
-        run.RUN.load(context.dataset, cast("Any", context))
+        visit.RUN.load(context.dataset, cast("Any", context))
 
 
 def test_a_cluster_is_shipped_no_database_and_an_account_without_rights_restores_none(
@@ -215,10 +215,10 @@ def test_a_cluster_is_shipped_no_database_and_an_account_without_rights_restores
     copied = Dataset("pgbench", Levels(copy="main", database="shop"))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     for own in (_OWN, copied):
-        assert "ships no database to the nodes" in (inputs.INPUTS.obstacle(own, on_nodes=True) or "")
-    assert "needs root" in (inputs.INPUTS.obstacle(_OWN, on_nodes=False) or "")
-    assert None is inputs.INPUTS.obstacle(copied, on_nodes=False)
-    assert None is inputs.INPUTS.obstacle(Dataset("pgbench", Levels(scale=1)), on_nodes=True)
+        assert "ships no database to the nodes" in (prepare.INPUTS.obstacle(own, on_nodes=True) or "")
+    assert "needs root" in (prepare.INPUTS.obstacle(_OWN, on_nodes=False) or "")
+    assert None is prepare.INPUTS.obstacle(copied, on_nodes=False)
+    assert None is prepare.INPUTS.obstacle(Dataset("pgbench", Levels(scale=1)), on_nodes=True)
 
 
 def test_without_root_nothing_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

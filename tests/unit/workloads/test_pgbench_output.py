@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.pgbench.output import PgbenchSummary, parse_summary
+from bedplate.workloads.pgbench.figures import PgbenchSummary, parse_summary
 
 VERSIONS = ("pg15", "pg18")
 

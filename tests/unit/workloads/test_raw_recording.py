@@ -13,8 +13,7 @@ from bedplate.errors import BedplateError, CommandFailed, VisitFailed
 from bedplate.host.command import Account, Commands
 from bedplate.model.cell import RunSpec
 from bedplate.units import GIB
-from bedplate.visit.tool_recording import RawRecording, time_limit_s
-from bedplate.visit.workload import VisitContext
+from bedplate.visit.recording import RawRecording, VisitContext, time_limit_s
 
 
 def recording(directory: Path, mount_point: Path | None = None) -> RawRecording:

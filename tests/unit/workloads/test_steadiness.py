@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from bedplate.workloads.pgbench.steadiness import SteadyDetector
+from bedplate.workloads.pgbench.model import SteadyDetector
 
 
 def _fed(transactions: list[float], reads: list[float]) -> SteadyDetector:

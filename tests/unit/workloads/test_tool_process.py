@@ -15,8 +15,7 @@ from tests.support.tools.unrestricted import UNRESTRICTED
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import Account, Commands
-from bedplate.visit.tool_process import ToolProcess
-from bedplate.visit.workload import VisitContext
+from bedplate.visit.recording import ToolProcess, VisitContext
 
 
 class Play:

@@ -6,9 +6,9 @@ from __future__ import annotations
 ROLES = {
     "model": "model",
     "plan": "plan",
-    "own_programs": "own_programs",
-    "durability": "durability",
-    "power_cut": "power_cut",
-    "faulty_disk": "faulty_disk",
-    "reproduction": "reproduction",
+    "own_programs": "prepare",
+    "durability": "visit",
+    "power_cut": "oracle",
+    "faulty_disk": "oracle",
+    "reproduction": "oracle",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.model.cell import EngineModel
 from bedplate.model.durability import DURABLE
-from bedplate.model.engine import EngineModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

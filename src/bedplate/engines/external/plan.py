@@ -8,21 +8,29 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
-from bedplate.engines.external.description import DIGEST, FILE, NAME, EngineDescription, read_description
-from bedplate.engines.external.folder import read_folder
+from bedplate.engines.external.prepare import (
+    DIGEST,
+    FILE,
+    NAME,
+    EngineDescription,
+    read_description,
+    read_folder,
+)
 from bedplate.errors import PlanError, StudyError
-from bedplate.model import codec, no_links
+from bedplate.model import codec, limits
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.near_names import unknown_name
-from bedplate.plan.engine_table import EngineTable
 from bedplate.plan.fields import Factor
+from bedplate.plan.table import EngineTable
 from bedplate.plan.words import joined
 
 OWN_ENGINE = "own-engine"
+
 # Beside the frozen plan of a study: what decides its cells. The programs themselves stand in the cache.
 _KEPT_TEXT, _KEPT_DIGEST = f"engine/{FILE}", "engine/programs.sha256"
+
 _LONGEST = 500
 
 
@@ -44,7 +52,7 @@ def _engine(value: Any, info: ValidationInfo) -> Engine:
     directory = Path(context["directory"])
     try:
         kept = directory / _KEPT_DIGEST
-        if no_links.is_file(kept):
+        if limits.is_file(kept):
             found = Engine(codec.read_text(directory / _KEPT_TEXT), codec.read_text(kept).strip(), None)
         else:
             folder = read_folder((directory / value).resolve())

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, PlainValidator, ValidationInfo
 
-from bedplate.engines.lmdb.own_library import place_in_tree
-from bedplate.engines.lmdb.settings import PREALLOCATIONS, SYNC_MODES
-from bedplate.model.engine import BY_TEST
+from bedplate.engines.lmdb.model import PREALLOCATIONS, SYNC_MODES
+from bedplate.engines.lmdb.prepare import place_in_tree
+from bedplate.model.cell import BY_TEST, SourceTree
 from bedplate.model.engines import LMDB
-from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
-from bedplate.plan.engine_table import SettingsTable
 from bedplate.plan.fields import Factor, Flag, within
-from bedplate.plan.trees.commits import source_trees
+from bedplate.plan.table import SettingsTable
+from bedplate.plan.trees import source_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.plan.rules import CellContext, Rule
 
 # What a plan may ask for.
 _SYNC = (BY_TEST, *SYNC_MODES)
+
 SyncMode: TypeAlias = Annotated[str, within(values.one_of, _SYNC)]
+
 Preallocation: TypeAlias = Annotated[str, within(values.one_of, PREALLOCATIONS)]
 
 
@@ -61,3 +68,13 @@ class LmdbTable(SettingsTable):
 
 
 PLAN = LmdbTable
+
+
+def lmdb_flags(cell: Cell, around: CellContext) -> Iterator[str]:  # noqa: ARG001 -- a rule is a rule
+    """MDB_MAPASYNC speaks of msync, and so of nothing without MDB_WRITEMAP (lmdb.h)."""
+    settings = cell.cluster.settings
+    if cell.build.engine == LMDB and settings.get("sync") == "mapasync" and not settings.get("writemap"):
+        yield "sync = mapasync changes nothing without writemap = true"
+
+
+RULES: Mapping[str, Rule] = {"flag-without-effect": lmdb_flags}

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator
 
-from bedplate.engines.mariadb.model import PAGE_SIZE
-from bedplate.engines.mariadb.settings import setting_name, setting_value
+from bedplate.engines.mariadb.model import PAGE_SIZE, same_value, setting_name, setting_value
 from bedplate.model.cell import UNTORN_COUNT, UNTORN_LEVELS, UNTORN_OFF, UNTORN_ON, BuildLevels, ClusterLevels
 from bedplate.model.engines import MARIADB
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
-from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, UntornWrites, within
-from bedplate.units import KIB
+from bedplate.plan.rules import filesystem_refusals
+from bedplate.plan.table import EngineTable, asked
+from bedplate.units import KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.plan.estimate import EngineEstimate
+    from bedplate.plan.rules import CellContext, Rule
 
 PAGE_SIZES = tuple(size * KIB for size in (4, 8, 16, 32, 64))
 
 PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
+
 ServerSetting: TypeAlias = Annotated[str, AfterValidator(setting_name)]
+
 ServerSettingValue: TypeAlias = Annotated[str, PlainValidator(setting_value)]
 
 
@@ -87,3 +96,43 @@ class MariadbTable(EngineTable):
 
 
 PLAN = MariadbTable
+
+# What it has to be set to, what it is by itself, and why: pages are known by direct I/O, and are written by calls of the C library.
+_NEEDED = (
+    ("innodb_flush_method", "O_DIRECT", "O_DIRECT", "only direct I/O is written untorn"),
+    ("innodb_log_file_buffering", "ON", "OFF", "with direct I/O the log would be taken for pages"),
+    ("innodb_use_native_aio", "OFF", "ON", "the library does not see what asynchronous I/O writes"),
+)
+
+
+def untorn_writes(cell: Cell, around: CellContext) -> Iterator[str]:
+    """The library sees pages that the server writes by itself and directly, and nothing else directly."""
+    level = cell.cluster.untorn_writes
+    if level == UNTORN_OFF:
+        return
+    for name, value, usual, why in _NEEDED:
+        if not same_value(cell.cluster.settings.text(name) or usual, value):
+            yield f'untorn_writes = {level}: {why}; set {name} = "{value}" in [mariadb.settings]'
+    yield from filesystem_refusals(cell, around)
+
+
+RULES: Mapping[str, Rule] = {"untorn-writes-impossible": untorn_writes}
+
+CANARY = ClusterLevels()
+
+_LOG_BYTES = 96 * MIB
+
+# System tables, undo and temporary tablespaces, the buffer of double writes.
+_EMPTY_BYTES = 40 * MIB
+
+
+class MariadbEstimate:
+    """`innodb_log_file_size`."""
+
+    def log_bytes(self, cell: Cell) -> int:
+        """As it is set, else its default; with what stands in an empty data directory."""
+        text = str(cell.cluster.settings.get("innodb_log_file_size") or "")
+        return _EMPTY_BYTES + (int(text) if text.isdigit() else _LOG_BYTES)
+
+
+ESTIMATE: EngineEstimate = MariadbEstimate()

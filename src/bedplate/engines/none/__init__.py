@@ -5,5 +5,5 @@ from __future__ import annotations
 # Which file has what a room of the house asks for: the object of that name, in capitals.
 ROLES = {
     "model": "model",
-    "durability": "durability",
+    "durability": "visit",
 }

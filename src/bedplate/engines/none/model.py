@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from bedplate.model.engine import EngineModel
+from bedplate.model.cell import EngineModel
 
 MODEL = EngineModel("no engine")

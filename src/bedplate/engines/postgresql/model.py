@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.engine import EngineModel
+from bedplate.model.cell import EngineModel
 from bedplate.units import KIB
 
 if TYPE_CHECKING:

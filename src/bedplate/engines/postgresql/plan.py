@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
-from typing import Annotated, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
 
-from bedplate.engines.postgresql.builds.version import VERSION, version_of_tree
-from bedplate.engines.postgresql.configuring import settings as known_settings
-from bedplate.engines.postgresql.configuring.settings import PAGE_COSTS, refused_settings
+from bedplate.engines.postgresql import settings as known_settings
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
-from bedplate.model.cell import UNTORN_COUNT, UNTORN_OFF, UNTORN_ON, BuildLevels, ClusterLevels
+from bedplate.engines.postgresql.settings import (
+    PAGE_COSTS,
+    controlled_in,
+    in_force,
+    page_costs_in,
+    refused_settings,
+)
+from bedplate.engines.postgresql.versions import VERSION, major_of, version_of_tree
+from bedplate.model.cell import UNTORN_COUNT, UNTORN_OFF, UNTORN_ON, BuildLevels, ClusterLevels, SourceTree
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
-from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
-from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
-from bedplate.plan.trees.commits import source_trees
-from bedplate.plan.trees.patches import patch_levels
+from bedplate.plan.rules import filesystem_refusals
+from bedplate.plan.table import EngineTable, asked
+from bedplate.plan.trees import patch_levels, source_trees
 from bedplate.plan.words import joined, shown
-from bedplate.units import KIB, MIB
+from bedplate.units import GIB, KIB, MIB, format_size, parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import Plan
+    from bedplate.plan.differences import PlanWarnings
+    from bedplate.plan.estimate import EngineEstimate
+    from bedplate.plan.rules import CellContext, Rule
 
 # What initdb takes (--wal-segsize, in megabytes).
 WAL_SEGMENT_SIZES = tuple(MIB << power for power in range(11))
 
 Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
+
 DatabaseBlock: TypeAlias = Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]
+
 WalBlock: TypeAlias = Annotated[int, within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
+
 WalSegment: TypeAlias = Annotated[int, within(values.power_of_two, WAL_SEGMENT_SIZES)]
+
 SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
+
 SettingValue: TypeAlias = Annotated[str, PlainValidator(known_settings.setting_value)]
 
 
@@ -41,7 +62,7 @@ def _configuration(value: Any, info: ValidationInfo) -> str:
     """The text of an own postgresql.conf, by its path beside the plan."""
     if not isinstance(value, str):
         raise ValueError("allowed is the path of a postgresql.conf, relative to the plan")
-    return known_settings.configuration_text(values.file_beside_the_plan(value, info))
+    return known_settings.own_configuration_text(values.file_beside_the_plan(value, info))
 
 
 def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
@@ -69,7 +90,9 @@ def _dotted(value: Any) -> Any:
 
 
 Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
+
 Patches: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_patches)]
+
 Configuration: TypeAlias = Annotated[str, PlainValidator(_configuration)]
 
 
@@ -215,3 +238,164 @@ def _is_positive(text: str) -> bool:
 
 
 PLAN = PostgresqlTable
+
+# A key of Machine.tunables; where the fact is missing, no rule applies.
+IO_URING_DISABLED = "kernel.io_uring_disabled"
+
+HUGE_PAGES = "vm.nr_hugepages"
+
+_DIRECT_SINCE = 16
+
+_ON = ("on", "true", "yes", "1")
+
+
+def io_method(cell: Cell, around: CellContext) -> Iterator[str]:
+    """`io_method` came with PostgreSQL 18; io_uring needs the kernel's leave."""
+    method = in_force(cell.cluster, "io_method")
+    if method is None:
+        return
+    major = major_of(cell.build.version)
+    if major < 18:
+        yield f"PostgreSQL {cell.build.version} has no io_method; it came with 18"
+    if method != "io_uring" or around.machine is None:
+        return
+    # 1 leaves it to root and one group, and the server runs as neither.
+    if around.machine.tunables.get(IO_URING_DISABLED, "0") != "0":
+        yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
+
+
+def huge_pages(cell: Cell, around: CellContext) -> Iterator[str]:
+    """The server does not start with `huge_pages = on` where the kernel has none set aside."""
+    asked = (in_force(cell.cluster, "huge_pages") or "").lower()
+    if asked not in _ON or around.machine is None:
+        return
+    reserved = around.machine.tunables.get(HUGE_PAGES, "")
+    if reserved == "0":
+        yield (
+            f"huge_pages = {asked}: this machine has none reserved; `sysctl {HUGE_PAGES}=N` reserves N, and shared_buffers has to fit "
+            "into them with some to spare"
+        )
+
+
+def wal_segments(cell: Cell, around: CellContext) -> Iterator[str]:  # noqa: ARG001
+    """The server wants room for two files of the WAL (`max_wal_size`, `min_wal_size`)."""
+    segment = cell.cluster.wal_segment_bytes
+    for name in ("max_wal_size", "min_wal_size"):
+        asked = in_force(cell.cluster, name)
+        if segment is None or asked is None:
+            continue
+        try:
+            # A bare number counts megabytes.
+            size_bytes = parse_size(f"{asked}MB" if asked.isdigit() else asked)
+        except ValueError:
+            continue  # the server's own word for it comes when it starts
+        if size_bytes < 2 * segment:
+            yield (
+                f"wal_segment_size = {format_size(segment)}: {name} = {asked} is less than two of them, which the server refuses; "
+                f"set {name} to {format_size(2 * segment)} or more"
+            )
+
+
+def untorn_writes(cell: Cell, around: CellContext) -> Iterator[str]:
+    """The kernel takes an untorn write from direct I/O alone, of a file system that can make one of it."""
+    level = cell.cluster.untorn_writes
+    if level == UNTORN_OFF:
+        return
+    asked = f"untorn_writes = {level}"
+    if major_of(cell.build.version) < _DIRECT_SINCE:
+        yield f"{asked}: PostgreSQL {cell.build.version} has no debug_io_direct; it came with {_DIRECT_SINCE}"
+        return
+    direct = {word.strip() for word in (in_force(cell.cluster, "debug_io_direct") or "").split(",")}
+    if "data" not in direct:
+        yield f'{asked}: only direct I/O is written untorn; set debug_io_direct = "data" in [postgresql.settings]'
+    if direct & {"wal", "wal_init"}:
+        yield (
+            f'{asked}: with direct I/O the WAL would be taken for pages; set debug_io_direct = "data", without wal and wal_init'
+        )
+    yield from filesystem_refusals(cell, around)
+
+
+RULES: Mapping[str, Rule] = {
+    "io-method-impossible": io_method,
+    "huge-pages-missing": huge_pages,
+    "wal-segments-impossible": wal_segments,
+    "untorn-writes-impossible": untorn_writes,
+}
+
+# 8 s hold no timed checkpoint at the default timeout anyway; say so, so that it stays so.
+CANARY = ClusterLevels(settings=Levels(checkpoint_timeout="1h"))
+
+_MAX_WAL_SIZE_BYTES = GIB
+
+# What initdb writes into postgresql.conf (DEFAULT_MAX_WAL_SEGS).
+_MAX_WAL_SEGMENTS = 64
+
+
+class PostgresqlEstimate:
+    """`max_wal_size`."""
+
+    def log_bytes(self, cell: Cell) -> int:
+        """As it is set, else its default."""
+        asked, segment = in_force(cell.cluster, "max_wal_size"), cell.cluster.wal_segment_bytes
+        if asked is None and segment is not None:
+            return _MAX_WAL_SEGMENTS * segment
+        return _max_wal_bytes(asked)
+
+
+@lru_cache(maxsize=1024)
+def _max_wal_bytes(text: str | None) -> int:
+    if text is None:
+        return _MAX_WAL_SIZE_BYTES
+    if re.fullmatch(r"\d{1,12}", text):
+        return int(text) * MIB  # the server's own unit of max_wal_size
+    try:
+        return parse_size(text)
+    except (ValueError, OverflowError):
+        return _MAX_WAL_SIZE_BYTES
+
+
+ESTIMATE: EngineEstimate = PostgresqlEstimate()
+
+
+def of_plan(plan: Plan) -> Iterator[str]:
+    """Sentences."""
+    yield from _of_configurations(plan)
+    yield from _of_scaled_costs(plan)
+
+
+def _of_configurations(plan: Plan) -> list[str]:
+    found = []
+    for text in dict.fromkeys(cluster.configuration for cluster in plan.clusters if cluster.configuration):
+        names = controlled_in(text)
+        if names:
+            found.append(f"postgresql.configuration: bedplate's own {', '.join(names)} win over the file's")
+    for cluster in plan.clusters:
+        names = page_costs_in(cluster.configuration or "") if cluster.scaled_page_costs else ()
+        if names:
+            found.append(
+                f"postgresql.configuration: scaled_page_costs replaces the file's {', '.join(names)}; what "
+                "shall be scaled belongs into [postgresql.settings]"
+            )
+    return found
+
+
+def _of_scaled_costs(plan: Plan) -> list[str]:
+    """The planner takes a share of an index for cached by `effective_cache_size`, whose default counts pages."""
+    blocks = {build.block_size_bytes for build in plan.builds if build.is_built}
+    left = any(
+        cluster.scaled_page_costs
+        and not cluster.scaled_block_settings
+        and in_force(cluster, "effective_cache_size") is None
+        for cluster in plan.clusters
+    )
+    if len(blocks) < 2 or not left:
+        return []
+    words = (
+        "scaled_page_costs: effective_cache_size is left at PostgreSQL's default of 524288 pages, which is 512 MB at "
+        "1 kB and 16 GB at 32 kB. Query plans may still follow the block size. Set it in [postgresql.settings], or "
+        "scaled_block_settings = true"
+    )
+    return [words]
+
+
+WARNINGS: PlanWarnings = of_plan

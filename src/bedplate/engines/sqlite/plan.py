@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
-from bedplate.engines.sqlite.amalgamation import amalgamation
-from bedplate.engines.sqlite.settings import (
+from bedplate.engines.sqlite.model import (
     AUTO_VACUUMS,
     BEGINS,
+    EXTRA,
     JOURNAL_MODES,
     LOCKING_MODES,
     LONGEST_BUSY_MS,
     PAGE_SIZES,
     SYNCHRONOUS,
+    WAL,
+    amalgamation,
 )
-from bedplate.engines.sqlite.tree import version_in_tree
-from bedplate.model.engine import BY_TEST
+from bedplate.engines.sqlite.prepare import version_in_tree
+from bedplate.model.cell import BY_TEST, SourceTree
 from bedplate.model.engines import SQLITE
 from bedplate.model.levels import Scalar
-from bedplate.model.source_commit import SourceTree
 from bedplate.plan import values
-from bedplate.plan.engine_table import SettingsTable
 from bedplate.plan.fields import Factor, within
-from bedplate.plan.trees.commits import source_trees
+from bedplate.plan.table import SettingsTable
+from bedplate.plan.trees import source_trees
 from bedplate.units import KIB, TIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.plan.rules import CellContext, Rule
 
 _SYNCHRONOUS = (BY_TEST, *SYNCHRONOUS)
 
 PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
+
 JournalMode: TypeAlias = Annotated[str, within(values.one_of, JOURNAL_MODES)]
+
 Synchronous: TypeAlias = Annotated[str, within(values.one_of, _SYNCHRONOUS)]
+
 Checkpoint: TypeAlias = Annotated[int, within(values.whole_number, 0, 10**9)]
+
 CacheSize: TypeAlias = Annotated[int, within(values.size, KIB, TIB)]
+
 MapSize: TypeAlias = Annotated[int, within(values.size, 0, TIB)]
+
 LockingMode: TypeAlias = Annotated[str, within(values.one_of, LOCKING_MODES)]
+
 Begin: TypeAlias = Annotated[str, within(values.one_of, BEGINS)]
+
 BusyTimeout: TypeAlias = Annotated[int, within(values.whole_number, 0, LONGEST_BUSY_MS)]
+
 AutoVacuum: TypeAlias = Annotated[str, within(values.one_of, AUTO_VACUUMS)]
 
 
@@ -50,6 +66,7 @@ def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
 
 
 Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
+
 Amalgamation: TypeAlias = Annotated[str | None, PlainValidator(_amalgamation)]
 
 
@@ -114,3 +131,18 @@ class SqliteTable(SettingsTable):
 
 
 PLAN = SqliteTable
+
+
+def pragmas_without_effect(cell: Cell, around: CellContext) -> Iterator[str]:  # noqa: ARG001 -- a rule is a rule
+    """EXTRA speaks of a rollback journal, and a checkpoint of a WAL (sqlite.org/pragma.html)."""
+    settings = cell.cluster.settings
+    if cell.build.engine != SQLITE:
+        return
+    is_wal = settings.get("journal_mode") == WAL
+    if is_wal and settings.get("synchronous") == EXTRA:
+        yield "synchronous = extra changes nothing against full with journal_mode = wal"
+    if not is_wal and settings.get("wal_autocheckpoint") is not None:
+        yield "wal_autocheckpoint changes nothing without journal_mode = wal"
+
+
+RULES: Mapping[str, Rule] = {"pragma-without-effect": pragmas_without_effect}

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.executors.needs import workload_needs
-from bedplate.executors.other_machine import other_hardware
+from bedplate.errors import CommandFailed, VerifyFailed
+from bedplate.executors.local import filesystem_needs, other_hardware, workload_needs
 from bedplate.executors.protocol import Executor
-from bedplate.executors.qemu.command_line import NEEDS
-from bedplate.host.cache import cache_directory
+from bedplate.executors.qemu.guest import NEEDS
+from bedplate.executors.qemu.kernels import ensure_kernel, find_kernel
+from bedplate.executors.qemu.zfs import ensure_zfs, find_zfs
+from bedplate.host.apt import ensure_package_tree
 from bedplate.host.command import Commands
-from bedplate.host.requirement import Need
-from bedplate.plan.platforms import GUEST_MEMORY_BYTES, QEMU
+from bedplate.host.files import cache_directory
+from bedplate.host.requirement import Need, look
+from bedplate.model.cell import is_commit_level
+from bedplate.plan.rules import GUEST_MEMORY_BYTES, QEMU
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bedplate.executors.protocol import Listener, Start, StartOutcome
-    from bedplate.model.cell import Cell
+    from bedplate.executors.qemu.kernels import GuestKernel
+    from bedplate.host.apt import PackageTree
+    from bedplate.host.native_driver import BuildProgress
+    from bedplate.model.cell import Cell, KernelSource
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Plan
     from bedplate.model.visit import ScratchDevice
@@ -49,7 +57,7 @@ class QemuExecutor(Executor):
 
     def kernels_to_build(self, plan: Plan) -> Mapping[str, float]:
         """As former builds took, or as the first one does."""
-        from bedplate.executors.qemu.own_kernel.build import build_seconds  # noqa: PLC0415
+        from bedplate.executors.qemu.kernels import build_seconds  # noqa: PLC0415
 
         asked = self.kernels(plan)
         sources = {level: each for level, each in plan.sources.kernels.items() if level in asked}
@@ -57,13 +65,13 @@ class QemuExecutor(Executor):
 
     def prepare(self, plan: Plan, listener: Listener) -> None:
         """The kernels that the plan asks for: what they lack decides which cells can run."""
-        from bedplate.executors.qemu.preparation import prepare_kernels  # noqa: PLC0415
+        from bedplate.executors.qemu.executor import prepare_kernels  # noqa: PLC0415
 
         prepare_kernels(self.kernels(plan), listener, plan.sources.kernels)
 
     def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
         """Kernels, and tools of file systems that the machine lacks."""
-        from bedplate.executors.qemu.preparation import prepare_guests  # noqa: PLC0415
+        from bedplate.executors.qemu.executor import prepare_guests  # noqa: PLC0415
 
         prepare_guests(cells, listener)
 
@@ -88,9 +96,9 @@ class QemuExecutor(Executor):
 
     def run(self, start: Start) -> StartOutcome:
         """One visit after the other; those of one boot share a guest."""
-        from bedplate.executors.qemu.guest_slot import GuestSlot  # noqa: PLC0415
-        from bedplate.executors.qemu.preparation import prepare_guests  # noqa: PLC0415
+        from bedplate.executors.qemu.executor import prepare_guests  # noqa: PLC0415
         from bedplate.executors.qemu.runner import GuestRunner  # noqa: PLC0415
+        from bedplate.executors.qemu.slot import GuestSlot  # noqa: PLC0415
 
         cells = tuple(planned.cell for planned in start.expansion.planned)
         prepared = prepare_guests(cells, start.listener)
@@ -119,3 +127,108 @@ def _journal_of_all(start: Start, cells: tuple[Cell, ...]) -> ScratchDevice | No
         return None
     journal = journals.pop()
     return None if journal is None else start.allowed(journal)
+
+
+ZFS = "zfs"
+
+_NO_TREE = "it is not in the cache, and the plan does not name its tree"
+
+# By the level of a commit.
+_FAILED: dict[str, tuple[str, ...]] = {}
+
+
+def kernels_of(cells: Iterable[Cell]) -> tuple[str | None, ...]:
+    """The kernels that these cells ask for, each once; None is the executor's own."""
+    return tuple(dict.fromkeys(cell.kernel.release for cell in cells))
+
+
+@dataclass(frozen=True)
+class PreparedKernels:
+    """What there is now; `failed` are the reasons of builds that failed, by the level of their commits."""
+
+    kernels: tuple[GuestKernel, ...]
+    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def prepare_kernels(
+    asked: Iterable[str | None], listener: Listener, sources: Mapping[str, KernelSource] | None = None
+) -> PreparedKernels:
+    """Every kernel that is asked for, fetched now where the cache lacks it; a commit of `sources` is built.
+
+    A build that fails is said, and the next kernel is its own matter; it is not tried again by this process. RequirementMissing where something can be had from nowhere: a
+    kernel of the distribution, a tool of the build.
+    """
+    kernels: list[GuestKernel] = []
+    failed: dict[str, tuple[str, ...]] = {}
+    for name in asked:
+        source = None if name is None else (sources or {}).get(name)
+        what = f"kernel {name or 'for guests'}"
+        missing = find_kernel(name, cache_directory=cache_directory()) is None
+        if missing and name is not None and is_commit_level(name) and (source is None or name in _FAILED):
+            failed[name] = _FAILED.get(name, (_NO_TREE,))
+            continue
+
+        def tell(step: str, what: str = what) -> None:
+            listener.preparing(f"{what}: {step}", 0, 0)
+
+        try:
+            kernel = ensure_kernel(
+                name, cache_directory=cache_directory(), commands=Commands(), progress=tell, source=source
+            )
+        except (CommandFailed, VerifyFailed) as error:
+            if source is None:
+                raise
+            failed[source.level] = _FAILED[source.level] = error.reasons
+            listener.note("\n".join(error.reasons))
+            continue
+        if missing:
+            how = "is in the cache now" if source is None else "was built"
+            listener.note(f"kernel {kernel.release} {how} ({kernel.origin})")
+        kernels.append(kernel)
+    return PreparedKernels(tuple(kernels), failed)
+
+
+def prepare_zfs(kernels: Iterable[GuestKernel], listener: Listener) -> None:
+    """ZFS's modules for every kernel, built now where the cache lacks them: minutes each."""
+    for kernel in kernels:
+        what = f"ZFS for kernel {kernel.release}"
+
+        def tell(progress: BuildProgress, what: str = what) -> None:
+            listener.preparing(f"{what}: {progress.step}", progress.done or 0, progress.total or 0)
+
+        made_now = find_zfs(kernel, cache_directory()) is None
+        tree = ensure_zfs(kernel, cache_directory=cache_directory(), commands=Commands(), progress=tell)
+        if made_now:
+            listener.note(f"built {what}: {tree.version}, {tree.build_seconds:.0f} s")
+
+
+@dataclass(frozen=True)
+class PreparedGuests:
+    """Private trees of the tools that the machine lacks; and builds of kernels that failed, as in `PreparedKernels`."""
+
+    trees: tuple[PackageTree, ...]
+    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def prepare_guests(cells: Iterable[Cell], listener: Listener) -> PreparedGuests:
+    """The kernels of these cells, and the tools of their file systems. Commits were built before (`prepare_kernels`).
+
+    RequirementMissing where something can be had from nowhere.
+    """
+    cells = tuple(cells)
+    failed = prepare_kernels(kernels_of(cells), listener).failed
+    kinds = dict.fromkeys(cell.filesystem.type for cell in cells if cell.filesystem.type != ZFS)
+    needs = dict.fromkeys(filesystem_needs(kinds))
+    packages = sorted({item.package for item in look(needs) if not item.found})
+    trees: list[PackageTree] = []
+    if packages:
+
+        def tell(step: str) -> None:
+            listener.preparing(f"tools of the file systems: {step}", 0, 0)
+
+        trees.append(
+            ensure_package_tree(
+                packages, cache_directory=cache_directory(), commands=Commands(), progress=tell
+            )
+        )
+    return PreparedGuests(tuple(trees), failed)

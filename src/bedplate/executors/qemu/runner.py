@@ -20,13 +20,19 @@ from bedplate.errors import (
     RequirementMissing,
     StudyError,
 )
-from bedplate.executors.qemu.disks import disks_of, inside, renew, said_of
-from bedplate.executors.qemu.share import GUEST_STATE, guest_environment
-from bedplate.executors.qemu.surroundings import surroundings_of
+from bedplate.executors.qemu.slot import (
+    GUEST_STATE,
+    disks_of,
+    guest_environment,
+    inside,
+    renew,
+    said_of,
+    surroundings_of,
+)
+from bedplate.host.block_tree import erase_signatures
 from bedplate.host.command import Commands, environment
-from bedplate.host.devices.signature import erase_signatures
+from bedplate.host.files import full_places
 from bedplate.host.lock import IMAGE_FILES, device_lock
-from bedplate.host.room import full_places
 from bedplate.model import codec
 from bedplate.units import GIB, MIB
 
@@ -34,18 +40,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.executors.qemu.command_line import GuestDisk
-    from bedplate.executors.qemu.guest import Guest, GuestExit
-    from bedplate.executors.qemu.guest_slot import GuestSlot
-    from bedplate.executors.qemu.surroundings import GuestTools
-    from bedplate.host.apt.package_tree import PackageTree
+    from bedplate.executors.qemu.guest import Guest, GuestDisk, GuestExit
+    from bedplate.executors.qemu.slot import GuestSlot, GuestTools
+    from bedplate.host.apt import PackageTree
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
 
 DEFAULT_MEMORY_BYTES = 2 * GIB
+
 # How `memory` is limited, in the record's provenance: by the size of the guest, unless the request says
 # `group`, which limits the server in a guest of the default size as on a machine of one's own.
 _IN_GUEST = "guest"
+
 _SHOWN_SAID_CHARACTERS = 2000
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
+import shlex
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate import installation
 from bedplate.errors import (
     BedplateError,
     CommandFailed,
@@ -18,30 +22,45 @@ from bedplate.errors import (
     OutputNotUnderstood,
     RequirementMissing,
 )
+from bedplate.executors.slurm.job_folder import JobFolders
 from bedplate.executors.slurm.payload import WARNED_FROM_S, WARNING_S
 from bedplate.host.command import Commands
 from bedplate.host.requirement import find_tool
+from bedplate.model import codec
+from bedplate.study.layout import StudyLayout
+from bedplate.study.records import nodes_directory, read_nodes
+from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.model.fleet import Fleet
+    from bedplate.executors.slurm.job_folder import JobOrder
+    from bedplate.model.machine import Fleet, NodeFacts
 
 _PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
+
 # A controller that is down is noticed by its commands after some nine seconds.
 _LIMIT_S = 30.0
+
 _SUBMIT_LIMIT_S = 60.0
+
 _FIELDS = "%i|%T|%r|%j|%N"
+
 _NUMBER = re.compile(r"\d+")
+
 # What the names of all our jobs begin with.
 KEY_START = "bedplate-"
+
 # What a user's shell may set for these commands and what would hide jobs from us, or have them wait, ask or be many.
 _UNWANTED = re.compile(r"SQUEUE_\w+|SCANCEL_\w+|SBATCH_(WAIT|ARRAY_INX|GET_USER_ENV)", re.ASCII)
+
 # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, and others of that kind.
 _NO_ROOM = re.compile(r"\w+SubmitJobs?\w*Limit", re.ASCII)
+
 # Why a job waits where nothing is amiss.
 _ORDINARY = frozenset({"None", "", "Resources", "Priority"})
+
 # What sbatch says where the controller did not answer, so that it is not known whether there is a job.
 _SILENT = (
     "Unable to contact slurm controller",
@@ -53,6 +72,7 @@ _SILENT = (
     "Zero Bytes were transmitted",
     "Transport endpoint is not connected",
 )
+
 ENDED = frozenset(
     {
         *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
@@ -254,3 +274,140 @@ def require_slurm() -> None:
             f"{', '.join(lacking)} (package slurm-client): hands visits to the cluster; run this where jobs are "
             "submitted, the login node"
         )
+
+
+class Patience:
+    """Asks for the user's jobs, and knows since when nobody answered.
+
+    `note` tells the user that it is waited. `meanwhile` ends the sentence of giving up: what of the study is as it was.
+    """
+
+    def __init__(
+        self, slurm: Slurm, *, deadline_s: float, note: Callable[[str], None], meanwhile: str
+    ) -> None:
+        self._slurm = slurm
+        self._deadline_s = deadline_s
+        self._note = note
+        self._meanwhile = meanwhile
+        self._since: float | None = None
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether the controller was silent when it was last asked for anything."""
+        return self._since is not None
+
+    def begin(self) -> None:
+        """The controller was silent to another question."""
+        self._since = time.monotonic()
+
+    def listing(self) -> Mapping[str, JobState] | None:
+        """Slurm's word by the jobs' names; None while the controller is silent, RequirementMissing for too long."""
+        try:
+            found = self._slurm.jobs()
+        except ControllerSilent as error:
+            now = time.monotonic()
+            if self._since is None:
+                self._since = now
+                self._note(f"the controller does not answer, it is waited for: {error.reasons[0]:.160}")
+            if now - self._since > self._deadline_s:
+                raise RequirementMissing(
+                    f"the controller has not answered for {format_duration(now - self._since)}{self._meanwhile}"
+                ) from error
+            return None
+        if self._since is not None:
+            self._note("the controller answers again")
+        self._since = None
+        return found
+
+
+@dataclass(frozen=True)
+class FleetLayout:
+    """Paths of one study's fleet."""
+
+    directory: Path
+
+    @classmethod
+    def of_study(cls, study: Path) -> FleetLayout:
+        """That of a study, which need not exist yet."""
+        return cls(StudyLayout(study).fleet)
+
+    @property
+    def jobs(self) -> JobFolders:
+        """The jobs that live visits."""
+        return JobFolders(self.directory / "jobs")
+
+    @property
+    def cancelled(self) -> Path:
+        """There while `bedplate cancel` wants no further job."""
+        return self.directory / "cancelled"
+
+    def key(self) -> str:
+        """What the names of all of the study's jobs begin with; made on first use, and anew for a copy of a study."""
+        known = self._own_key()
+        if known is not None:
+            return known
+        self.directory.mkdir(parents=True, exist_ok=True)
+        # Of two starts at once the first one's is kept, and nobody reads half of one.
+        fresh = self.directory / f".key-{secrets.token_hex(5)}"
+        fresh.touch()
+        # A copy stands at another place and is another file; a study that was moved, or is seen below another
+        # mount point, is the same file.
+        place = f"{fresh.stat().st_ino} {self.directory.resolve()}"
+        fresh.write_text(f"{KEY_START}{secrets.token_hex(5)}\n{place}\n", encoding="utf-8")
+        try:
+            if self._key_file.exists():
+                fresh.replace(self._key_file)
+            else:
+                os.link(fresh, self._key_file)
+        except FileExistsError:
+            pass
+        except OSError:
+            # A file system without second names.
+            fresh.replace(self._key_file)
+        fresh.unlink(missing_ok=True)
+        return self._read_key()[0]
+
+    def is_own(self, order: JobOrder) -> bool:
+        """Whether a job is this study's own; a copy of a study has the folders of the other one's jobs too."""
+        if not self._key_file.exists():
+            return True
+        key = self._own_key()
+        return key is not None and order.name.startswith(f"{key}-")
+
+    @property
+    def _key_file(self) -> Path:
+        return self.directory / "key"
+
+    def _own_key(self) -> str | None:
+        """None before there is one, and where it came with a copy."""
+        if not self._key_file.exists():
+            return None
+        key, inode, path = self._read_key()
+        if not path:  # of a time when keys did not say whose they are
+            return key
+        here = (str(self._key_file.stat().st_ino), str(self.directory.resolve()))
+        return key if inode == here[0] or path == here[1] else None
+
+    def _read_key(self) -> tuple[str, str, str]:
+        """The key, the number of its file, and where it was made."""
+        key, _, place = codec.read_text(self._key_file).strip().partition("\n")
+        inode, _, path = place.partition(" ")
+        return key, inode, path
+
+    def facts_of(self, node: str) -> Path:
+        """The file of a node's facts."""
+        return nodes_directory(StudyLayout(self.directory.parent)) / f"{node}.json"
+
+    def facts(self) -> Mapping[str, NodeFacts]:
+        """What was found about the nodes, by name; empty before that."""
+        return read_nodes(StudyLayout(self.directory.parent))
+
+
+def launcher() -> tuple[str, ...]:
+    """The words that start this bedplate on a node, where the checkout stands at the same path."""
+    return (str(installation.launcher()),)
+
+
+def job_script(words: tuple[str, ...], folder: Path) -> str:
+    """The script that sbatch takes: it becomes the job's payload, so that signals reach that."""
+    return f"#!/bin/sh\nexec {shlex.join((*words, 'run-visits-of-job', str(folder)))}\n"

@@ -11,49 +11,367 @@ is left. Where all that is left would fail alike (`alike.py`), the jobs are aske
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, CommandFailed, MachineUnfit, RequirementMissing, StudyError
-from bedplate.executors.protocol import StartOutcome
-from bedplate.executors.slurm.cancel import end_job
-from bedplate.executors.slurm.collection import Collector
-from bedplate.executors.slurm.controller import ControllerSilent, QueueFull, submission
+from bedplate.errors import (
+    BedplateError,
+    CommandFailed,
+    MachineUnfit,
+    PlanError,
+    RequirementMissing,
+    StudyError,
+)
+from bedplate.executors.local import lost_record
+from bedplate.executors.protocol import Executor, StartOutcome
+from bedplate.executors.slurm.controller import (
+    ControllerSilent,
+    FleetLayout,
+    Patience,
+    QueueFull,
+    Slurm,
+    job_script,
+    launcher,
+    require_slurm,
+    submission,
+)
 from bedplate.executors.slurm.job_folder import (
+    FAILURE,
     ORDER_VERSION,
     WITHDRAWN,
     JobClaim,
+    JobFolder,
     JobOrder,
     OrderedVisit,
     Settled,
     Submission,
+    end_of_log,
+    words_of_failure,
 )
-from bedplate.executors.slurm.judgement import FILE_GRACE_S, LISTING_GRACE_S, Fate, JobOutcome, Judge
-from bedplate.executors.slurm.layout import FleetLayout, job_script, launcher
-from bedplate.executors.slurm.patience import Patience
-from bedplate.model.visit import Outcome
+from bedplate.executors.slurm.nodes import FILE_GRACE_S, LISTING_GRACE_S, Fate, JobOutcome, Judge
+from bedplate.executors.slurm.on_node import NAME
+from bedplate.executors.slurm.payload import ONLY, WHOLE
+from bedplate.model import codec
+from bedplate.model.limits import most_bytes_of
+from bedplate.model.machine import common_machine, fleet_identity
+from bedplate.model.reason import because
+from bedplate.model.visit import Outcome, VisitRecord, VisitRequest
 from bedplate.plan.estimate import visit_seconds
-from bedplate.plan.fleet_order import Block, blocks_of
-from bedplate.plan.platforms import SLURM
+from bedplate.plan.order import Block, blocks_of
+from bedplate.plan.rules import SLURM
+from bedplate.study.checksums import VisitFiles
+from bedplate.study.layout import StudyLayout
+from bedplate.study.records import read_nodes, read_schedule
+from bedplate.study.stored import read_record, visits_by_place
 from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from bedplate.executors.protocol import Start
-    from bedplate.executors.slurm.controller import JobState, Slurm
-    from bedplate.executors.slurm.job_folder import JobFolder
-    from bedplate.model.fleet import Fleet
-    from bedplate.model.plan import ScheduledVisit
-    from bedplate.model.visit import VisitRecord
+    from bedplate.executors.protocol import Listener, Start
+    from bedplate.executors.slurm.controller import JobState
+    from bedplate.host.requirement import Need
+    from bedplate.model.machine import Fleet, Machine, NodeFacts
+    from bedplate.model.plan import Plan, ScheduledVisit
+    from bedplate.model.reason import Reason
+    from bedplate.model.visit import VisitKey
+    from bedplate.study.records import StudyFacts
+    from bedplate.study.store import StudyStore
+
+if TYPE_CHECKING:
+    Visits = Mapping[tuple[str, str, int, bool], ScheduledVisit]
+
+_NO_RECORD = because("no-record", "the visit left no record")
+
+
+class Collector:
+    """Collects for one start; `visits` are those of its schedule by cell, dataset, repetition and canary."""
+
+    def __init__(self, start: Start, visits: Visits) -> None:
+        self._start = start
+        self._store = start.store
+        self._visits = visits
+
+    def visit_of(self, key: VisitKey) -> ScheduledVisit:
+        """The scheduled visit of an order; StudyError if the schedule has it no more."""
+        try:
+            return self._visits[key.cell, key.dataset, key.repetition, key.canary]
+        except KeyError:
+            raise StudyError(
+                f"{self._store.layout.directory}: a job ran {key.cell}, repetition {key.repetition}, which the "
+                "schedule lacks; the study was changed by hand"
+            ) from None
+
+    def is_kept(self, key: VisitKey) -> bool:
+        """Whether this attempt is in the study."""
+        return (self._store.layout.attempt(self.visit_of(key), key.attempt) / "visit.json").exists()
+
+    def collect(self, job: JobFolder, order: JobOrder) -> Iterator[tuple[ScheduledVisit, VisitRecord, str]]:
+        """Keep every result of a job that waits; each with the line that a log has of it."""
+        ordered = {visit.number: visit for visit in order.visits}
+        for number in job.finished():
+            if number not in ordered:
+                continue
+            source = job.result(number)
+            if not self.is_kept(ordered[number].key):
+                yield self._keep(job, ordered[number], source)
+            shutil.rmtree(source)
+
+    def keep_lost(
+        self, job: JobFolder, visit: OrderedVisit, sentence: str
+    ) -> tuple[ScheduledVisit, VisitRecord, str]:
+        """Record a visit that began and left nothing, with what is known of its job."""
+        return self._keep(job, visit, None, (because("job-lost", sentence),))
+
+    def _keep(
+        self, job: JobFolder, ordered: OrderedVisit, source: Path | None, reasons: tuple[Reason, ...] = ()
+    ) -> tuple[ScheduledVisit, VisitRecord, str]:
+        visit = self.visit_of(ordered.key)
+        with self._store.attempt(visit) as attempt:
+            if attempt.number != ordered.key.attempt:
+                raise StudyError(
+                    f"{attempt.directory} would be attempt {attempt.number}, its job ran attempt "
+                    f"{ordered.key.attempt}; the study was changed by hand"
+                )
+            (attempt.directory / "logs").mkdir()
+            if source is not None:
+                # Names of the same files: the result stays whole until its visit is in its place. A link stays one, and goes when it is sealed.
+                shutil.copytree(
+                    source, attempt.directory, symlinks=True, copy_function=_link, dirs_exist_ok=True
+                )
+            seconds = _whole_seconds(attempt.directory)
+            reasons = (*reasons, *_failure(attempt.directory))
+            record = _record(attempt.directory, job, ordered, reasons, seconds)
+            codec.write(attempt.directory / "visit.json", record)
+            record, line = self._start.keep(attempt, record, seconds_before=max(seconds, record.seconds))
+        return visit, record, line
+
+
+def _record(
+    directory: Path, job: JobFolder, ordered: OrderedVisit, reasons: tuple[Reason, ...], seconds: float
+) -> VisitRecord:
+    file = directory / "visit.json"
+    if file.exists() and not reasons:
+        return codec.read(VisitRecord, file)
+    request = codec.read(VisitRequest, job.request(ordered.number))
+    # A kept log of the job says what its visit no longer can; of a very long one its end does.
+    if (said := end_of_log(job.log, most_bytes_of("slurm-job.log"))) is not None:
+        (directory / "logs" / "slurm-job.log").write_bytes(said)
+    claim = job.claim
+    lost = lost_record(request, reasons or (_NO_RECORD,), NAME, seconds)
+    begun = job.begun / f"{ordered.number:03d}"
+    started = begun.stat().st_mtime if begun.exists() else time.time()
+    return replace(lost, boot_id=claim.boot_id if claim else "", started_wall_s=started)
+
+
+def _failure(directory: Path) -> tuple[Reason, ...]:
+    """What the job says of a visit whose process failed; its file is taken out."""
+    text = words_of_failure(directory)
+    if text is None:
+        return ()
+    (directory / FAILURE).unlink()
+    return (because("visit-process-failed", text),)
+
+
+def _whole_seconds(directory: Path) -> float:
+    file = directory / WHOLE
+    try:
+        seconds = float(codec.read_text(file))
+    except (StudyError, ValueError):
+        return 0.0
+    file.unlink()
+    return seconds
+
+
+def _link(source: str, target: str) -> str:
+    """A second name; a copy where the file system has none."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+    return target
+
+
+# A server stops and a full cache is written out on a slow disk.
+PATIENCE_S = 330.0
+
+_RELEASE_LIMIT_S = 1800.0
+
+# The node has just been freed, so that a job begins there soon.
+RELEASE_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """What was done, in sentences; `nodes` are those on which a job is yet to give back what was left."""
+
+    done: tuple[str, ...]
+    problems: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+def cancel_jobs(
+    layout: FleetLayout,
+    slurm: Slurm,
+    fleet: Fleet,
+    *,
+    manner: Manner,
+    patience_s: float = PATIENCE_S,
+    release_patience_s: float = RELEASE_PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Cancelled:
+    """End every job of the study that waits or runs; ControllerSilent where Slurm cannot be asked."""
+    layout.directory.mkdir(parents=True, exist_ok=True)
+    # A start that is at work submits nothing more from now on.
+    layout.cancelled.touch()
+    every = ((folder, folder.order) for folder in layout.jobs.unsettled())
+    folders = [(folder, order) for folder, order in every if layout.is_own(order)]
+    listing = slurm.jobs()
+    done: list[str] = []
+    running: list[tuple[JobFolder, JobOrder, JobState]] = []
+    for folder, order in folders:
+        state = listing.get(order.name)
+        if state is None:
+            # One that a start is about to submit finds its order taken.
+            folder.take(JobClaim(WITHDRAWN))
+            continue
+        if state.has_ended:
+            continue
+        if state.state == "PENDING" and folder.take(JobClaim(WITHDRAWN)):
+            slurm.cancel(state.job)
+            done.append(f"Slurm job {state.job} on {order.node} had not begun: cancelled")
+        else:
+            _ask(state.job, slurm)
+            running.append((folder, order, state))
+    pause_s = min(manner.pause_s, 1.0)
+    hard = _wait(running, slurm, done, patience_s=patience_s, pause_s=pause_s, sleep=sleep)
+    problems: list[str] = []
+    releases: dict[str, JobFolder] = {}
+    # Several jobs of one node need no more than one that cleans up.
+    for order in {order.node: order for order in hard}.values():
+        try:
+            releases[order.node] = _release(order, layout, slurm, fleet, manner)
+        except BedplateError as error:
+            problems += [_unreleased(order.node, reason) for reason in error.reasons]
+    give_up = time.monotonic() + release_patience_s
+    while not all(map(_has_said, releases.values())) and time.monotonic() < give_up:
+        sleep(pause_s)
+    for node, folder in releases.items():
+        failure, end = words_of_failure(folder.result(ONLY)), folder.end
+        if failure is not None or (end is not None and end.why != "done"):
+            problems.append(_unreleased(node, failure or (end.sentence if end else "")))
+        elif _has_said(folder):
+            done.append(f"{node}: what was left there was given back")
+    waiting = tuple(node for node, folder in releases.items() if not _has_said(folder))
+    return Cancelled(tuple(done), tuple(problems), waiting)
+
+
+def _has_said(folder: JobFolder) -> bool:
+    """Whether a job has ended and its results, which may be seen later, are there."""
+    end = folder.end
+    return end is not None and len(folder.finished()) >= end.results
+
+
+def _unreleased(node: str, why: str) -> str:
+    return f"{node}: {why}; `bedplate release` on the node"
+
+
+def end_job(folder: JobFolder, slurm: Slurm) -> bool:
+    """Take a job's order back, or ask it to end its visit if it has begun; False where Slurm cannot be asked."""
+    submitted, is_withdrawn = folder.submission, folder.take(JobClaim(WITHDRAWN))
+    try:
+        if submitted is not None and is_withdrawn:
+            slurm.cancel(submitted.job)
+        elif submitted is not None:
+            _ask(submitted.job, slurm)
+    except BedplateError:
+        return False
+    return True
+
+
+def _ask(job: str, slurm: Slurm) -> None:
+    """Ask a job to end; one that takes no signal, as it waits again or has just ended, is taken from the queue."""
+    try:
+        slurm.ask_to_end(job)
+    except CommandFailed:
+        slurm.cancel(job)
+
+
+def _wait(
+    running: list[tuple[JobFolder, JobOrder, JobState]],
+    slurm: Slurm,
+    done: list[str],
+    *,
+    patience_s: float,
+    pause_s: float,
+    sleep: Callable[[float], None],
+) -> list[JobOrder]:
+    """The orders of jobs that Slurm had to end, after those that ended themselves."""
+    give_up = time.monotonic() + patience_s
+    hard = []
+    while running:
+        listing = slurm.jobs()
+        patient = time.monotonic() < give_up
+        for entry in tuple(running):
+            folder, order, state = entry
+            if folder.end is not None:
+                done.append(f"Slurm job {state.job} on {order.node} gave everything back and ended")
+            elif _has_ended(listing, order):
+                done.append(f"Slurm job {state.job} on {order.node} was ended by somebody else")
+                hard.append(order)
+            elif not patient:
+                slurm.cancel(state.job)
+                done.append(f"Slurm job {state.job} on {order.node} did not end by itself: ended by Slurm")
+                hard.append(order)
+            else:
+                continue
+            running.remove(entry)
+        if running:
+            sleep(pause_s)
+    return hard
+
+
+def _has_ended(listing: Mapping[str, JobState], order: JobOrder) -> bool:
+    state = listing.get(order.name)
+    return state is None or state.has_ended
+
+
+def _release(order: JobOrder, layout: FleetLayout, slurm: Slurm, fleet: Fleet, manner: Manner) -> JobFolder:
+    name = f"release-{secrets.token_hex(4)}"
+    folder = JobFolder(layout.directory / "releasing" / f"{order.node}-{name}")
+    again = replace(
+        order, name=f"{layout.key()}-{name}", visits=(), release=True, limit_s=_RELEASE_LIMIT_S, facts=None
+    )
+    folder.lay_out(again, {}, job_script(manner.words, folder.directory))
+    number = slurm.submit(
+        submission(
+            fleet,
+            name=again.name,
+            node=order.node,
+            limit_s=_RELEASE_LIMIT_S,
+            script=folder.script,
+            log=folder.log,
+            exported=manner.exported,
+        )
+    )
+    folder.note_submission(Submission(number, time.time()))
+    return folder
+
 
 # One that runs, and one that begins when it ends.
 JOBS_PER_NODE = 2
+
 _SHORTEST_LIMIT_S = 3600.0
+
 _TIMES_ESTIMATE = 3.0
+
 _STATE = "BEDPLATE_STATE"
 
 
@@ -437,3 +755,207 @@ class FleetRun:
     @staticmethod
     def _key(visit: ScheduledVisit) -> tuple[str, str, int, bool]:
         return visit.cell_id, visit.dataset_id, visit.repetition, visit.canary
+
+
+@dataclass(frozen=True)
+class NodeProgress:
+    """One node. `job` and `state` are None where no job of this study waits or runs there.
+
+    A damaged visit counts as one that failed. `waiting` results are in their job's folder and not in the study yet. `seconds_left` is None before the
+    first visit has completed anywhere. `seen` is False where Slurm was not asked, or did not answer.
+    """
+
+    node: str
+    completed: int
+    failed: int
+    left: int
+    job: str | None
+    state: str | None
+    repetition: int | None
+    waiting: int
+    seconds_left: float | None
+    seen: bool
+
+
+def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
+    """Every node of a fleet's study in the order of the plan; empty for a study of one machine."""
+    layout = StudyLayout(study)
+    schedule = read_schedule(layout)
+    by_node: dict[str, list[ScheduledVisit]] = defaultdict(list)
+    for visit in schedule.visits:
+        if visit.node is not None:
+            by_node[visit.node].append(visit)
+    if not by_node:
+        return ()
+    records: dict[str, list[VisitRecord]] = defaultdict(list)
+    damaged: Counter[str] = Counter()
+    scheduled = visits_by_place(schedule)
+    for node, visits in by_node.items():
+        for visit in visits:
+            attempts = layout.attempts_at(visit)
+            if attempts:
+                try:
+                    records[node].append(read_record(VisitFiles(attempts[max(attempts)]), scheduled))
+                except StudyError:
+                    damaged[node] += 1
+    seconds = [
+        record.whole_seconds or record.seconds
+        for found in records.values()
+        for record in found
+        # One that was lost took no time worth the name.
+        if record.outcome is Outcome.COMPLETED
+    ]
+    mean_s = sum(seconds) / len(seconds) if seconds else None
+    listing = _listing(slurm)
+    jobs = _jobs(study, listing)
+    return tuple(
+        _node(
+            node,
+            len(visits),
+            records[node],
+            jobs.get(node),
+            mean_s,
+            damaged=damaged[node],
+            seen=listing is not None,
+        )
+        for node, visits in by_node.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    number: str | None
+    state: str
+    repetition: int
+    waiting: int
+
+
+def _jobs(study: Path, listing: Mapping[str, JobState] | None) -> dict[str, _Job]:
+    """The first unsettled job of each node, which is the one that runs or runs next."""
+    found: dict[str, _Job] = {}
+    layout = FleetLayout.of_study(study)
+    for folder in layout.jobs.unsettled():
+        order, submitted, end = folder.order, folder.submission, folder.end
+        # One that ended and left nothing more was collected by a start that was killed before it said so.
+        is_collected = end is not None and not folder.finished()
+        if is_collected or not layout.is_own(order):
+            continue
+        if end is not None:
+            state = "ended, to be collected"
+        elif listing is not None and order.name in listing:
+            state = listing[order.name].words
+        else:
+            state = "begun" if folder.is_taken() else "submitted"
+        found.setdefault(
+            order.node,
+            _Job(submitted.job if submitted else None, state, order.repetition, len(folder.finished())),
+        )
+    return found
+
+
+def _node(
+    node: str,
+    visits: int,
+    records: list[VisitRecord],
+    job: _Job | None,
+    mean_s: float | None,
+    *,
+    damaged: int,
+    seen: bool,
+) -> NodeProgress:
+    left = visits - len(records) - damaged
+    return NodeProgress(
+        node=node,
+        completed=sum(record.outcome is Outcome.COMPLETED for record in records),
+        failed=damaged + sum(record.outcome is not Outcome.COMPLETED for record in records),
+        left=left,
+        job=job.number if job else None,
+        state=job.state if job else None,
+        repetition=job.repetition if job else None,
+        waiting=job.waiting if job else 0,
+        seconds_left=None if mean_s is None else left * mean_s,
+        seen=seen,
+    )
+
+
+def _listing(slurm: Slurm | None) -> Mapping[str, JobState] | None:
+    if slurm is None:
+        return None
+    try:
+        return slurm.jobs()
+    except BedplateError:
+        return None
+
+
+class ClusterNodes:
+    """The nodes that a plan names."""
+
+    def machine(self, plan: Plan, nodes: Mapping[str, NodeFacts]) -> Machine | None:
+        """What all nodes have; None before somebody has looked at them."""
+        if plan.fleet is None:
+            raise PlanError('executor = "slurm" needs the table [slurm] with nodes = ["n1", "n2"]')
+        return common_machine(nodes) if nodes else None
+
+    def look(
+        self, plan: Plan, study: Path, listener: Listener, *, erase_foreign: bool
+    ) -> Mapping[str, NodeFacts]:
+        """Find out what the nodes are, by a job on each; RequirementMissing with every reason against them."""
+        from bedplate.executors.slurm.fleet_run import Manner  # noqa: PLC0415
+        from bedplate.executors.slurm.nodes import find_node_facts, words_about  # noqa: PLC0415
+
+        facts = find_node_facts(
+            plan,
+            FleetLayout.of_study(study),
+            Slurm(),
+            listener,
+            manner=Manner.of_this_checkout(os.environ),
+            erase_foreign=erase_foreign,
+        )
+        for words in words_about(facts.values()):
+            listener.note(words)
+        return facts
+
+    def require_same(self, plan: Plan, store: StudyStore, listener: Listener, *, erase_foreign: bool) -> None:
+        """That the nodes are those of the study; looks at them again where somebody took away what was known.
+
+        A visit compares its node with these facts, and without them would take any. StudyError if they are other
+        machines or run another kernel.
+        """
+        study, facts = store.layout.directory, store.facts
+        known = read_nodes(StudyLayout(study))
+        if plan.fleet is None or not set(plan.fleet.nodes) <= known.keys():
+            known = self.look(plan, study, listener, erase_foreign=erase_foreign)
+        kernels = {node.machine.kernel_release for node in known.values()}
+        if fleet_identity(known) != facts.machine_identity or facts.kernel_release not in kernels:
+            raise StudyError(
+                f"{study} was begun on other nodes, or under kernel {facts.kernel_release} and they run "
+                f"{', '.join(sorted(kernels))} now; figures of two machines are never one study: name another --study"
+            )
+
+
+class SlurmExecutor(Executor):
+    """Nodes of a cluster, from the machine where jobs are submitted."""
+
+    name = SLURM
+    runs_here = False
+
+    @property
+    def fleet(self) -> ClusterNodes:
+        """The nodes that the plan names."""
+        return ClusterNodes()
+
+    def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:  # noqa: ARG002
+        """Slurm's commands; no program that only a visit starts. Each node's kernel and device are looked at there, by the visit that uses them."""
+        require_slurm()
+        return ()
+
+    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:  # noqa: ARG002
+        """Each visit looks at its own node."""
+        return None
+
+    def run(self, start: Start) -> StartOutcome:
+        """A job for each repetition, results collected as they come."""
+        from bedplate.executors.slurm.fleet_run import FleetRun, Manner  # noqa: PLC0415
+
+        manner = Manner.of_this_checkout(os.environ)
+        return FleetRun(start, Slurm(), manner=manner).run()

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
-from bedplate.model import codec, no_links
-from bedplate.model.visit import VisitKey  # noqa: TC001 -- the decoder reads annotations
+from bedplate.model import codec, limits
+from bedplate.model.visit import VisitKey  # noqa: TC001 -- the codec asks for the types of a record's fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +33,16 @@ if TYPE_CHECKING:
     from bedplate.model.visit import VisitRequest
 
 Record = TypeVar("Record")
+
 ORDER_VERSION = 1
+
 # What a job says of its process that failed.
 FAILURE = "failure.txt"
+
 WITHDRAWN = "withdrawn"
+
 _NUMBER = re.compile(r"\d{3,6}")
+
 _FOLDER = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -243,7 +248,7 @@ class JobFolders:
 def words_of_failure(result: Path) -> str | None:
     """What a job says of its process that failed, or why that cannot be read; None where it did not fail."""
     file = result / FAILURE
-    if not no_links.is_there(file):
+    if not limits.is_there(file):
         return None
     try:
         return codec.read_bytes(file).decode(errors="replace").strip()

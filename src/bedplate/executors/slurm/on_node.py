@@ -33,36 +33,41 @@ from bedplate.errors import (
 from bedplate.executors.local import LocalRunner
 from bedplate.executors.slurm.payload import STARTED
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.device_identity import device_identity
-from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
-from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.facts import read_machine, tool_versions
-from bedplate.host.files import text_of
+from bedplate.host.files import state_directory, text_of
 from bedplate.host.interruption import arrive
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
-from bedplate.host.patience import wait_until
-from bedplate.host.process import is_running
+from bedplate.host.process import is_running, wait_until
 from bedplate.host.requirement import look
-from bedplate.host.state import state_directory
+from bedplate.host.scratch_device import (
+    MEMORY_DIRECTORY,
+    device_identity,
+    journal_refusal_reasons,
+    refusal_reasons,
+)
 from bedplate.model import codec
-from bedplate.model.caller import sudo_caller
-from bedplate.model.fleet import NodeFacts
+from bedplate.model.machine import NodeFacts
+from bedplate.model.reason import sudo_caller
 from bedplate.model.visit import ScratchDevice, VisitRequest
-from bedplate.study.folder import Folder
-from bedplate.visit.workload import workload_for
+from bedplate.study.layout import Folder
+from bedplate.visit.recording import workload_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
 NAME = "slurm"
+
 # An orphan may be in the middle of a long visit.
 DEVICE_PATIENCE_S = 6 * 3600.0
+
 _LOOK_S = 0.5
+
 _FIRMWARE = ("device/firmware_rev", "device/rev")
+
 _DMI = Path("/sys/class/dmi/id")
 
 

@@ -28,8 +28,8 @@ from bedplate.errors import (
     MachineUnfit,
 )
 from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder, end_of_log
+from bedplate.host.files import put_in_place
 from bedplate.host.process import boot_id, start_time
-from bedplate.host.whole_folder import put_in_place
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -38,20 +38,29 @@ if TYPE_CHECKING:
 
 # What a job is told before its limit: a visit stops its server and unmounts within this time.
 WARNING_S = 180.0
+
 # A shorter job would be told of its end before it began, and is not.
 WARNED_FROM_S = 1200.0
+
 # Slurm may tell up to a minute early, and a job has begun before this process has.
 _EARLY_S = 90.0
+
 # A full or absent file system of the study: what took hours is not thrown away for it at once.
 STUDY_PATIENCE_S = 1800.0
+
 _STUDY_PAUSE_S = 15.0
+
 # Of a job without visits the result; it counts like a visit.
 ONLY = 0
+
 # There once a visit's process runs as root. Without it sudo, Python or the checkout failed, and no visit.
 STARTED = "started"
+
 # How long the visit took with its start, in seconds; the study keeps it in the record.
 WHOLE = "whole-seconds.txt"
+
 _ENDING_S = 300.0
+
 _SHOWN_CHARACTERS = 4000
 
 

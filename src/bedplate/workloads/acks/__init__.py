@@ -6,10 +6,10 @@ from __future__ import annotations
 ROLES = {
     "model": "model",
     "plan": "plan",
-    "estimate": "estimate",
-    "run": "run",
+    "estimate": "plan",
+    "run": "visit",
     "figures": "figures",
-    "validity": "validity",
-    "analysis": "analysis",
+    "validity": "figures",
+    "analysis": "reading",
     "terminal": "terminal",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -10,9 +10,15 @@ from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import PlannedWorkload
 from bedplate.plan import values
+from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, within
-from bedplate.plan.workload_table import WorkloadTable
+from bedplate.plan.table import WorkloadTable
+from bedplate.units import MIB
 from bedplate.workloads.acks.model import ENGINE
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import Load
 
 WarmUp: TypeAlias = Annotated[float, within(values.duration, 0)]
 
@@ -54,3 +60,27 @@ class AcksTable(WorkloadTable):
 
 
 PLAN = AcksTable
+
+# Nobody knows beforehand what an engine writes: that of a thousand commits a second of two pages each.
+_BYTES_PER_S = 8 * MIB
+
+_PREPARATION_S = 2.0
+
+
+class AcksEstimate(WorkloadEstimate):
+    """A run takes what was asked for, and its files are gone before the next begins."""
+
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- asked for
+        """Warm-up and measurement."""
+        return _PREPARATION_S + _seconds(run)
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- of any cell
+        """What the longest run writes."""
+        return max(map(_seconds, load.runs), default=0.0) * _BYTES_PER_S
+
+
+def _seconds(run: RunSpec) -> float:
+    return sum(run.levels.number(name) or 0.0 for name in ("warmup_s", "duration_s"))
+
+
+ESTIMATE = AcksEstimate()

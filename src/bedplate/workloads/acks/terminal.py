@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from bedplate.terminal.run_tables import run_tables
 from bedplate.terminal.table_parts import MARKS
-from bedplate.terminal.tool_tables import ToolColumn, tool_table
+from bedplate.terminal.tables import ToolColumn, run_tables, tool_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 _EACH = (
     ToolColumn("p50\nms", "latency_ms_p50"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 # Which file has what a room of the house asks for: the object of that name, in capitals.
 ROLES = {
     "model": "model",
-    "metrics": "metrics",
+    "metrics": "model",
     "plan": "plan",
-    "estimate": "estimate",
-    "canary": "canary",
-    "run": "run",
+    "estimate": "plan",
+    "canary": "plan",
+    "run": "visit",
     "figures": "figures",
-    "validity": "validity",
-    "analysis": "analysis",
+    "validity": "figures",
+    "analysis": "reading",
     "terminal": "terminal",
 }

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator
 
-from bedplate.model.cell import RunSpec
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.engines import NO_ENGINE
 from bedplate.model.levels import Levels
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan import values
+from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Factor, Flag, within
-from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.plan.table import WorkloadTable, datasets
 from bedplate.units import MIB
 from bedplate.workloads.bonnie.model import WORKLOAD
 
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+
 FileSize: TypeAlias = Annotated[int | str, PlainValidator(values.file_size)]
+
 ChunkSize: TypeAlias = Annotated[int, within(values.power_of_two, tuple(2**n for n in range(12, 21)))]
+
 PerCharacter: TypeAlias = Annotated[int, PlainValidator(values.per_character)]
+
 FileCount: TypeAlias = Annotated[int, PlainValidator(values.file_count)]
 
 
@@ -81,3 +88,37 @@ def bonnie_runs(
 
 
 PLAN = BonnieTable
+
+# What a local NVMe disk does through a file system.
+_BYTES_PER_S = 400e6
+
+_SEEKS_S = 20.0
+
+_FILES_PER_S = 30_000.0
+
+
+class BonnieEstimate(WorkloadEstimate):
+    """One file, then many small ones."""
+
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- the disk's
+        """Written, rewritten (read and written) and read."""
+        file_s = 4 * self.dataset_bytes(cell, load) / _BYTES_PER_S
+        return file_s + _SEEKS_S + 6 * (run.levels.integer("files") or 0) / _FILES_PER_S
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- of others' role
+        """The file."""
+        return load.dataset.levels.integer("file_bytes") or 0
+
+
+ESTIMATE = BonnieEstimate()
+
+CANARY = Load(
+    Dataset(WORKLOAD, Levels(file_bytes=256 * MIB)),
+    (
+        RunSpec(
+            "canary",
+            WORKLOAD,
+            Levels(direct=False, chunk_bytes=8192, per_character_bytes=0, files=1024),
+        ),
+    ),
+)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import MARKS
-from bedplate.terminal.tool_tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, tool_table
+from bedplate.terminal.tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, tool_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polars import Boolean, Int64, String
 
 from bedplate.export.columns import KEY_COLUMNS, ExportColumn, ExportTable, WorkloadExport, run_key
-from bedplate.workloads.faulty_disk.analysis import fault_runs
+from bedplate.workloads.faulty_disk.reading import fault_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,32 +4,49 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator
 
 from bedplate import registry
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import PlannedWorkload
 from bedplate.model.power_cut import ENGINE, IMAGE_BYTES
 from bedplate.plan import values
-from bedplate.plan.chosen_cells import Departures, departures
-from bedplate.plan.fields import Count, Duration, Factor, Seed, within
-from bedplate.plan.workload_table import WorkloadTable
+from bedplate.plan.estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
+from bedplate.plan.fields import Count, Departures, Duration, Factor, Seed, departures, within
+from bedplate.plan.table import WorkloadTable
 from bedplate.units import GIB
-from bedplate.workloads.faulty_disk.faults import DEFAULT_FAULTS, FAULTS, WORKLOAD
-from bedplate.workloads.faulty_disk.model import DURATION_S, FAULTS_LEVEL, TRIES
+from bedplate.workloads.faulty_disk.model import (
+    CONTROLS,
+    DEFAULT_FAULTS,
+    DURATION_S,
+    FAULTS,
+    FAULTS_LEVEL,
+    TRIES,
+    WORKLOAD,
+)
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import Load
 
 RUN_NAME = "faulty-disk"
+
 # Those that have a writer and an oracle.
 FAULT_ENGINES = registry.engines_with(WORKLOAD)
 
 FailingEngine: TypeAlias = Annotated[str, within(values.one_of, FAULT_ENGINES)]
+
 FaultNames: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, tuple(FAULTS))]
+
 Tries: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
+
 FaultCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
+
 FaultyImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
 
 
@@ -110,3 +127,36 @@ def fault_run(table: FaultyDiskTable, seed: int) -> RunSpec:
 
 
 PLAN = FaultyDiskTable
+
+# Beside the clients' time: mkfs, the engine made anew, its end, and the oracle.
+_SERVER_OVERHEAD_S, _LIBRARY_OVERHEAD_S = 8.0, 4.0
+
+_EMULATED_TIMES = 5.0
+
+
+class FaultyDiskEstimate(WorkloadEstimate):
+    """The disk that fails is in memory; on the device is no more than the new cluster that shows the settings."""
+
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:
+        """Each fault as often as it is tried, and the controls."""
+        names = (run.levels.text(FAULTS_LEVEL) or "").split(",")
+        tries = len(names) * (run.levels.integer(TRIES) or 1) + len(CONTROLS)
+        overhead_s = _SERVER_OVERHEAD_S if _has_server(cell) else _LIBRARY_OVERHEAD_S
+        overhead_s += TRAITS[cell.filesystem.type].recovery_s
+        duration_s = load.dataset.levels.number("duration_s") or 0.0
+        return tries * (duration_s + overhead_s * (_EMULATED_TIMES if emulated else 1.0))
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- in memory
+        """Nothing."""
+        return 0.0
+
+    def device_bytes(self, cell: Cell, load: Load) -> int:  # noqa: ARG002 -- in memory
+        """Without a server nothing but the file system."""
+        return (2 if _has_server(cell) else 1) * FILESYSTEM_OVERHEAD_BYTES
+
+
+def _has_server(cell: Cell) -> bool:
+    return cell.build.engine in registry.engines_with("server")
+
+
+ESTIMATE = FaultyDiskEstimate()

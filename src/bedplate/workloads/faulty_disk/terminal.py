@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.terminal.table_parts import plain_table
-from bedplate.workloads.faulty_disk.analysis import fault_rows
-from bedplate.workloads.faulty_disk.records import FaultVerdict
+from bedplate.workloads.faulty_disk.model import FaultVerdict
+from bedplate.workloads.faulty_disk.reading import fault_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 _STYLES = {
     FaultVerdict.LOST_SILENT: "red",

@@ -2,41 +2,113 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import busy_cpu_s
-from bedplate.figures.evidence import shared_evidence
-from bedplate.figures.facts import free_space_figures, no_fact, number, step_figure
-from bedplate.figures.phased import PhasedFigures, PhasedRun, phase_deltas
-from bedplate.figures.protocol import Made
-from bedplate.figures.tool_parts import device_bytes, parsed_output, per_gib, phase_figures
-from bedplate.figures.tool_validity import Moved
+from bedplate.figures.facts import Rule, RunRules, free_space_figures, no_fact, number, step_figure
+from bedplate.figures.phased import (
+    PhasedFigures,
+    PhasedRun,
+    device_bytes,
+    parsed_output,
+    per_gib,
+    phase_deltas,
+    phase_figures,
+)
+from bedplate.figures.run import Made
+from bedplate.figures.samples import shared_evidence
+from bedplate.figures.validity import CACHE_ANSWERED, OF_EVERY_TIMED_RUN, Moved, ToolEvidence, below
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
-from bedplate.units import MIB
+from bedplate.units import MIB, format_size, percent
+from bedplate.workloads.fio import output
 from bedplate.workloads.fio import output as fio_output
-from bedplate.workloads.fio import pg_test_fsync_output
-from bedplate.workloads.fio.validity import VALIDITY, FioEvidence
-from bedplate.workloads.fio.words import FIO_JOB, PG_TEST_FSYNC, is_pg_test_fsync
+from bedplate.workloads.fio.model import FIO_JOB, PG_TEST_FSYNC, is_pg_test_fsync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from bedplate.figures.inputs import RunInputs
-    from bedplate.figures.protocol import FigureMaker
+    from bedplate.figures.run import FigureMaker
+    from bedplate.figures.samples import RunInputs
     from bedplate.model.figure import Figure
-    from bedplate.workloads.fio.output import FioJobResult, FioLatency, FioResult, FioSide
-    from bedplate.workloads.fio.pg_test_fsync_output import PgTestFsyncResult
+    from bedplate.workloads.fio.output import FioJobResult, FioLatency, FioResult, FioSide, PgTestFsyncResult
+
+# What the kernel holds back at the end was never written at the speed that the tool states.
+WRITTEN_SHARE_MIN = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioEvidence(ToolEvidence):
+    """Of a run of fio: `writes` are those through the page cache, `steady_state_missed` a criterion that was not met, `error` the errno at which it stopped."""
+
+    writes: tuple[Moved, ...]
+    steady_state_missed: str | None
+    error: int
+
+
+def _not_on_the_device(evidence: FioEvidence) -> str | None:
+    found = [
+        f"{moved.what} wrote {format_size(moved.asked_bytes)}, of which the device had {format_size(taken)} when it ended"
+        for moved, taken in below(evidence.writes, WRITTEN_SHARE_MIN)
+    ]
+    return f"the cache took the writes: {'; '.join(found)}" if found else None
+
+
+def _not_steady(evidence: FioEvidence) -> str | None:
+    if evidence.steady_state_missed is None:
+        return None
+    return f"no steady state: the criterion {evidence.steady_state_missed} was not met before the runtime was over"
+
+
+def _stopped(evidence: FioEvidence) -> str | None:
+    if not evidence.error:
+        return None
+    return f"the job stopped at an error: {os.strerror(evidence.error)} (errno {evidence.error}); its figures are of what it did before"
+
+
+VALIDITY: RunRules[FioEvidence] = RunRules(
+    "fio",
+    (
+        CACHE_ANSWERED,
+        Rule(
+            "cache took the writes",
+            f"when a job ended that writes through the page cache, the device had less than {percent(WRITTEN_SHARE_MIN)} of "
+            "its bytes",
+            "the kernel writes later, and the job's time ends before; the limit is a convention of bedplate",
+            _not_on_the_device,
+        ),
+        Rule(
+            "no steady state",
+            "the job asks for a steady state, and fio's criterion was not met",
+            "SNIA, “Solid State Storage Performance Test Specification”: figures of a drive that still settles are transient",
+            _not_steady,
+        ),
+        Rule(
+            "job stopped",
+            "fio's JSON has an error for the job",
+            "figures of a job that stopped are those until then",
+            _stopped,
+        ),
+        *OF_EVERY_TIMED_RUN,
+    ),
+)
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
+
 _TWO_SIDES = because("two-sides", "reads and writes have latencies of their own")
+
 _NOTHING = because("nothing-moved", "the job read and wrote nothing")
+
 _NO_TIME = because("no-time-passed", "no time passed")
+
 _NO_LATENCY = because("no-latency-told", "fio states no latency")
+
 _RAMP_TIME = because("ramp-time-counted", "the counters hold the ramp time too, and fio's bytes do not")
+
 # PostgreSQL's wal_sync_method on Linux, and what it costs a commit that writes one block.
 _DEFAULT_METHOD = "fdatasync"
 
@@ -48,9 +120,7 @@ class FioFigures(PhasedFigures):
         """Of its job, or of the methods of pg_test_fsync."""
         course = {COURSE_FILE: PhasedRun(inputs).course(None)}
         if is_pg_test_fsync(inputs.record.spec):
-            methods, problems = parsed_output(
-                run_directory, PG_TEST_FSYNC, pg_test_fsync_output.parse_pg_test_fsync_result
-            )
+            methods, problems = parsed_output(run_directory, PG_TEST_FSYNC, output.parse_pg_test_fsync_result)
             measured = _Measured(_with(inputs, problems))
             verdict = VALIDITY.judge(measured.evidence(None))
             return Made(measured.run_figures(measured.figures_of_methods(methods), verdict), course)

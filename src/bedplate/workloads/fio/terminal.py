@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from bedplate.model.metrics import METRICS
-from bedplate.terminal.part_tables import part_table
 from bedplate.terminal.table_parts import MARKS
-from bedplate.terminal.tool_tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, tool_table
-from bedplate.workloads.fio.words import FIO_JOB, is_pg_test_fsync
+from bedplate.terminal.tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, part_table, tool_table
+from bedplate.workloads.fio.model import FIO_JOB, is_pg_test_fsync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 

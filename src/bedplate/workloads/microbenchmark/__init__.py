@@ -5,15 +5,15 @@ from __future__ import annotations
 # Which file has what a room of the house asks for: the object of that name, in capitals.
 ROLES = {
     "model": "model",
-    "metrics": "metrics",
+    "metrics": "model",
     "plan": "plan",
-    "estimate": "estimate",
-    "canary": "canary",
-    "warnings": "warnings",
-    "run": "run",
+    "estimate": "plan",
+    "canary": "plan",
+    "warnings": "plan",
+    "run": "visit",
     "figures": "figures",
-    "validity": "validity",
-    "analysis": "analysis",
+    "validity": "figures",
+    "analysis": "reading",
     "terminal": "terminal",
     "page": "page",
 }

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
 from bedplate import registry
 from bedplate.errors import PlanError
-from bedplate.model.cell import RunSpec
-from bedplate.model.engine import engine_model
+from bedplate.model.cell import Dataset, RunSpec, engine_model
 from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import EngineSetup, PlannedWorkload
+from bedplate.model.plan import EngineSetup, Load, PlannedWorkload
 from bedplate.plan import values
+from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, Passes, within
+from bedplate.plan.table import WorkloadTable, datasets
 from bedplate.plan.words import joined
-from bedplate.plan.workload_table import WorkloadTable, datasets
 from bedplate.units import GIB, MIB, TIB
-from bedplate.workloads.microbenchmark.tests import TPCB, WORKLOAD, WRITE, has_several_connections
+from bedplate.workloads.microbenchmark.model import (
+    MODEL,
+    READ,
+    TPCB,
+    WORKLOAD,
+    WRITE,
+    demands_waiting,
+    has_several_connections,
+    is_synchronous,
+    tests_of,
+)
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import Plan
+    from bedplate.plan.differences import PlanWarnings
 
 # In the published order; those of 100 kB values are a set of their own.
 _SMALL_WRITES = (
@@ -32,24 +47,35 @@ _SMALL_WRITES = (
     "fillseqbatch",
     "overwrite",
 )
+
 _SMALL_READS = ("readrandom", "readseq", "readreverse", "readwhilewriting")
+
 _LARGE_WRITES = ("fillrand100K", "fillseq100K")
+
 _LARGE_READS = ("readrand100K", "readseq100K")
+
 # As published; what only some engines have is asked for by its name.
 BENCH_TESTS = (*_SMALL_WRITES, *_SMALL_READS, *_LARGE_WRITES, *_LARGE_READS)
+
 _ALL_TESTS = (*BENCH_TESTS, TPCB)
+
 # The writer of readwhilewriting fills the cache as it goes: it has no cold pass.
 _WARM_ONLY = frozenset({"readwhilewriting"})
+
 _SETS = (("", _SMALL_WRITES, _SMALL_READS), ("-100K", _LARGE_WRITES, _LARGE_READS))
 
 # Those that have a driver for it.
 TESTED_ENGINES = registry.engines_with(WORKLOAD)
 
 TestedEngine: TypeAlias = Annotated[str, within(values.one_of, TESTED_ENGINES)]
+
 Entries: TypeAlias = Annotated[int, within(values.whole_number, 1000, 10**12)]
+
 # LMDB itself refuses a value of 4 GiB, in its own words.
 ValueSize: TypeAlias = Annotated[int, within(values.size, 1, 8 * GIB)]
+
 MapSize: TypeAlias = Annotated[int, within(values.size, MIB, 64 * TIB)]
+
 Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, _ALL_TESTS)]
 
 
@@ -198,3 +224,96 @@ def runs_of_tests(
 
 
 PLAN = MicrobenchmarkTable
+
+# What a local NVMe disk does through a file system, and one fsync on it.
+_BYTES_PER_S = 400e6
+
+_FSYNC_S = 0.002
+
+_OPERATIONS_PER_S = 300_000.0
+
+_KEY_BYTES = 16
+
+_LARGE_VALUE_BYTES = 100_000
+
+# The driver's map: 3.2 times the keys and values of its largest test, and 16 MiB.
+_MAP_SHARE = 3.2
+
+_MAP_BYTES = 16 * MIB
+
+
+class MicrobenchmarkEstimate(WorkloadEstimate):
+    """By the flushes of commits that wait for them, and by what is moved."""
+
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- the disk's
+        """All tests of a run."""
+        entries = load.dataset.levels.integer("entries") or 0
+        names = tests_of(run)
+        # What has a time of its own takes that long, beside filling its tables.
+        asked_s = run.levels.number("duration_s") or 0.0
+        moved = _map_bytes(load, run) / _MAP_SHARE * len(names)
+        return (
+            asked_s
+            + sum(_flushes(cell, load, run, name) for name in names) * _FSYNC_S
+            + len(names) * entries / _OPERATIONS_PER_S
+            + moved / _BYTES_PER_S
+        )
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- of others' role
+        """The map of LMDB, as it is asked for or as the driver makes it; with a copy beside it, as room for any other engine."""
+        asked = load.dataset.levels.integer("map_bytes")
+        return asked or max((_map_bytes(load, run) for run in load.runs), default=0)
+
+
+def _flushes(cell: Cell, load: Load, run: RunSpec, test: str) -> float:
+    """How many of a test's commits wait for the device: of every fill and overwrite, where the engine's settings say so."""
+    entries = load.dataset.levels.integer("entries") or 0
+    model, settings = engine_model(cell.build.engine), cell.cluster.settings
+    # The writer of readwhilewriting writes no longer than its readers read.
+    if (
+        not MODEL.fills(run)
+        or test == TPCB
+        or not model.waits_in_test(settings, synchronous=is_synchronous(test))
+    ):
+        return 0.0
+    if test.endswith("batch"):
+        return entries / (run.levels.integer("batch") or 1)
+    return entries / 1000 if is_synchronous(test) or test.endswith("100K") else float(entries)
+
+
+def _map_bytes(load: Load, run: RunSpec) -> int:
+    entries = load.dataset.levels.integer("entries") or 0
+    value_bytes = load.dataset.levels.integer("value_bytes") or 0
+    if "100K" in str(run.levels.get("tests", "")):
+        entries, value_bytes = entries // 1000, _LARGE_VALUE_BYTES
+    return int(_MAP_SHARE * entries * (_KEY_BYTES + value_bytes)) + _MAP_BYTES
+
+
+ESTIMATE = MicrobenchmarkEstimate()
+
+CANARY = Load(
+    Dataset(WORKLOAD, Levels(entries=200_000, value_bytes=100)),
+    (RunSpec("canary", WORKLOAD, Levels(kind="write", tests="fillrandsync,fillseq", batch=1000, threads=1)),),
+)
+
+
+def of_plan(plan: Plan) -> Iterator[str]:
+    """Sentences: a synchronous fill writes a thousandth of the entries, and the reads behind it find no others."""
+    for workload in plan.workloads:
+        yield from _of_runs(workload)
+
+
+def _of_runs(workload: PlannedWorkload) -> Iterator[str]:
+    last = ""
+    for run in workload.runs:
+        tests, kind = tests_of(run), run.levels.text("kind")
+        if kind == WRITE:
+            last = tests[-1]
+        elif kind == READ and demands_waiting(last):
+            yield (
+                f"run {run.name}: {', '.join(tests)} read what {last} left, which is a thousandth of the entries; "
+                "ask for a test behind it that writes them all (fillseq, fillseqbatch, overwrite), or leave it out"
+            )
+
+
+WARNINGS: PlanWarnings = of_plan

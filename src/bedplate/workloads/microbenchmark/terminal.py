@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from bedplate.analysis.reason_ranges import Told, one_sentence, shape
-from bedplate.analysis.wording import BASIS_MARKS, SUSPECT_MARK, UNKNOWN_MARK, number, told_of
+from bedplate.analysis.wording import (
+    BASIS_MARKS,
+    SUSPECT_MARK,
+    UNKNOWN_MARK,
+    Told,
+    number_words,
+    one_sentence,
+    shape,
+    told_of,
+)
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.metrics import METRICS
-from bedplate.terminal.part_tables import PartEntry, entry_tables
-from bedplate.workloads.microbenchmark.analysis import SPEED, promised_classes, run_tests
-from bedplate.workloads.microbenchmark.tests import TESTS
+from bedplate.terminal.tables import PartEntry, entry_tables
+from bedplate.workloads.microbenchmark.model import TESTS
+from bedplate.workloads.microbenchmark.reading import SPEED, promised_classes, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 
@@ -63,7 +71,7 @@ def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> PartEntry |
     summary = found.summary(cell.id, run, SPEED, TESTS, test)
     if summary.centre is None:
         return None
-    text = Text(number(summary.centre))
+    text = Text(number_words(summary.centre))
     letters = [_LETTERS[name] for name in promised_classes(cell, test)]
     if letters:
         text.append(f" {'/'.join(letters)}", style=_STYLES[letters[0]])

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.counters import Absent
-from bedplate.figures.facts import deltas_of, integer
-from bedplate.figures.transaction_run import TransactionFigures, TransactionRun
+from bedplate.figures.facts import Rule, RunRules, deltas_of, integer
+from bedplate.figures.transaction_run import (
+    OF_RECORD,
+    OF_SPEED,
+    WITHOUT_CHECKPOINT,
+    TransactionEvidence,
+    TransactionFigures,
+    TransactionRun,
+)
 from bedplate.figures.transactions import script_figures, transaction_count
-from bedplate.workloads.pgbench.output import PgbenchSummary, parse_summary
-from bedplate.workloads.pgbench.scripts import PHASE, scripts_of, writes
-from bedplate.workloads.pgbench.validity import VALIDITY, PgbenchEvidence
+from bedplate.units import format_size
+from bedplate.workloads.pgbench.model import PHASE, scripts_of, writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,14 +27,119 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from bedplate.figures.protocol import FigureMaker
+    from bedplate.figures.run import FigureMaker
     from bedplate.model.figure import Figure
     from bedplate.model.reason import Reason
     from bedplate.model.visit import Validity
-    from bedplate.workloads.pgbench.scripts import RunScript
+    from bedplate.workloads.pgbench.model import RunScript
+
+_TOOL = "pgbench"
+
+# No count has more digits, and a longer one is no number to Python, or an infinite one.
+_TRANSACTIONS = re.compile(r"^number of transactions actually processed: (\d{1,15})(?:/\d+)?$", re.MULTILINE)
+
+_INITIAL = re.compile(r"^initial connection time = (\d{1,15}(?:\.\d+)?) ms$", re.MULTILINE)
+
+_TPS = re.compile(
+    r"^tps = (\d{1,15}(?:\.\d+)?) \((?:without initial connection time|including reconnection times|excluding connections establishing)\)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class PgbenchSummary:
+    """pgbench's own figures; None where this run or version prints none.
+
+    `tps` counts processed transactions over the time since all connections stood.
+    """
+
+    transactions: int
+    tps: float | None
+    initial_connection_ms: float | None
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds in which transactions ran: pgbench prints the quotient, not the divisor."""
+        if self.tps is None or self.tps <= 0 or self.transactions == 0:
+            return None
+        return self.transactions / self.tps
+
+
+def parse_summary(output: str, errors: str = "") -> PgbenchSummary:
+    """The summary in pgbench's standard output; `errors` is its standard error.
+
+    OutputNotUnderstood where there is no summary: pgbench did not come to its end, or is one that
+    we do not know.
+    """
+    transactions = _first(_TRANSACTIONS, output)
+    if transactions is None:
+        raise OutputNotUnderstood(
+            _TOOL,
+            expected="a line `number of transactions actually processed: N`",
+            found=output or errors or "(it printed nothing)",
+        )
+    count = int(transactions)
+    tps = _number(_TPS, output)
+    if tps is None and count > 0:
+        raise OutputNotUnderstood(
+            _TOOL, expected=f"a line `tps = X (…)` beside {count} transactions", found=output
+        )
+    return PgbenchSummary(
+        transactions=count,
+        tps=tps,
+        initial_connection_ms=_number(_INITIAL, output),
+    )
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    # With several scripts the totals come first and each script's figures after them, indented with
+    # ` - `; the anchored patterns do not match those.
+    found = pattern.findall(text)
+    return found[0] if found else None
+
+
+def _number(pattern: re.Pattern[str], text: str) -> float | None:
+    found = _first(pattern, text)
+    return None if found is None else float(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PgbenchEvidence(TransactionEvidence):
+    """Of a run of pgbench. `asked_times_memory` is the plan's scale as a multiple of the memory."""
+
+    database_bytes: int | None
+    memory_bytes: int | None
+    asked_times_memory: float | None
+
+
+def _fits_in_cache(evidence: PgbenchEvidence) -> str | None:
+    asked, database, memory = evidence.asked_times_memory, evidence.database_bytes, evidence.memory_bytes
+    if asked is None or asked < 1 or database is None or memory is None or database > memory:
+        return None
+    return (
+        f"the database has {format_size(database)} and fits into the memory of {format_size(memory)}, "
+        f"though the plan asks for {asked:g} times the memory"
+    )
+
+
+VALIDITY: RunRules[PgbenchEvidence] = RunRules(
+    "pgbench",
+    (
+        WITHOUT_CHECKPOINT,
+        *OF_SPEED,
+        Rule(
+            "database fits in the cache",
+            "the database is not larger than the memory though the plan's scale is `Nx memory` with N of 1 or more",
+            "Tarasov et al., HotOS 2011: results around the size of the cache are fragile",
+            _fits_in_cache,
+        ),
+        *OF_RECORD,
+    ),
+)
 
 # The header of a WAL record (XLogRecord, access/xlogrecord.h): who commits a change writes more than one.
 WAL_RECORD_BYTES_MIN = 24
+
 _TIMES_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*memory\s*")
 
 

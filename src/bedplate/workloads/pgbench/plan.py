@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import ceil
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from bedplate.engines.postgresql.builds.extensions import extensions_of, lacking_sentence
-from bedplate.engines.postgresql.builds.version import major_of
-from bedplate.engines.postgresql.checkpoints import needed_duration_s
-from bedplate.engines.postgresql.own_data.adopted import database_name
+from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
+from bedplate.engines.postgresql.own_data import database_name
 from bedplate.engines.postgresql.pgbench_script import (
     DEFAULT_PROTOCOL,
     PROTOCOLS,
@@ -23,50 +21,92 @@ from bedplate.engines.postgresql.pgbench_script import (
     SYNC_PIPELINE_SINCE,
     read_script,
 )
+from bedplate.engines.postgresql.versions import extensions_of, lacking_sentence, major_of
+from bedplate.engines.postgresql.visit import needed_duration_s, too_many_clients, too_short
 from bedplate.errors import PlanError
-from bedplate.model.cell import RunSpec
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, PlannedWorkload
+from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, Load, PlannedWorkload
 from bedplate.plan import values
-from bedplate.plan.chosen_cells import Departures
-from bedplate.plan.fields import ChosenCells, Count, Duration, Factor, ListFactor, RunName, within
-from bedplate.plan.table import InnerTables, PlanTable, at_least_one
+from bedplate.plan.estimate import GROWTH, WorkloadEstimate
+from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, ListFactor, RunName, within
+from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.plan.words import joined
-from bedplate.plan.workload_table import WorkloadTable
+from bedplate.units import KIB
 from bedplate.workloads.pgbench import script_values
-from bedplate.workloads.pgbench.dump import SCRIPTS, Dump, dump
-from bedplate.workloads.pgbench.filler import BLANK, FILLERS
-from bedplate.workloads.pgbench.own_directory import OwnDirectory, own_directory
+from bedplate.workloads.pgbench.model import (
+    COPY,
+    DUMP,
+    READ_ONLY,
+    READ_WRITE,
+    RunScript,
+    levels_of,
+    scripts_of,
+)
+from bedplate.workloads.pgbench.own_files import (
+    SCRIPTS,
+    Dump,
+    OwnDirectory,
+    against_the_files,
+    database_bytes,
+    dump,
+    own_directory,
+)
+from bedplate.workloads.pgbench.script import seems_to_read_only
 from bedplate.workloads.pgbench.script_values import Script
-from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
+from bedplate.workloads.pgbench.visit import BLANK, FILLERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bedplate.model.cell import Cell, Throttle
+    from bedplate.model.plan import Plan
+    from bedplate.plan.differences import PlanWarnings
+    from bedplate.plan.rules import DatasetRule
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
+
 ScriptLevel: TypeAlias = Annotated[Script, PlainValidator(script_values.script)]
+
 ScriptsLevel: TypeAlias = Annotated[tuple[Script, ...], PlainValidator(script_values.scripts)]
+
 Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(script_values.variables)]
+
 DumpLevel: TypeAlias = Annotated[Dump, PlainValidator(dump)]
+
 CopyLevel: TypeAlias = Annotated[OwnDirectory, PlainValidator(own_directory)]
+
 DatabaseName: TypeAlias = Annotated[str, PlainValidator(database_name)]
+
 ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(script_values.script_of_dataset)]
+
 Filler: TypeAlias = Annotated[str, within(values.one_of, FILLERS)]
+
 WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
+
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+
 Protocol: TypeAlias = Annotated[str, within(values.one_of, PROTOCOLS)]
 
 # Threads of pgbench where the plan is silent. A thread for each client since version 2: one that serves two sessions
 # makes two speeds of one configuration, as the scheduler places it (docs/method/measuring.md, "Threads of pgbench").
 _JOBS_UNTIL_VERSION_2 = 2
+
 WARMUP_LIMIT_S = 600.0
+
 _READING_S = 10.0
+
 _WHOLE_S = 5
+
 # 30 s is the shortest that PostgreSQL takes, and so much WAL that no checkpoint is asked for by its amount.
 _CHECKPOINTS: Mapping[str, Scalar] = {
     "checkpoint_timeout": "30s",
     "checkpoint_completion_target": 0.3,
     "max_wal_size": "2GB",
 }
+
 _FACTORS = ("clients", "jobs", "warmup", "duration", "rate", "protocol")
 
 
@@ -393,3 +433,201 @@ def _default_jobs(clients: int, defaults: int) -> int:
 
 
 PLAN = PgbenchTable
+
+ROWS_PER_SCALE = 100_000
+
+_PAGE_HEADER = 24
+
+_HEAP_ROW = 128 + 4
+
+_BTREE_SPECIAL = 16
+
+_BTREE_ENTRY = 16 + 4
+
+_BTREE_FILL = 0.9
+
+# Where a plan does not say: 300 MB, which is more than PostgreSQL's usual buffers and loaded in seconds; with little memory
+# a share of it, so that the page cache holds the database.
+_SUITABLE_UNITS_MOST = 20
+
+_SUITABLE_SHARE = 0.25
+
+
+def bytes_per_scale(block_size_bytes: int) -> int:
+    """Bytes of tables and indexes per unit of pgbench scale, right after loading.
+
+    Small pages hold fewer rows: 7 per kB at 1 kB, 7.75 at 32 kB.
+    """
+    rows_per_page = (block_size_bytes - _PAGE_HEADER) // _HEAP_ROW
+    heap_pages = ceil(ROWS_PER_SCALE / rows_per_page)
+    usable = block_size_bytes - _PAGE_HEADER - _BTREE_SPECIAL
+    entries_per_leaf = int(usable * _BTREE_FILL) // _BTREE_ENTRY
+    level = ceil(ROWS_PER_SCALE / entries_per_leaf)
+    index_pages = level
+    while level > 1:
+        # Inner pages are counted as if the index stood alone; within one large index they are shared.
+        level = ceil(level / (usable // _BTREE_ENTRY))
+        index_pages += level
+    return (heap_pages + index_pages) * block_size_bytes
+
+
+def scale_units(scale: DatasetScale, memory_bytes: int) -> int:
+    """The pgbench scale; `memory_bytes` counts for a multiple of the memory only.
+
+    The same for every block size, so that all cells hold the same rows: the smallest scale at which
+    the database is that multiple at the densest block size, and so at least that at the others. One that suits the
+    memory is at most a quarter of it, and no more than 20; `memory_bytes` 0 is not known, and no limit.
+    """
+    if scale.units is not None:
+        return scale.units
+    densest = min(bytes_per_scale(size) for size in DATABASE_BLOCK_SIZES)
+    if scale.times_memory is not None:
+        return max(1, ceil(scale.times_memory * memory_bytes / densest))
+    if not memory_bytes:
+        return _SUITABLE_UNITS_MOST
+    return min(_SUITABLE_UNITS_MOST, max(1, int(_SUITABLE_SHARE * memory_bytes / densest)))
+
+
+RULES: Mapping[str, DatasetRule] = {"data-directory-is-otherwise": against_the_files}
+
+_LOAD_S_PER_SCALE = 0.12
+
+# On an emulated processor, loaded and idle hosts between them: the load of scale 1 takes 3 to 10 s.
+_EMULATED_LOAD_S_PER_SCALE = 5.0
+
+# `pgbench -i` writes each row twice: to the table and to the WAL.
+_LOAD_WRITE_FACTOR = 2.0
+
+# Measured: 1.2 GB of a data directory in 14 s, beside other work.
+_COPY_BYTES_PER_S = 85e6
+
+# On an emulated processor, over 9p: 98 MB in 461 s in a guest that had 8.6 % of a processor, which is 40 s of one.
+_EMULATED_COPY_BYTES_PER_S = 2.5e6
+
+# Measured: 1.2 GB in 32 s with two jobs.
+_RESTORE_BYTES_PER_S = 37e6
+
+# initdb, the start of a server, VACUUM and the shutdown, of the smallest.
+_RESTORE_OVERHEAD_S = 6.0
+
+# What the page cache merges sequential writes into, at least.
+_LOAD_IO_BYTES = 128 * KIB
+
+
+class PgbenchEstimate(WorkloadEstimate):
+    """Its runs take what they were asked to; a throttled device is reckoned from its limits."""
+
+    def scale_units(self, scale: DatasetScale, memory_bytes: int) -> int:
+        """Pgbench's scale."""
+        return scale_units(scale, memory_bytes)
+
+    def load_seconds(self, cell: Cell, dataset: Dataset, *, emulated: bool) -> float:
+        """By the scale or by the bytes that are copied, and by what the device lets through."""
+        own_bytes = database_bytes(dataset.levels)
+        if own_bytes:
+            # A copy of files, written once and read from the cache's disk.
+            return _copy_seconds(own_bytes, cell.device.throttle, emulated=emulated)
+        scale = dataset.levels.integer("scale") or 0
+        unthrottled = scale * (_EMULATED_LOAD_S_PER_SCALE if emulated else _LOAD_S_PER_SCALE)
+        if cell.device.throttle is None:
+            return unthrottled
+        written = scale * bytes_per_scale(cell.build.block_size_bytes) * _LOAD_WRITE_FACTOR
+        return max(unthrottled, _throttled_seconds(written, cell.device.throttle))
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:
+        """Tables, indexes, and what the runs leave dead."""
+        own_bytes = database_bytes(load.dataset.levels)
+        if own_bytes:
+            return own_bytes * GROWTH
+        scale = load.dataset.levels.integer("scale") or 0
+        return bytes_per_scale(cell.build.block_size_bytes) * scale * GROWTH if scale else 0.0
+
+    def prepared_bytes(self, dataset: Dataset, cells: Sequence[Cell]) -> int:
+        """A restored database for each build and choice of checksums; a data directory is copied from where it is."""
+        return int(_restores(dataset, cells) * database_bytes(dataset.levels))
+
+    def prepared_seconds(self, dataset: Dataset, cells: Sequence[Cell]) -> float:
+        """Restoring as many; not what `prepare` and `settle` take."""
+        each_s = _RESTORE_OVERHEAD_S + database_bytes(dataset.levels) / _RESTORE_BYTES_PER_S
+        return _restores(dataset, cells) * each_s
+
+
+def _restores(dataset: Dataset, cells: Sequence[Cell]) -> int:
+    return len({(cell.build, cell.cluster.data_checksums) for cell in cells}) if DUMP in dataset.levels else 0
+
+
+def _copy_seconds(size_bytes: float, throttle: Throttle | None, *, emulated: bool) -> float:
+    unthrottled = size_bytes / (_EMULATED_COPY_BYTES_PER_S if emulated else _COPY_BYTES_PER_S)
+    return unthrottled if throttle is None else max(unthrottled, _throttled_seconds(size_bytes, throttle))
+
+
+def _throttled_seconds(written: float, throttle: Throttle) -> float:
+    by_bandwidth = written / throttle.write_bytes_per_s if throttle.write_bytes_per_s else 0.0
+    by_iops = written / _LOAD_IO_BYTES / throttle.write_iops if throttle.write_iops else 0.0
+    return max(by_bandwidth, by_iops)
+
+
+ESTIMATE = PgbenchEstimate()
+
+CANARY = Load(
+    Dataset("pgbench", Levels(scale=5)),
+    (
+        RunSpec(
+            "canary",
+            "pgbench",
+            Levels(
+                script="read-write",
+                clients=2,
+                jobs=2,
+                warmup="fixed",
+                warmup_s=2.0,
+                duration_s=8.0,
+                protocol="prepared",
+            ),
+        ),
+    ),
+)
+
+
+def of_plan(plan: Plan) -> Iterator[str]:
+    """Sentences."""
+    own = [workload for workload in plan.workloads if workload.type == "pgbench"]
+    for workload in own:
+        for run in workload.runs:
+            yield from _of_run(plan, run)
+            yield from too_many_clients(plan, run, run.levels.integer("clients") or 1)
+    yield from _of_scales(own)
+    sources = {
+        key for workload in own for levels in workload.datasets for key in (DUMP, COPY) if key in levels
+    }
+    for key in sorted(sources):
+        what = "the restored database" if key == DUMP else "the data directory"
+        yield (
+            f"workload.{key}: the study keeps no data of it, but the texts of the scripts; its page and exports go where you "
+            f"send them. Every visit copies {what}, whose files are then as fragmented as fresh ones"
+        )
+
+
+def _of_run(plan: Plan, run: RunSpec) -> list[str]:
+    if all(map(seems_to_read_only, scripts_of(run.levels))):
+        return []
+    steady = run.levels["warmup"] == UNTIL_STEADY
+    return list(too_short(plan, run, None if steady else run.levels.number("warmup_s")))
+
+
+def _of_scales(workloads: Iterable[PlannedWorkload]) -> list[str]:
+    found = []
+    for workload in workloads:
+        smallest = min((scale.units for scale in workload.scales if scale.units is not None), default=None)
+        for run in workload.runs:
+            clients = run.levels.integer("clients") or 1
+            names = [script.name for script in scripts_of(run.levels)]
+            if smallest is not None and smallest < clients and READ_WRITE in names:
+                found.append(
+                    f"run {run.name}: {clients} clients on scale {smallest} wait for each other's rows "
+                    "(one branch per unit of scale), more than for the device"
+                )
+    return found
+
+
+WARNINGS: PlanWarnings = of_plan

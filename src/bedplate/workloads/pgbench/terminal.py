@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.run_heads import TRANSACTIONS
-from bedplate.terminal.part_tables import part_table
-from bedplate.terminal.run_tables import transaction_tables
+from bedplate.terminal.tables import part_table, transaction_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 
 def pgbench_tables(found: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:

@@ -8,9 +8,9 @@ from polars import Boolean, Float64, Int64, String
 
 from bedplate.analysis.power_cut_view import upper_share
 from bedplate.export.columns import KEY_COLUMNS, ExportColumn, ExportTable, WorkloadExport, run_key
-from bedplate.figures.power_cut_points import finding_of
+from bedplate.figures.power_cut import finding_of
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.power_cut_verdict import CutCounts
+from bedplate.model.durability import CutCounts
 from bedplate.model.reason import sentences
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.overview import Measurement, Overview
     from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.model.durability import CacheCuts, PowerCutVerdict, Story
     from bedplate.model.power_cut import PointRecord, RecordingFacts
-    from bedplate.model.power_cut_blame import Story
-    from bedplate.model.power_cut_verdict import CacheCuts, PowerCutVerdict
 
 _NAMES = {VOLATILE_4K: "volatile", VOLATILE_512: "volatile_512", PROTECTED: "protected"}
 
@@ -99,6 +98,7 @@ _VERDICT_COLUMNS: Mapping[str, ExportColumn] = {
     "window_bytes": ExportColumn(Int64, "the most that the device's cache held"),
     "device_sector_bytes": ExportColumn(Int64, "as in `runs`"),
 }
+
 _CUT_COLUMNS: Mapping[str, ExportColumn] = {
     **KEY_COLUMNS,
     "number": ExportColumn(Int64, "the cut (docs/STUDY_FORMAT.md, CutPoint)"),

@@ -5,45 +5,54 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.figures.facts import free_space_figures
-from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
-from bedplate.figures.power_cut_verdict import judged, verdict_of
-from bedplate.figures.protocol import Made, run_figures
-from bedplate.figures.unfinished import NOT_COMPLETED, NOTHING_MEASURED, unreadable
+from bedplate.figures.facts import RunRules, free_space_figures
+from bedplate.figures.power_cut import (
+    POWER_CUT_RULES,
+    CutEvidence,
+    Cuts,
+    judged,
+    read_cuts,
+    recovery_s,
+    verdict_of,
+)
+from bedplate.figures.run import Made, run_figures
+from bedplate.figures.validity import NOT_COMPLETED, NOTHING_MEASURED, unreadable
 from bedplate.model import codec
 from bedplate.model.device_cache import CACHES
-from bedplate.model.metrics import figure
-from bedplate.model.page_writes import WAL_BYTES, WAL_PAGE_IMAGES
-from bedplate.model.power_cut_metrics import CACHE, CUT, PAGES, RECUT, SOUGHT
-from bedplate.model.power_cut_verdict import NEEDS_FSCK
+from bedplate.model.durability import NEEDS_FSCK
+from bedplate.model.metrics import CACHE, CUT, PAGES, RECUT, SOUGHT, figure
+from bedplate.model.power_cut import WAL_BYTES, WAL_PAGE_IMAGES
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import (
-    Outcome,
-    RunRecord,
-    Validity,
-    VisitRecord,
-)
+from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord
 from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from bedplate.figures.protocol import FigureMaker
+    from bedplate.figures.run import FigureMaker
+    from bedplate.model.durability import CutCounts, PowerCutVerdict
     from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.page_writes import PageFacts
-    from bedplate.model.power_cut import PointRecord, RecordingFacts
-    from bedplate.model.power_cut_verdict import CutCounts, PowerCutVerdict
+    from bedplate.model.power_cut import PageFacts, PointRecord, RecordingFacts
 
 _VISIT = "visit.json"
+
 _NO_SUCH_CUT = because("no-such-cut", "no such cut")
+
 _NO_VOLATILE_CUT = because("no-such-cut", "no cut of a volatile cache was asked for")
+
 _NO_LOSS_COUNTED = because("no-loss-counted", "every cut that took something broke the rest")
+
 _NO_LOSS_TIMED = because("no-loss-timed", "no cut lost a transaction whose time is known")
+
 _NEVER_RECOVERED = because("never-recovered", "the engine never answered again")
+
 _AFTER_NO_CUT = because("after-no-cut", "it happened after no cut")
+
 _WITHOUT_LENGTH = because("no-time-passed", "the recording has no length")
+
 _NO_PAGES = because("no-direct-files", "the server had no data file open with O_DIRECT")
+
 _NOTHING_ACKNOWLEDGED = because("nothing-acknowledged", "no transaction was acknowledged")
 
 
@@ -188,3 +197,5 @@ def _pages(pages: PageFacts) -> Iterator[Figure]:
 
 
 FIGURES: FigureMaker = PowerCutFigures()
+
+VALIDITY: RunRules[CutEvidence] = RunRules("power cuts", POWER_CUT_RULES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.plan import OwnDiskModel, RecordWords
 from bedplate.model.power_cut import (
     COMPLETIONS,
     DEVICE_UNIT,
@@ -13,7 +14,6 @@ from bedplate.model.power_cut import (
     SECTOR_BYTES,
     STATES,
 )
-from bedplate.model.workload import OwnDiskModel, RecordWords
 
 MODEL = OwnDiskModel(
     POSTGRESQL,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, model_validator
 
 from bedplate import registry
-from bedplate.model.cell import RunSpec
+from bedplate.model.cell import RunSpec, engine_model
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import PlannedWorkload, model_of
 from bedplate.model.power_cut import (
     AT_ONCE,
     COMPLETIONS,
+    CONTROLS,
     DEFAULT_PROFILES,
     DEVICE_UNIT,
     DURATION_S,
@@ -34,6 +36,7 @@ from bedplate.model.power_cut import (
     PRESSED,
     RAM_JOURNAL,
     RECUT,
+    RECUTS_EACH,
     SECTOR_BYTES,
     SOUGHT_POINTS,
     STATES,
@@ -43,19 +46,29 @@ from bedplate.model.power_cut import (
     Profile,
 )
 from bedplate.plan import values
-from bedplate.plan.chosen_cells import Departures
-from bedplate.plan.fields import ChosenCells, Count, Duration, Factor, Flag, Seed, within
+from bedplate.plan.estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
+from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, Flag, Seed, within
+from bedplate.plan.table import WorkloadTable
 from bedplate.plan.words import joined
-from bedplate.plan.workload_table import WorkloadTable
 from bedplate.units import GIB, KIB, MIB, size_in_kb
 
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import Load
+
 RUN_NAME = "power-cut"
+
 # Those that have a writer and an oracle.
 CUT_ENGINES = registry.engines_with(WORKLOAD)
+
 RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
+
 COMPLETIONS_OF = (AT_ONCE, LATE)
+
 SECTOR_SIZES = (USUAL_SECTOR_BYTES, LARGE_SECTOR_BYTES)
+
 KEPT_LOGS = (KEEP_SMALL, KEEP_ALL, KEEP_BAD)
+
 PROFILES = tuple(profile.value for profile in PLAN_PROFILES)
 
 NO_UNIT: Literal["none"] = "none"
@@ -72,17 +85,28 @@ def _device_unit(value: Any) -> int | str:
 
 
 CutEngine: TypeAlias = Annotated[str, within(values.one_of, CUT_ENGINES)]
+
 CutPoints: TypeAlias = Annotated[int, within(values.whole_number, 1, 100_000)]
+
 SoughtPoints: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
+
 DeviceUnit: TypeAlias = Annotated[int | Literal["none"], PlainValidator(_device_unit)]
+
 States: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
+
 CutProfiles: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, PROFILES)]
+
 RamJournal: TypeAlias = Annotated[str, within(values.one_of, RAM_JOURNALS)]
+
 Completions: TypeAlias = Annotated[str, within(values.one_of, COMPLETIONS_OF)]
+
 SectorSize: TypeAlias = Annotated[int, within(values.power_of_two, SECTOR_SIZES)]
+
 KeptLogs: TypeAlias = Annotated[str, within(values.one_of, KEPT_LOGS)]
+
 # Less than a page is no cache; more than this no device has, and the window stands in memory.
 CacheBytes: TypeAlias = Annotated[int, within(values.size, 4 * KIB, GIB)]
+
 # In memory, as often as points are worked on at once.
 CutImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
 
@@ -308,3 +332,42 @@ def _without_default(levels: dict[str, Scalar]) -> Levels:
 
 
 PLAN = PowerCutTable
+
+# What it takes to make the file system and the engine's data, and to read the log: 2 to 3 s on idle cores.
+_RECORDING_OVERHEAD_S = 3.0
+
+# On an emulated processor: 38 visits of LMDB with 106 cuts each took 86 min (docs/durability/journals.md).
+_EMULATED_TIMES = 5.0
+
+
+class PowerCutEstimate(WorkloadEstimate):
+    """The recorded disk stands in memory; on the device is no more than the new cluster that tells the settings."""
+
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:
+        """The recording, and each of its cuts: those that are drawn, sought or enumerated, the controls, and those in recovery."""
+        levels = load.dataset.levels
+        points_per_s = engine_model(model_of(WORKLOAD).engine_of(levels)).cuts_per_s
+        sought = run.levels.integer("sought")
+        points = (
+            (run.levels.integer("points") or 0)
+            + (SOUGHT_POINTS if sought is None else sought)
+            + (run.levels.integer(STATES) or 0)
+            + CONTROLS
+        )
+        again = run.levels.integer(RECUT) or 0
+        # Of each recovery two more are asked about: the one that is recorded, and the whole of it.
+        points += again + 2 * -(-again // RECUTS_EACH)
+        cut_s = 1 / points_per_s + TRAITS[cell.filesystem.type].recovery_s
+        worked_s = _RECORDING_OVERHEAD_S + points * cut_s
+        return (levels.number("duration_s") or 0.0) + worked_s * (_EMULATED_TIMES if emulated else 1.0)
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- in memory
+        """Nothing."""
+        return 0.0
+
+    def device_bytes(self, cell: Cell, load: Load) -> int:  # noqa: ARG002 -- in memory
+        """Without a server nothing but the file system."""
+        return (2 if cell.build.engine in registry.engines_with("server") else 1) * FILESYSTEM_OVERHEAD_BYTES
+
+
+ESTIMATE = PowerCutEstimate()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import Overview
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 

@@ -6,30 +6,42 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator
 
 from bedplate import registry
-from bedplate.model.cell import RunSpec
-from bedplate.model.engines import MARIADB
+from bedplate.engines.postgresql.visit import too_many_clients, too_short
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.engines import MARIADB, POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan import values
+from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, RunName, within
-from bedplate.plan.table import InnerTables, PlanTable, at_least_one
-from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one, datasets
 from bedplate.workloads.sysbench.model import READ_ONLY, SCRIPTS
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+    from bedplate.model.plan import Plan
+    from bedplate.plan.differences import PlanWarnings
 
 # Those whose servers speak SQL to sysbench.
 SQL_ENGINES = registry.engines_with("sql")
 
 SqlEngineName: TypeAlias = Annotated[str, within(values.one_of, SQL_ENGINES)]
+
 SysbenchScript: TypeAlias = Annotated[str, within(values.one_of, SCRIPTS)]
+
 TableCount: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
+
 TableSize: TypeAlias = Annotated[int, within(values.whole_number, 100, 10**9)]
+
 WarmUpTime: TypeAlias = Annotated[float, within(values.duration, 0)]
+
 OfferedRate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+
 _FACTORS = ("script", "threads", "warmup", "duration", "rate")
 
 
@@ -130,3 +142,55 @@ class SysbenchTable(WorkloadTable):
 
 
 PLAN = SysbenchTable
+
+_LOAD_S_PER_ROW = 3e-5
+
+_EMULATED = 20.0
+
+# 188 bytes of columns and two indexes; then what updates split and leave.
+_BYTES_PER_ROW = 300
+
+_GROWTH = 1.5
+
+
+class SysbenchEstimate(WorkloadEstimate):
+    """Its runs take what they were asked to."""
+
+    def load_seconds(self, cell: Cell, dataset: Dataset, *, emulated: bool) -> float:  # noqa: ARG002 -- rough
+        """By the rows."""
+        return _rows(dataset) * _LOAD_S_PER_ROW * (_EMULATED if emulated else 1.0)
+
+    def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- rough
+        """Tables and indexes, after the runs."""
+        return _rows(load.dataset) * _BYTES_PER_ROW * _GROWTH
+
+
+def _rows(dataset: Dataset) -> int:
+    return (dataset.levels.integer("tables") or 0) * (dataset.levels.integer("table_size") or 0)
+
+
+ESTIMATE = SysbenchEstimate()
+
+CANARY = Load(
+    Dataset("sysbench", Levels(tables=2, table_size=10_000)),
+    (
+        RunSpec(
+            "canary",
+            "sysbench",
+            Levels(script="oltp_read_write", threads=2, warmup_s=2.0, duration_s=8.0),
+        ),
+    ),
+)
+
+
+def of_plan(plan: Plan) -> Iterator[str]:
+    """Sentences; of a server with fuzzy checkpoints nobody knows beforehand how soon its log turns over."""
+    for workload in plan.workloads:
+        if workload.type == "sysbench" and plan.runs_on(workload, POSTGRESQL):
+            for run in workload.runs:
+                yield from too_many_clients(plan, run, run.levels.integer("threads") or 1)
+                if run.levels.text("script") != READ_ONLY:
+                    yield from too_short(plan, run, run.levels.number("warmup_s"))
+
+
+WARNINGS: PlanWarnings = of_plan

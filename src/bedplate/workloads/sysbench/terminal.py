@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.terminal.run_tables import transaction_tables
+from bedplate.terminal.tables import transaction_tables
 
 if TYPE_CHECKING:
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 TERMINAL: WorkloadTables = transaction_tables

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from polars import Float64, Int64, String
 
+from bedplate.analysis.overview import SCORES
 from bedplate.analysis.run_heads import runs_of
-from bedplate.analysis.scores import SCORES
 from bedplate.export.columns import (
     KEY_COLUMNS,
     ExportColumn,
@@ -17,15 +17,14 @@ from bedplate.export.columns import (
     run_key,
 )
 from bedplate.model.metrics import METRICS
+from bedplate.workloads.tpch.figures import NOT_AUDITED
 from bedplate.workloads.tpch.model import WORKLOAD
-from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED
 from bedplate.workloads.tpch.scores import plan_letters, read_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.analysis.overview import Overview
-    from bedplate.analysis.scores import ScoreView
+    from bedplate.analysis.overview import Overview, ScoreView
     from bedplate.statistics.tpch_scores import Score
 
 # `m_time` and `m_score` are made of the kept queries, the others of all.
@@ -56,6 +55,7 @@ _SCORE_COLUMNS: Mapping[str, ExportColumn] = {
         "the filters that selected the cells, and how many of the study's these are; empty where they are all",
     ),
 }
+
 _PLAN_COLUMNS: Mapping[str, ExportColumn] = {
     **KEY_COLUMNS,
     "phase": ExportColumn(String, "`queries`, or the stream: `stream 2`"),
@@ -69,6 +69,7 @@ _PLAN_COLUMNS: Mapping[str, ExportColumn] = {
     ),
     "explained": ExportColumn(String, "what EXPLAIN (FORMAT JSON) said after the run"),
 }
+
 _DROPPED_COLUMNS: Mapping[str, ExportColumn] = {
     **run_columns("study", "dataset", "run"),
     "query": ExportColumn(String, "number of the query"),

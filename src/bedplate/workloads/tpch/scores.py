@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis.scores import ScoreView
-from bedplate.model import codec, no_links
+from bedplate.analysis.overview import ScoreView
+from bedplate.model import codec, limits
 from bedplate.model.figure import Status
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because, joined, sentences
@@ -14,13 +14,7 @@ from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.summary import TRUSTED
 from bedplate.statistics.tpch_scores import QueryRun, scores
 from bedplate.workloads.tpch import model as tpch
-from bedplate.workloads.tpch.power_and_throughput import (
-    NOT_AUDITED,
-    WITHOUT_REFRESH,
-    TpchFigure,
-    composite,
-    power,
-)
+from bedplate.workloads.tpch.figures import NOT_AUDITED, WITHOUT_REFRESH, TpchFigure, composite, power
 from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlans
 
 if TYPE_CHECKING:
@@ -32,9 +26,13 @@ if TYPE_CHECKING:
 
 # What the page's script says too.
 NONE_TRUSTED = "No cell has a trusted run, so these scores are suspect throughout."
+
 SOME_UNTRUSTED = "No trusted run, so that they set no best time and drop no query: {cells}."
+
 _QUERY = "query_s"
+
 _COMPOSITE = "tpch_composite"
+
 _NO_POWER_RUN = because("no-power-run", "no power run came before it in its visit")
 
 
@@ -86,7 +84,7 @@ def plan_hashes(m: Measurement) -> dict[str, str]:
 def read_plans(m: Measurement) -> QueryPlans | None:
     """`plans.json` of one run; None where there is none. StudyError for a damaged file."""
     path = None if m.directory is None else m.directory / PLANS_FILE
-    return codec.read(QueryPlans, path) if path is not None and no_links.is_file(path) else None
+    return codec.read(QueryPlans, path) if path is not None and limits.is_file(path) else None
 
 
 def _query_runs(m: Measurement, plans: Mapping[str, str]) -> Iterator[QueryRun]:

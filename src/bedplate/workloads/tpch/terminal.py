@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
+from bedplate.analysis.overview import SCORES
 from bedplate.analysis.run_heads import cells_due
-from bedplate.analysis.scores import SCORES
-from bedplate.analysis.wording import capital, number
+from bedplate.analysis.wording import capital, number_words
+from bedplate.model.course import filled
 from bedplate.model.reason import Reason, sentences
-from bedplate.model.template import filled
 from bedplate.statistics.summary import TRUSTED
-from bedplate.terminal.part_tables import PartEntry, entry_tables
 from bedplate.terminal.table_parts import MARKS, Notes, cell_name, plain_table, state_text
+from bedplate.terminal.tables import PartEntry, entry_tables
 from bedplate.units import format_count, percent
 from bedplate.workloads.tpch import model as tpch
-from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED, WITHOUT_REFRESH, throughput
+from bedplate.workloads.tpch.figures import NOT_AUDITED, WITHOUT_REFRESH, throughput
 from bedplate.workloads.tpch.scores import NONE_TRUSTED, SOME_UNTRUSTED, plan_letters, power_notes
 
 if TYPE_CHECKING:
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.analysis.scores import ScoreView
+    from bedplate.analysis.overview import CellFacts, Overview, ScoreView
     from bedplate.statistics.summary import Summary
     from bedplate.statistics.tpch_scores import CellScores, Score, Scores
     from bedplate.terminal.fitting_table import FittingTable
-    from bedplate.terminal.run_tables import WorkloadTables
+    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 _QUERIES = len(tpch.QUERY_NUMBERS)
@@ -110,7 +109,7 @@ def _few(value: float | None, unit: float = 1.0) -> str:
     """A number in as few columns as it takes: nothing between thousands, no more than three decimals."""
     if value is not None and 0 < value / unit < 1:
         return f"{value / unit:.3f}" if value / unit >= _SMALLEST else "<.001"
-    return number(None if value is None else value / unit).replace(",", "")
+    return number_words(None if value is None else value / unit).replace(",", "")
 
 
 def _range(summary: Summary, unit: float = 1.0, *, columns: int = 11) -> str:
@@ -166,12 +165,12 @@ def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, se
             texts.append(Text(f"–{why}"))
             continue
         unit = seconds if name.endswith("time") else 1.0
-        text = Text(number(score.value / unit))
+        text = Text(number_words(score.value / unit))
         if score.ideal_share is not None:
             text.append(f" · {percent(score.ideal_share)}")
         # Of visits that cannot be compared there is no interval (CellFacts.incomparable).
         if score.low is not None and score.high is not None and not cell.incomparable:
-            text.append(f"\n{number(score.low / unit)}–{number(score.high / unit)}", style="dim")
+            text.append(f"\n{number_words(score.low / unit)}–{number_words(score.high / unit)}", style="dim")
         if name == "score" and scores.timeouts:
             text.append(f"\n{len(scores.timeouts)} stopped", style="yellow")
         texts.append(text)
@@ -292,7 +291,9 @@ def _query_entry(
     cell: CellScores, query: str, view: ScoreView, letters: Mapping[str, Mapping[str, str]]
 ) -> PartEntry:
     seconds, over = cell.times_s[query], query in cell.timeouts
-    text = Text(f"> {number(seconds)}" if over else number(seconds), style="yellow" if over else "")
+    text = Text(
+        f"> {number_words(seconds)}" if over else number_words(seconds), style="yellow" if over else ""
+    )
     hashes = view.plans.get(cell.cell, {}).get(query, ())
     text.append(f" {'/'.join(letters[query][hashed] for hashed in hashes) or '?'}", style="dim")
     return PartEntry(seconds, over, text)

@@ -6,7 +6,7 @@ from typing import Any
 
 from bedplate.analysis.overview import Overview
 from bedplate.analysis.run_heads import runs_of
-from bedplate.page.workload_page import WorkloadPage
+from bedplate.page.static import WorkloadPage
 
 
 def document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:

@@ -9,14 +9,8 @@ from tests.support.studies.paired_lab import PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
 from tests.support.studies.search_lab import BEST
 
-from bedplate.analysis.comparison.condition import Truth
-from bedplate.analysis.paired.condition import (
-    ConditionSubject,
-    nearest,
-    parse_paired_condition,
-    seen_words,
-    side_truth,
-)
+from bedplate.analysis.comparison import Truth
+from bedplate.analysis.paired import ConditionSubject, nearest, parse_paired_condition, seen_words, side_truth
 from bedplate.errors import PlanError
 from bedplate.model.visit import Durability
 

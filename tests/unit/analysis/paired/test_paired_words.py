@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.support.studies.paired_lab import paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
 
-from bedplate.analysis.paired.sentences import answer_lines
+from bedplate.analysis.paired import answer_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

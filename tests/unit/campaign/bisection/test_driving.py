@@ -8,20 +8,27 @@ from pathlib import Path
 import pytest
 from tests.support.sources.histories import commit, repository
 
-from bedplate.campaign.bisection.driving import Bisected, BisectEnding, bisect
-from bedplate.campaign.bisection.history import BAD, GOOD, SKIP, Ends, ends_of
-from bedplate.campaign.bisection.mail import COLUMNS, mail_text
-from bedplate.campaign.bisection.record import (
+from bedplate.campaign.bisection import (
+    BAD,
     BISECT_VERSION,
     BY_ESTIMATE,
     BY_FAILURE,
     BY_INTERVAL,
+    COLUMNS,
+    GOOD,
+    SKIP,
+    Bisected,
+    BisectEnding,
     BisectionRecord,
+    Ends,
     JudgedCommit,
+    bisect,
+    ends_of,
+    mail_text,
     write_bisection,
 )
 from bedplate.errors import StudyError
-from bedplate.model.source_commit import SourceCommit
+from bedplate.model.cell import SourceCommit
 
 CONDITION = "slower 10%"
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202e " + "x" * 10_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.sources.histories import commit, git, repository
 
-from bedplate.campaign.bisection.history import BAD, GOOD, SKIP, BisectHistory, ends_of
+from bedplate.campaign.bisection import BAD, GOOD, SKIP, BisectHistory, ends_of
 from bedplate.errors import PlanError
 
 

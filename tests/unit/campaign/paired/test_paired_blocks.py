@@ -11,11 +11,11 @@ from tests.support.studies.planted_executor import PlantedExecutor
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.search_lab import BEST
 
-from bedplate.analysis.comparison.condition import Truth
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.comparison import Truth
+from bedplate.analysis.headline import headline
+from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import overview
-from bedplate.analysis.paired.sentences import answer_lines, line_words
+from bedplate.analysis.paired import answer_lines, line_words
 from bedplate.campaign import running
 from bedplate.campaign.running import run
 from bedplate.errors import PlanError, StudyError
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from bedplate.campaign.consent import Consent
     from bedplate.campaign.planning import PlannedStudy
+    from bedplate.campaign.running import Consent
     from bedplate.model.cell import Cell, RunSpec
 
 

@@ -9,7 +9,7 @@ from tests.support.studies.paired_lab import paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
 from tests.support.tools.killed_process import killed_after
 
-from bedplate.analysis.paired.looked import looked_at
+from bedplate.analysis.paired import looked_at
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.campaign.paired.sides import commits_beside, kernels_beside, paired_plan, varied_key
+from bedplate.campaign.paired import commits_beside, kernels_beside, paired_plan, varied_key
 from bedplate.campaign.planning import own_plans
 from bedplate.errors import PlanError
-from bedplate.plan.toml.written import toml_text
+from bedplate.plan.toml import toml_text
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from tests.support.studies.planted_places import LINKS, OWN_WORDS, make_outside,
 from tests.support.tools.command_line import Done, call_here
 from tests.support.tools.watched_folder import watched
 
-from bedplate.campaign.paired.sides import PairedPlan, paired_plan, varied_key
-from bedplate.cli.changes import bisecting
+from bedplate.campaign.paired import PairedPlan, paired_plan, varied_key
+from bedplate.cli import changes
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class PlantedHistory:
     unsafe: set[str] = field(default_factory=set)
     visits: int = 0
 
-    def paired(self, asked: bisecting.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
+    def paired(self, asked: changes.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
         assert good == self.commits[0]
 
         def of_contender(cells: set[str]) -> Callable[[Cell, int], bool]:
@@ -73,10 +73,10 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlantedHistory:
     commits = [commit(tree, f"commit {n}", {"file": str(n)}) for n in range(9)]
     found = PlantedHistory(lab, tree, commits)
 
-    def paired(asked: bisecting.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
+    def paired(asked: changes.BisectAsked, good: str, name: str, repetitions: int) -> PairedPlan:
         return found.paired(asked, good, name, repetitions)
 
-    monkeypatch.setattr(bisecting.BisectAsked, "paired", paired)
+    monkeypatch.setattr(changes.BisectAsked, "paired", paired)
     return found
 
 

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.engines.mariadb import oracle, recorded
-from bedplate.engines.mariadb.power_cut import POWER_CUT
+from bedplate.engines.mariadb import oracle
+from bedplate.engines.mariadb.oracle import POWER_CUT
 from bedplate.host.command import Account
 from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
 from bedplate.units import MIB
-from bedplate.visit.cut_engine import Subject
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.cuts import Subject
+from bedplate.visit.server import SessionFailed
 
 SETTINGS = {"innodb_flush_log_at_trx_commit": "1", "innodb_flush_log_at_timeout": "1"}
 
@@ -111,17 +111,17 @@ def test_the_doublewrite_buffer_is_no_part_of_the_system_tablespaces_pages(
 
 
 def test_settings_are_small_where_the_plan_says_nothing() -> None:
-    found = recorded.recorded_settings({"innodb_log_file_size": "67108864"}, clients=2)
+    found = oracle.recorded_settings({"innodb_log_file_size": "67108864"}, clients=2)
     assert ("67108864", 8 * MIB, 20) == (
         found["innodb_log_file_size"],
         found["innodb_buffer_pool_size"],
         found["max_connections"],
     )
-    assert 24 * MIB == recorded.recorded_settings({"innodb_page_size": 65536})["innodb_buffer_pool_size"]
+    assert 24 * MIB == oracle.recorded_settings({"innodb_page_size": 65536})["innodb_buffer_pool_size"]
 
 
 def test_a_transaction_sets_what_it_computes_from_first() -> None:
-    text, commit = recorded.transaction(1, 2, 3)
+    text, commit = oracle.transaction(1, 2, 3)
     assert text.startswith("BEGIN; INSERT INTO note VALUES (1, 2, 3); ")
     assert (True, "COMMIT") == (text.endswith("WHERE id = 3"), commit)
     # An UPDATE of MariaDB's sees its own earlier assignments.
@@ -139,7 +139,7 @@ def test_a_transaction_sets_what_it_computes_from_first() -> None:
 def test_a_loss_is_bounded_by_the_interval_of_the_flushes(
     changed: dict[str, str], bound: float | None
 ) -> None:
-    assert bound == recorded.bound_ms({**SETTINGS, **changed})
+    assert bound == oracle.bound_ms({**SETTINGS, **changed})
 
 
 def test_the_same_by_hand_names_the_cells_settings() -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.mariadb import data_directory
-from bedplate.engines.mariadb.data_directory import page_size, recognise
-from bedplate.engines.mariadb.option_files import option
-from bedplate.model.data_directory import DataDirectory
+from bedplate.engines.mariadb import prepare
+from bedplate.engines.mariadb.prepare import option, page_size, recognise
+from bedplate.model.engines import DataDirectory
 
 Start = Callable[..., None]
 
@@ -28,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (found / "aria_log_control").write_bytes(b"")
     (found / "ibdata1").write_bytes(first_page(0x13))
     (found / "mysql_upgrade_info").write_text("10.11.19-MariaDB")
-    monkeypatch.setattr(data_directory, "USUAL_FILES", (tmp_path / "my.cnf", tmp_path / "mysql/my.cnf"))
+    monkeypatch.setattr(prepare, "USUAL_FILES", (tmp_path / "my.cnf", tmp_path / "mysql/my.cnf"))
     return found
 
 

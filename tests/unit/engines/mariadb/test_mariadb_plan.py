@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bedplate.engines.mariadb.durability import DURABILITY
-from bedplate.engines.mariadb.estimate import ESTIMATE
-from bedplate.engines.mariadb.plan import MariadbTable
-from bedplate.engines.mariadb.rules import untorn_writes
-from bedplate.engines.mariadb.settings import same_value
-from bedplate.engines.mariadb.settings_check import doubt, listed
-from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.engines.mariadb.model import same_value
+from bedplate.engines.mariadb.plan import ESTIMATE, MariadbTable, untorn_writes
+from bedplate.engines.mariadb.prepare import doubt, listed
+from bedplate.engines.mariadb.visit import DURABILITY
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    engine_model,
+)
 from bedplate.model.durability import FilesystemPromise
-from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
 from bedplate.model.visit import FlushCount, ScratchDevice
 from bedplate.plan.rules import CellContext

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from bedplate.engines.mariadb.preparation import PACKAGES, build_of
-from bedplate.engines.mariadb.read_back import double_writes, opened_directly, read_back
-from bedplate.engines.mariadb.server_log import parse_server_log
-from bedplate.engines.mariadb.session import MariadbSession
+from bedplate.engines.mariadb.prepare import PACKAGES, build_of
+from bedplate.engines.mariadb.reading import parse_server_log
+from bedplate.engines.mariadb.visit import MariadbSession, double_writes, opened_directly, read_back
 from bedplate.errors import RequirementMissing
-from bedplate.host.apt.package_tree import PackageTree
+from bedplate.host.apt import PackageTree
 from bedplate.host.command import Account
 from bedplate.model.reason import reasons_of
-from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
+from bedplate.visit.server import CONNECTION_LOST, SessionFailed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,7 @@ from bedplate.engines.mariadb import oracle
 from bedplate.host.command import Account
 from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
-from bedplate.visit.cut_engine import Subject
-from bedplate.visit.reproduction import Reproduction
+from bedplate.visit.cuts import Reproduction, Subject
 
 BUILD = EngineBuild("/opt/some where", "10.11.19", 16384, 0, "0" * 64, "here", "cc", (), "1" * 64)
 SUBJECT = Subject("mariadb", 10_000, Levels({"innodb_doublewrite": "OFF"}), Levels(), build=BUILD)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands
 
-from bedplate.engines.postgresql.builds import source_store
+from bedplate.engines.postgresql import builds
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def _make_tarball(path: Path, version: str, *, content: str = "") -> Path:
 @pytest.fixture
 def make_tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     # A toy has a release's name, and not its checksum.
-    monkeypatch.setattr(source_store, "_KNOWN_SHA256", {})
+    monkeypatch.setattr(builds, "_KNOWN_SHA256", {})
 
     def make(version: str, *, name: str | None = None, content: str = "") -> Path:
         return _make_tarball(tmp_path / (name or f"given-{version}.tar.bz2"), version, content=content)

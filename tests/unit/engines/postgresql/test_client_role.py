@@ -7,14 +7,14 @@ from typing import Self
 
 import pytest
 
-from bedplate.engines.postgresql import cluster as cluster_module
-from bedplate.engines.postgresql.builds.version import SUPPORTED_MAJORS
-from bedplate.engines.postgresql.cluster import CLIENT, DATABASE, Cluster
+from bedplate.engines.postgresql import visit as cluster_module
+from bedplate.engines.postgresql.versions import SUPPORTED_MAJORS
+from bedplate.engines.postgresql.visit import CLIENT, DATABASE, Cluster
 from bedplate.host.command import Account, Commands
 from bedplate.host.ledger import Holding
 from bedplate.model.visit import EngineBuild
 from bedplate.plan.values import VERSIONS
-from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.server import ServerSite
 
 # By the release notes: what is used here, and since when a server knows it.
 SINCE = {"pg_monitor": 10, "pg_checkpoint": 15, "GRANT SET ON PARAMETER": 15, "public": 15}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.kept_data import KEPT_DATA
+from bedplate.engines.postgresql.visit import KEPT_DATA, Cluster
 from bedplate.host.command import Account, Commands
 from bedplate.host.ledger import Ledger
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
-from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.server import ServerSite
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from bedplate.engines.postgresql.counters import PostgresqlProbe, statement_for
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.engines.postgresql.visit import PostgresqlProbe, statement_for
+from bedplate.visit.server import SessionFailed
 
 if TYPE_CHECKING:
-    from bedplate.engines.postgresql.session import Session
+    from bedplate.engines.postgresql.visit import Session
 
 
 class Server:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from bedplate.engines.postgresql.reproduction import _started
+from bedplate.engines.postgresql.oracle import _started
 from bedplate.host.command import Account
 from bedplate.model.levels import Levels
-from bedplate.visit.cut_engine import Subject
+from bedplate.visit.cuts import Subject
 
 SUBJECT = Subject("postgresql", 10, Levels(), Levels())
 READY = r"""printf '1\n2\n3\n4\n5\n6\n7\nready   \n' > "$2/postmaster.pid"; exec sleep 5"""

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.engines.postgresql.server_log import parse_server_log, read_server_log
-from bedplate.figures.checkpoint_windows import checkpoint_figures, checkpoint_windows, complete_timed
+from bedplate.engines.postgresql.reading import parse_server_log, read_server_log
 from bedplate.figures.server_log import Checkpoint, ServerLog
+from bedplate.figures.transactions import checkpoint_figures, checkpoint_windows, complete_timed
 from bedplate.model.figure import Window
 
 LOGS = {"pg15": 1795241797.901, "pg18": 1795241872.313}

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.cluster import Connection
-from bedplate.engines.postgresql.session import Session
+from bedplate.engines.postgresql.visit import Connection, Session
 from bedplate.host.command import Account
 from bedplate.model.visit import EngineBuild
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import SessionFailed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql import settings_check
-from bedplate.engines.postgresql.settings_check import GONE, AskedServer, Refusal, refusals, settings_doubts
+from bedplate.engines.postgresql import prepare
+from bedplate.engines.postgresql.prepare import GONE, AskedServer, Refusal, refusals, settings_doubts
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 
@@ -79,13 +79,13 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "postgres"
     program.write_text(PRETENDED)
     program.chmod(0o755)
-    monkeypatch.setattr(settings_check, "to_read_alone", lambda *_: None)
+    monkeypatch.setattr(prepare, "to_read_alone", lambda *_: None)
 
     class Built:
         def program(self, _: str) -> Path:
             return program
 
-    monkeypatch.setattr(settings_check, "find_build", lambda *_, **__: Built())
+    monkeypatch.setattr(prepare, "find_build", lambda *_, **__: Built())
 
 
 def cell(version: str = "18", *, configuration: str | None = None, **settings: str) -> Cell:
@@ -125,11 +125,11 @@ def test_sound_settings_are_not_doubted() -> None:
 def test_a_server_that_says_nothing_of_the_file_is_not_asked_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings_check, "to_read_alone", lambda *_: None)
+    monkeypatch.setattr(prepare, "to_read_alone", lambda *_: None)
     program = tmp_path / "postgres"
     program.write_text("#!/bin/sh\necho 'LOG:  parameter \"b\" is odd' >&2\nexit 1\n")
     program.chmod(0o755)
-    lines = [settings_check.AskedSetting("a", "a", "a = 1")]
+    lines = [prepare.AskedSetting("a", "a", "a = 1")]
     assert () == AskedServer(program).doubts(lines)
 
 

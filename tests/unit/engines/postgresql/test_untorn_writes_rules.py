@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.engines.postgresql.rules import untorn_writes
+from bedplate.engines.postgresql.plan import untorn_writes
 from bedplate.model.cell import (
     BuildLevels,
     Cell,

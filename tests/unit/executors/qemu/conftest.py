@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from tests.support.guests.pretended_guest import Stage
 
-from bedplate.executors.qemu import guest_slot as module
-from bedplate.executors.qemu.command_line import TCG
-from bedplate.executors.qemu.guest import Guest
-from bedplate.executors.qemu.guest_slot import GuestSlot
+from bedplate.executors.qemu import slot as module
+from bedplate.executors.qemu.guest import TCG, Guest
 from bedplate.executors.qemu.kernels import GuestKernel
 from bedplate.executors.qemu.runner import GuestRunner
+from bedplate.executors.qemu.slot import GuestSlot
 from bedplate.model.cell import (
     BuildLevels,
     Cell,

@@ -11,12 +11,9 @@ import pytest
 from tests.support.guests.pretended_guest import Stage
 
 from bedplate.errors import BedplateError
-from bedplate.executors.qemu.command_line import GuestSpec
-from bedplate.executors.qemu.errand import Errand, ErrandRunner
-from bedplate.executors.qemu.guest import Guest, GuestExit, GuestFailed
-from bedplate.executors.qemu.guest_slot import GuestSlot
+from bedplate.executors.qemu.guest import Guest, GuestExit, GuestFailed, GuestSpec
 from bedplate.executors.qemu.kernels import GuestKernel
-from bedplate.executors.qemu.share import GuestProgram
+from bedplate.executors.qemu.slot import Errand, ErrandRunner, GuestProgram, GuestSlot
 from bedplate.units import GIB
 
 REQUEST = GuestSpec(Path("/image"), Path("/initramfs"), "tcg", 1, 1, ())

@@ -7,15 +7,15 @@ from tests.support.guests.fake_distribution import OS_RELEASE, FakeDistribution,
 from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.errors import RequirementMissing
-from bedplate.executors.qemu import guest_tools
-from bedplate.executors.qemu.guest_tools import (
+from bedplate.executors.qemu import kernels
+from bedplate.executors.qemu.kernels import (
     ensure_busybox,
     ensure_depmod,
     ensure_zstd,
     find_busybox,
     is_static,
 )
-from bedplate.host.apt import package_tree, private_root
+from bedplate.host import apt
 
 TOOLS = {
     "busybox-static": FakePackage("1:1.35", {"bin/busybox": elf(static=True).decode("latin-1")}),
@@ -26,14 +26,14 @@ TOOLS = {
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedCommands:
-    for module in (package_tree, private_root):
+    for module in (apt, apt):
         monkeypatch.setattr(module, "read_os_release", lambda: OS_RELEASE)
     distribution = FakeDistribution({"bookworm": TOOLS}, tmp_path / "sources")
     return distribution.answer(ScriptedCommands())
 
 
 def machine_has(monkeypatch: pytest.MonkeyPatch, **tools: Path) -> None:
-    monkeypatch.setattr(guest_tools, "find_tool", tools.get)
+    monkeypatch.setattr(kernels, "find_tool", tools.get)
 
 
 def ignore(text: str) -> None:

@@ -9,9 +9,9 @@ from tests.support.guests.fake_distribution import elf
 from tests.unit.executors.qemu.test_newc import read
 
 from bedplate.errors import RequirementMissing
-from bedplate.executors.qemu import initramfs
-from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.initramfs import BOOT_MODULES, INIT, make_initramfs
+from bedplate.executors.qemu import slot
+from bedplate.executors.qemu.kernels import GuestKernel
+from bedplate.executors.qemu.slot import BOOT_MODULES, INIT, make_initramfs
 
 MODULE = b"\x7fELF "
 DEPENDENCIES = """\
@@ -109,7 +109,7 @@ def test_a_guest_needs_a_busybox_that_needs_nothing(
     dynamic.write_bytes(elf(static=False))
     with pytest.raises(RequirementMissing, match="needs libraries"):
         make_initramfs(guest, target=tmp_path / "i", busybox=dynamic, init=init)
-    monkeypatch.setattr(initramfs, "find_busybox", lambda _: None)
+    monkeypatch.setattr(slot, "find_busybox", lambda _: None)
     with pytest.raises(RequirementMissing, match="busybox-static"):
         make_initramfs(guest, target=tmp_path / "i", init=init)
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
-from bedplate.executors.qemu import kernel_modules
-from bedplate.executors.qemu.guest_tools import Tool
-from bedplate.executors.qemu.kernel_modules import ModuleTree, module_name, read_module
+from bedplate.executors.qemu import kernels
+from bedplate.executors.qemu.kernels import ModuleTree, Tool, module_name, read_module
 from bedplate.host.command import Commands
 from bedplate.model.limits import FileLimit
 from bedplate.units import MIB
@@ -140,7 +139,7 @@ def test_a_program_that_unpacks_and_is_not_there_is_named(tmp_path: Path) -> Non
 def test_a_module_that_is_larger_than_any_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr(kernel_modules, "MODULE_LIMIT", FileLimit(2 * MIB, "5 MB"))
+    monkeypatch.setattr(kernels, "MODULE_LIMIT", FileLimit(2 * MIB, "5 MB"))
     path = tmp_path / "m.ko"
     path.write_bytes(pack(MODULE + bytes(3 * MIB)))
     with pytest.raises(

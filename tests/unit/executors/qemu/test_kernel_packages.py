@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.executors.qemu.kernel_packages import default_series, full_releases, kernel_suites
-from bedplate.host.apt.archives import PackageArchive, parse_os_release
-from bedplate.host.apt.private_root import AptSystem
+from bedplate.executors.qemu.kernels import default_series, full_releases, kernel_suites
+from bedplate.host.apt import AptSystem, PackageArchive, parse_os_release
 
 MAIN = PackageArchive("http://mirror.example/debian", "bookworm", ("main",))
 UPDATES = PackageArchive("http://mirror.example/debian", "bookworm-updates", ("main",))

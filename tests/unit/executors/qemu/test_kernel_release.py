@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import PlanError
-from bedplate.executors.qemu.kernel_release import (
-    accepts,
-    check_asked,
-    is_path,
-    release_key,
-)
+from bedplate.executors.qemu.kernels import accepts, check_asked, is_path, release_key
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.support.guests.fake_distribution import OS_RELEASE, FakeDistribution,
 from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing, VerifyFailed
-from bedplate.executors.qemu import guest_tools, kernels
+from bedplate.executors.qemu import kernels
 from bedplate.executors.qemu.kernels import (
     GuestKernel,
     ensure_kernel,
@@ -19,7 +19,7 @@ from bedplate.executors.qemu.kernels import (
     guest_machine,
     known_kernels,
 )
-from bedplate.host.apt import package_tree, private_root
+from bedplate.host import apt
 from bedplate.host.command import Completed
 from bedplate.host.facts import read_machine
 from bedplate.units import GIB
@@ -82,10 +82,10 @@ SUITES = {
 
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDistribution:
-    for module in (package_tree, private_root, kernels):
+    for module in (apt, apt, kernels):
         monkeypatch.setattr(module, "read_os_release", lambda: OS_RELEASE)
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="x86_64"))
-    monkeypatch.setattr(guest_tools, "find_tool", lambda _: None)
+    monkeypatch.setattr(kernels, "find_tool", lambda _: None)
     return FakeDistribution(dict(SUITES), tmp_path / "sources")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.executors.qemu.newc import CpioEntry, archive, character_device, directory, regular_file
+from bedplate.executors.qemu.slot import CpioEntry, archive, character_device, directory, regular_file
 
 # bin dev dev/console dev/null bin/sh bin/three empty init | cpio -o -H newc --reproducible (GNU cpio 2.13)
 GOLDEN = Path("golden/qemu/small.cpio")

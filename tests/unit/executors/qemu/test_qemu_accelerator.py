@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.executors.qemu.accelerator import find_accelerator, known_accelerator, says_version
-from bedplate.executors.qemu.channel import line_pair
+from bedplate.executors.qemu.guest import find_accelerator, known_accelerator, line_pair, says_version
 from bedplate.executors.qemu.kernels import GuestKernel
 from bedplate.host.ledger import Ledger
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.executors.qemu.channel import Channel, GuestGone, line_pair, parse
-from bedplate.executors.qemu.control import Control, ControlFailed
+from bedplate.executors.qemu.guest import Channel, Control, ControlFailed, GuestGone, line_pair, parse
 
 FAR = 1e9
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.executors.qemu.command_line import (
+from bedplate.executors.qemu.guest import (
     KVM,
     TCG,
     GuestDisk,

@@ -12,15 +12,14 @@ import pytest
 from tests.support.guests.pretended_guest import Pretender, Stage, completes, dies
 
 from bedplate.errors import DeviceRefused, MachineUnfit
-from bedplate.executors.qemu import disks as disks_module
 from bedplate.executors.qemu import runner as module
-from bedplate.executors.qemu.command_line import GuestDisk
-from bedplate.executors.qemu.disks import disks_of, renew
-from bedplate.executors.qemu.guest import Guest, GuestExit, GuestFailed
+from bedplate.executors.qemu import slot as disks_module
+from bedplate.executors.qemu.guest import Guest, GuestDisk, GuestExit, GuestFailed
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.host.devices.device_node import DeviceNode
+from bedplate.executors.qemu.slot import disks_of, renew
+from bedplate.host.block_tree import DeviceNode
 from bedplate.host.lock import device_lock
-from bedplate.model.devices.identity import DeviceIdentity
+from bedplate.model.devices import DeviceIdentity
 from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.units import MIB
 

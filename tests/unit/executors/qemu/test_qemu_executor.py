@@ -22,7 +22,7 @@ from tests.support.guests.pretended_guest import (
 from bedplate.errors import BedplateError, MachineUnfit, RequirementMissing
 from bedplate.executors.qemu import runner as module
 from bedplate.executors.qemu.guest import BootCrashed, GuestExit, GuestFailed
-from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.block_tree import BlockTree
 from bedplate.model import codec
 from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.units import GIB, MIB

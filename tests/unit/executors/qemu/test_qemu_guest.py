@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
-from bedplate.executors.qemu.channel import Channel, GuestGone, Message
-from bedplate.executors.qemu.command_line import TCG, GuestSpec
-from bedplate.executors.qemu.control import Control
 from bedplate.executors.qemu.guest import (
+    TCG,
     BootCrashed,
+    Channel,
+    Control,
     Deadlines,
     Guest,
     GuestExit,
     GuestFailed,
+    GuestGone,
+    GuestSpec,
+    Message,
+    QemuProcess,
     read_console,
 )
-from bedplate.executors.qemu.qemu_process import QemuProcess
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.units import GIB

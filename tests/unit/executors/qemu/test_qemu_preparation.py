@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bedplate.errors import CommandFailed, VerifyFailed
-from bedplate.executors.qemu import preparation
-from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.preparation import prepare_kernels
-from bedplate.model.source_commit import KernelSource, SourceCommit, SourceTree
+from bedplate.executors.qemu import executor
+from bedplate.executors.qemu.executor import prepare_kernels
+from bedplate.executors.qemu.kernels import GuestKernel
+from bedplate.model.cell import KernelSource, SourceCommit, SourceTree
 
 
 class Heard:
@@ -46,9 +46,9 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
             raise CommandFailed("apt-get ended with status 100", argv=("apt-get",), status=100, output="")
         return GuestKernel(asked, "6.12.1", Path("/x"), None, "a test", "d", None)
 
-    monkeypatch.setattr(preparation, "ensure_kernel", ensure)
-    monkeypatch.setattr(preparation, "find_kernel", lambda *_, **__: None)
-    monkeypatch.setattr(preparation, "_FAILED", {})
+    monkeypatch.setattr(executor, "ensure_kernel", ensure)
+    monkeypatch.setattr(executor, "find_kernel", lambda *_, **__: None)
+    monkeypatch.setattr(executor, "_FAILED", {})
     return found
 
 

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.executors.qemu.command_line import GuestDisk
-from bedplate.executors.qemu.guest_tools import Tool
-from bedplate.executors.qemu.kernels import GuestKernel
-from bedplate.executors.qemu.share import ResultShare, guest_environment
-from bedplate.executors.qemu.surroundings import GuestTools
+from bedplate.executors.qemu.guest import GuestDisk
+from bedplate.executors.qemu.kernels import GuestKernel, Tool
+from bedplate.executors.qemu.slot import GuestTools, ResultShare, guest_environment
 
 
 @pytest.fixture

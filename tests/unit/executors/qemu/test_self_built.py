@@ -9,8 +9,7 @@ from tests.support.guests.fake_distribution import bz_image
 from tests.support.guests.own_kernels import guest_configuration, kernel_with, packed_image, vmlinux
 
 from bedplate.errors import PlanError, RequirementMissing
-from bedplate.executors.qemu.kernels import find_kernel
-from bedplate.executors.qemu.self_built import read_self_built
+from bedplate.executors.qemu.kernels import find_kernel, read_self_built
 
 
 def put(path: Path, text: str = "") -> Path:

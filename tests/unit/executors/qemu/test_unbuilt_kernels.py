@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from bedplate.executors.qemu import preparation
-from bedplate.executors.qemu.executor import QemuExecutor
-from bedplate.executors.qemu.preparation import PreparedGuests
+from bedplate.executors.qemu import executor
+from bedplate.executors.qemu.executor import PreparedGuests, QemuExecutor
 
 if TYPE_CHECKING:
     from bedplate.executors.protocol import Start
@@ -42,7 +41,7 @@ class Begun:
 
 def test_only_cells_of_a_kernel_that_cannot_be_built_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"0123456789ab a subject": ("make ended with status 2", "error: x")}
-    monkeypatch.setattr(preparation, "prepare_guests", lambda *_: PreparedGuests((), failed))
+    monkeypatch.setattr(executor, "prepare_guests", lambda *_: PreparedGuests((), failed))
     start = Begun({"a": "6.12", "b": "0123456789ab a subject"})
     left: Any = QemuExecutor().run(cast("Start", start))
     assert [({"b"}, "kernel 0123456789ab a subject", ("make ended with status 2", "error: x"))] == left

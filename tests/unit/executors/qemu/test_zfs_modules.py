@@ -10,37 +10,33 @@ import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
-from bedplate.executors.qemu import zfs_modules, zfs_recipe
+from bedplate.executors.qemu import zfs
 from bedplate.executors.qemu.kernels import GuestKernel
-from bedplate.executors.qemu.zfs_modules import (
+from bedplate.executors.qemu.zfs import (
+    KernelHeaders,
+    ZfsSource,
     ZfsTree,
-    ensure_zfs,
-    find_zfs,
-    with_zfs,
-    zfs_directory,
-)
-from bedplate.executors.qemu.zfs_recipe import (
     ZfsWork,
     clean_environment,
     compiler_need,
+    ensure_zfs,
+    find_zfs,
+    kernel_suite,
     load_order,
     module_facts,
-    relocated_objects,
-)
-from bedplate.executors.qemu.zfs_source import (
-    KernelHeaders,
-    ZfsSource,
-    kernel_suite,
     named_parts,
     own_headers,
     refused_kernel,
+    relocated_objects,
     source_directory,
     verify_userland,
+    with_zfs,
+    zfs_directory,
     zfs_suites,
 )
-from bedplate.host.apt.package_tree import PackageTree
-from bedplate.host.build_progress import BuildProgress
+from bedplate.host.apt import PackageTree
 from bedplate.host.command import Commands, Completed
+from bedplate.host.native_driver import BuildProgress
 from bedplate.model.machine import Machine
 
 VERSION = "2.3.2-2~bpo12+2"
@@ -104,8 +100,8 @@ def ensure(kernel: GuestKernel, cache: Path, tmp_path: Path, monkeypatch: pytest
     userland = PackageTree(tools.parent, {"zfsutils-linux": VERSION}, {"zfsutils-linux": "ab"})
     source = ZfsSource(VERSION, "bookworm-backports", tmp_path / "source", userland)
     headers = KernelHeaders(tmp_path / "common", tmp_path / "objects")
-    monkeypatch.setattr(zfs_modules, "fetch_source", lambda *_: source)
-    monkeypatch.setattr(zfs_modules, "fetch_headers", lambda *_: headers)
+    monkeypatch.setattr(zfs, "fetch_source", lambda *_: source)
+    monkeypatch.setattr(zfs, "fetch_headers", lambda *_: headers)
 
     def call(recipe: Callable[[ZfsWork], None] = build_two, *, of: GuestKernel = kernel) -> ZfsTree:
         return ensure_zfs(
@@ -423,7 +419,7 @@ def test_modules_that_are_not_what_was_asked_for_are_refused(
     built.mkdir(parents=True)
     (built / f"{name}.ko").write_bytes(content)
     with pytest.raises(VerifyFailed, match=reason):
-        zfs_recipe.strip_modules(work, built)
+        zfs.strip_modules(work, built)
 
 
 def _copied(argv: tuple[str, ...], _: Path | None) -> Completed:

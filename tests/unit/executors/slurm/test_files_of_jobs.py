@@ -9,7 +9,7 @@ import pytest
 from tests.support.studies.planted_places import LINKS, OWN_WORDS, make_outside, planted, seen_from
 
 from bedplate.errors import EXIT_REQUIREMENT_MISSING
-from bedplate.executors.slurm import collection, on_node
+from bedplate.executors.slurm import fleet_run, on_node
 from bedplate.executors.slurm.job_folder import FAILURE, end_of_log, words_of_failure
 from bedplate.executors.slurm.payload import STARTED, WHOLE
 from bedplate.host.ledger import ReleaseReport
@@ -38,7 +38,7 @@ def test_no_link_of_a_job_is_read(folder: Path, outside: Path, kind: str) -> Non
     with planted(folder / FAILURE, kind, outside):
         assert f"{folder / FAILURE} cannot be read: it is a link" == words_of_failure(folder)
     with planted(folder / WHOLE, kind, outside):
-        assert 0.0 == collection._whole_seconds(folder)
+        assert 0.0 == fleet_run._whole_seconds(folder)
     with planted(folder / "job.log", kind, outside):
         assert end_of_log(folder / "job.log", 100) is None
 
@@ -48,7 +48,7 @@ def test_a_file_of_a_job_is_read_up_to_its_limit(folder: Path) -> None:
         (folder / name).touch()
         os.truncate(folder / name, _HOLES_BYTES)
     assert "at most 1,048,576" in str(words_of_failure(folder))
-    assert 0.0 == collection._whole_seconds(folder)
+    assert 0.0 == fleet_run._whole_seconds(folder)
     assert b"\0" * 100 == end_of_log(folder / "job.log", 100)
 
 

@@ -10,12 +10,11 @@ from tests.support.fleets.fleet_start import Killed, Waiting, records, start
 from tests.support.fleets.pretended_fleet import PretendedSlurm
 
 from bedplate.errors import CommandFailed
-from bedplate.executors.slurm.cancel import cancel_jobs
-from bedplate.executors.slurm.fleet_run import Manner
+from bedplate.executors.slurm.controller import FleetLayout
+from bedplate.executors.slurm.fleet_run import Manner, cancel_jobs
 from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder
-from bedplate.executors.slurm.layout import FleetLayout
 from bedplate.executors.slurm.payload import ONLY
-from bedplate.model.fleet import Fleet
+from bedplate.model.machine import Fleet
 
 
 @pytest.mark.parametrize("forgets", [False, True])

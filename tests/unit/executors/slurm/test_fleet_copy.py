@@ -10,11 +10,9 @@ import pytest
 from tests.support.fleets.fleet_start import Killed, Waiting, records, start
 from tests.support.fleets.pretended_fleet import PretendedSlurm
 
-from bedplate.executors.slurm.cancel import cancel_jobs
-from bedplate.executors.slurm.fleet_run import Manner
-from bedplate.executors.slurm.layout import FleetLayout
-from bedplate.executors.slurm.progress import read_fleet
-from bedplate.model.fleet import Fleet
+from bedplate.executors.slurm.controller import FleetLayout
+from bedplate.executors.slurm.fleet_run import Manner, cancel_jobs, read_fleet
+from bedplate.model.machine import Fleet
 from bedplate.study.store import Attempt
 
 

@@ -19,10 +19,9 @@ from tests.support.studies.planted_reasons import planted
 from bedplate.errors import CommandFailed, MachineUnfit, RequirementMissing
 from bedplate.executors.protocol import StartOutcome
 from bedplate.executors.slurm import fleet_run
-from bedplate.executors.slurm.controller import ControllerSilent, QueueFull
+from bedplate.executors.slurm.controller import ControllerSilent, FleetLayout, QueueFull
+from bedplate.executors.slurm.fleet_run import read_fleet
 from bedplate.executors.slurm.job_folder import JobFolder
-from bedplate.executors.slurm.layout import FleetLayout
-from bedplate.executors.slurm.progress import read_fleet
 from bedplate.model.visit import Outcome, VisitKey, VisitRecord, VisitRequest
 from bedplate.study.store import Attempt
 

@@ -13,16 +13,15 @@ from tests.support.fleets.pretended_fleet import Silent
 from tests.support.studies.synthetic_study import MACHINE
 
 from bedplate.errors import CommandFailed, RequirementMissing
-from bedplate.executors.slurm.controller import ControllerSilent, JobState, QueueFull, Slurm
+from bedplate.executors.slurm.controller import ControllerSilent, FleetLayout, JobState, QueueFull, Slurm
 from bedplate.executors.slurm.fleet_run import Manner
 from bedplate.executors.slurm.job_folder import JobClaim, JobEnd, JobFolder
-from bedplate.executors.slurm.layout import FleetLayout
 from bedplate.executors.slurm.nodes import find_node_facts
 from bedplate.executors.slurm.on_node import FactsRequest
 from bedplate.executors.slurm.payload import ONLY
 from bedplate.model import codec
-from bedplate.model.devices.identity import DeviceIdentity
-from bedplate.model.fleet import NodeFacts
+from bedplate.model.devices import DeviceIdentity
+from bedplate.model.machine import NodeFacts
 from bedplate.plan.load import load_plan
 
 NODES = ("n1", "n2", "n3")

@@ -21,7 +21,7 @@ from bedplate.executors.slurm.controller import (
     submission,
 )
 from bedplate.host.command import Commands, Completed
-from bedplate.model.fleet import Fleet
+from bedplate.model.machine import Fleet
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "slurm" / "squeue-22.05.txt"
 

@@ -18,7 +18,7 @@ from bedplate.executors.slurm.job_folder import (
     Settled,
     Submission,
 )
-from bedplate.executors.slurm.judgement import FILE_GRACE_S, LISTING_GRACE_S, Fate, Judge
+from bedplate.executors.slurm.nodes import FILE_GRACE_S, LISTING_GRACE_S, Fate, Judge
 
 NAME = "bedplate-x-1.1"
 CLAIM = JobClaim("7", "n1", "boot", 1.0)

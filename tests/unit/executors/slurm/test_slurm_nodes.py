@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 from tests.support.studies.synthetic_study import MACHINE
 
-from bedplate.campaign.keeping import SharedInputs, VisitRequests
+from bedplate.campaign.start import SharedInputs, VisitRequests
 from bedplate.errors import DeviceInUse
 from bedplate.executors.slurm import on_node
-from bedplate.executors.slurm.layout import job_script
+from bedplate.executors.slurm.controller import job_script
 from bedplate.executors.slurm.nodes import words_about
 from bedplate.executors.slurm.on_node import FactsRequest, find_facts
 from bedplate.host.facts import read_machine
 from bedplate.host.lock import device_lock, study_lock
-from bedplate.model.devices.identity import DeviceIdentity
-from bedplate.model.fleet import NodeFacts, common_machine, fleet_identity, unwanted_differences
+from bedplate.model.devices import DeviceIdentity
+from bedplate.model.machine import NodeFacts, common_machine, fleet_identity, unwanted_differences
 from bedplate.model.visit import EngineBuild, ScratchDevice
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
-from bedplate.plan.platforms import Platform
+from bedplate.plan.rules import Platform
 
 SOURCES = Path(__file__).resolve().parents[4] / "src"
 SAME = {name: NodeFacts(name, replace(MACHINE, hostname=name), firmware="A 1") for name in ("n1", "n2", "n3")}

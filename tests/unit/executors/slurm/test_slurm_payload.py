@@ -26,8 +26,8 @@ from bedplate.executors.slurm.job_folder import (
     Settled,
 )
 from bedplate.executors.slurm.payload import STARTED, WHOLE, Payload, main
-from bedplate.host.patience import wait_until
-from bedplate.host.whole_folder import put_in_place
+from bedplate.host.files import put_in_place
+from bedplate.host.process import wait_until
 from bedplate.model.visit import VisitKey
 
 SOURCES = Path(__file__).resolve().parents[4]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.host.apt.archives import (
+from bedplate.host.apt import (
     PackageArchive,
     own_archives,
     parse_deb822_sources,

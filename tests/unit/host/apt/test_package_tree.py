@@ -10,13 +10,8 @@ from tests.support.guests.fake_distribution import OS_RELEASE, FakeDistribution,
 from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing, VerifyFailed
-from bedplate.host.apt import package_tree, private_root
-from bedplate.host.apt.package_tree import (
-    PackageTree,
-    ensure_package_tree,
-    find_package_tree,
-    packages_directory,
-)
+from bedplate.host import apt
+from bedplate.host.apt import PackageTree, ensure_package_tree, find_package_tree, packages_directory
 from bedplate.host.command import Completed
 
 KMOD = FakePackage("30-1", {"bin/kmod": "program", "sbin/depmod": "-> /bin/kmod"}, needs=("libkmod2",))
@@ -33,7 +28,7 @@ SUITES = {
 def distribution(
     tmp_path: Path, scripted: ScriptedCommands, monkeypatch: pytest.MonkeyPatch
 ) -> FakeDistribution:
-    for module in (package_tree, private_root):
+    for module in (apt, apt):
         monkeypatch.setattr(module, "read_os_release", lambda: OS_RELEASE)
     fake = FakeDistribution(dict(SUITES), tmp_path / "sources")
     fake.answer(scripted)

@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.host.apt.packages import (
-    BinaryPackage,
-    parse_binary_packages,
-    parse_installation,
-    parse_source_packages,
-)
+from bedplate.host.apt import BinaryPackage, parse_binary_packages, parse_installation, parse_source_packages
 
 SHA = "555610c24d53e4316da5b7d3fc25c279d96856d5e0e23ee308c328c5fa881d9f"
 SHOWN = f"""\

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import CommandFailed, RequirementMissing
-from bedplate.host.apt.archives import PackageArchive, parse_os_release
-from bedplate.host.apt.packages import BinaryPackage
-from bedplate.host.apt.private_root import AptSystem, PrivateRoot, read_apt_system, source_line
+from bedplate.host.apt import (
+    AptSystem,
+    BinaryPackage,
+    PackageArchive,
+    PrivateRoot,
+    parse_os_release,
+    read_apt_system,
+    source_line,
+)
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:

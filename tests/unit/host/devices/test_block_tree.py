@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import RequirementMissing, VerifyFailed
-from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.ledger import Ledger
+from bedplate.host.scratch_device import AttachedDevice
 from bedplate.host.tunables import queue_settings, restore_all, set_tunable, tuned
 
 if TYPE_CHECKING:

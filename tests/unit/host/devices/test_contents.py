@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bedplate.host.block_tree import FoundOn, device_contents, last_use
 from bedplate.host.command import Commands
-from bedplate.host.devices.contents import FoundOn, device_contents, last_use
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.devices import device_holders as device_holders_module
-from bedplate.host.devices.device_holders import device_holders, writers_of
+from bedplate.host import block_tree as device_holders_module
+from bedplate.host.block_tree import device_holders, writers_of
 
 OWN, OTHER, THIRD = "mnt:[1]", "mnt:[2]", "mnt:[3]"
 

@@ -11,13 +11,12 @@ import pytest
 from tests.unit.host.devices.test_block_tree import Machine
 
 from bedplate.errors import DeviceRefused
+from bedplate.host import scratch_device
+from bedplate.host.block_tree import DeviceNode
 from bedplate.host.command import Commands, Completed
-from bedplate.host.devices import scratch_device
-from bedplate.host.devices.device_identity import identity_of
-from bedplate.host.devices.device_node import DeviceNode
-from bedplate.host.devices.scratch_device import prepare, refusal_reasons
 from bedplate.host.ledger import Ledger
-from bedplate.model.devices.identity import DeviceIdentity
+from bedplate.host.scratch_device import identity_of, prepare, refusal_reasons
+from bedplate.model.devices import DeviceIdentity
 from bedplate.model.visit import ScratchDevice
 
 NAME = "by-path/port-1"

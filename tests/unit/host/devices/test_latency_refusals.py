@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bedplate.host.devices.latency_device import WayThere, refusals
-from bedplate.model.devices.latency import Latency
-from bedplate.plan.emulated.latencies import LATENCIES
+from bedplate.host.recorder import WayThere, refusals
+from bedplate.model.devices import Latency
+from bedplate.plan.values import LATENCIES
 
 WAY = WayThere(read_ns=100_000, write_ns=90_000, flush_ns=80_000, reads_per_s=30_000, writes_per_s=20_000)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.devices import loop_table
-from bedplate.host.devices.loop_table import LoopFile, attached_to, files_below, loop_file
+from bedplate.host import block_tree
+from bedplate.host.block_tree import LoopFile, attached_to, files_below, loop_file
 
 LONG = "/srv/" + "x" * 70 + "/a/bedplate-scratch.img"
 
@@ -37,8 +37,8 @@ def named(shown: str, given: str) -> LoopFile | None:
 def test_by_its_whole_name_or_by_what_is_left_of_it(
     monkeypatch: pytest.MonkeyPatch, image: str, shown: str, given: str, expected: bool
 ) -> None:
-    monkeypatch.setattr(loop_table, "all_loops", lambda: (("loop7", shown),))
-    monkeypatch.setattr(loop_table, "loop_file", lambda _name: named(shown, given))
+    monkeypatch.setattr(block_tree, "all_loops", lambda: (("loop7", shown),))
+    monkeypatch.setattr(block_tree, "loop_file", lambda _name: named(shown, given))
     assert expected == (("loop7",) == attached_to(Path(image)))
 
 
@@ -59,9 +59,9 @@ def test_a_file_that_is_there_is_known_by_its_number(
     image.touch()
     status = image.stat()
     found = LoopFile(status.st_dev, status.st_ino + inode, 0, os.fsencode(image)[:63])
-    monkeypatch.setattr(loop_table, "all_loops", lambda: (("loop7", str(image)),))
-    monkeypatch.setattr(loop_table, "loop_file", lambda _name: found)
-    monkeypatch.setattr(loop_table, "is_deleted", lambda _name: deleted)
+    monkeypatch.setattr(block_tree, "all_loops", lambda: (("loop7", str(image)),))
+    monkeypatch.setattr(block_tree, "loop_file", lambda _name: found)
+    monkeypatch.setattr(block_tree, "is_deleted", lambda _name: deleted)
     assert expected == (("loop7",) == attached_to(image))
 
 
@@ -84,7 +84,7 @@ def test_loops_over_files_of_a_folder_are_found_when_its_mount_has_gone(
 ) -> None:
     shown = {"loop1": "/dev/shm/own/tried/a/disk", "loop2": "/own/tried/b/disk", "loop3": "/own/tried/c/disk"}
     given = {"loop2": "/dev/shm/own/tried/b/disk", "loop3": "/mnt/own/tried/c/disk"}
-    monkeypatch.setattr(loop_table, "all_loops", lambda: tuple(shown.items()))
-    monkeypatch.setattr(loop_table, "loop_file", lambda name: named("", given.get(name, "")))
+    monkeypatch.setattr(block_tree, "all_loops", lambda: tuple(shown.items()))
+    monkeypatch.setattr(block_tree, "loop_file", lambda name: named("", given.get(name, "")))
     assert ("/dev/shm/own/tried/a/disk", "/own/tried/b/disk") == files_below(Path("/dev/shm/own/tried"))
     assert () == files_below(Path("/dev/shm/own/trie"))

@@ -16,8 +16,8 @@ from tests.support.tools.block_contents import (
     write_pieces,
 )
 
+from bedplate.host.block_tree import Signature, _spans, read_signatures
 from bedplate.host.command import Commands
-from bedplate.host.devices.signature import Signature, _spans, read_signatures
 
 SIZE = 64 << 20
 

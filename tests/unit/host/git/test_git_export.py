@@ -11,9 +11,8 @@ import pytest
 from tests.support.sources.histories import commit, git, repository
 
 from bedplate.errors import BedplateError, PlanError
-from bedplate.host.git import export as export_module
-from bedplate.host.git.export import export, forget, refresh
-from bedplate.host.git.repository import resolve
+from bedplate.host import git as export_module
+from bedplate.host.git import export, forget, refresh, resolve
 from bedplate.host.requirement import find_tool
 
 pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")

@@ -10,9 +10,7 @@ from tests.support.sources.histories import commit, git, repository, working_cha
 
 from bedplate.errors import CommandFailed
 from bedplate.host.command import Commands
-from bedplate.host.git.export import export
-from bedplate.host.git.patches import apply_patch, is_patch
-from bedplate.host.git.repository import resolve
+from bedplate.host.git import apply_patch, export, is_patch, resolve
 from bedplate.host.requirement import find_tool
 
 pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")

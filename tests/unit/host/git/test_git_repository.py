@@ -12,8 +12,8 @@ import pytest
 from tests.support.sources.histories import commit, git, repository, text_of, working_changes
 
 from bedplate.errors import PlanError, RequirementMissing
-from bedplate.host.git import own_repository as trees
-from bedplate.host.git.repository import resolve
+from bedplate.host import git as trees
+from bedplate.host.git import resolve
 from bedplate.host.requirement import find_tool
 
 pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")

@@ -15,17 +15,13 @@ import pytest
 from tests.support.sources.histories import commit, git, repository, working_changes
 from tests.support.sources.hostile_trees import THINGS, contents, places, plant_programs, planted
 
-from bedplate.campaign.bisection.history import GOOD, BisectHistory, ends_of
+from bedplate.campaign.bisection import GOOD, BisectHistory, ends_of
 from bedplate.errors import BedplateError, PlanError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.host.git.checkout import write_tree
-from bedplate.host.git.export import export, refresh
-from bedplate.host.git.patches import apply_patch
-from bedplate.host.git.repository import resolve
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions, apply_patch, export, refresh, resolve, write_tree
 from bedplate.host.requirement import find_tool
-from bedplate.model.source_commit import SourceTree
+from bedplate.model.cell import SourceTree
 
 pytestmark = pytest.mark.skipif(not all(map(find_tool, ("git",))), reason="histories are git's")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bedplate.host.pages.open_files import direct_files
+from bedplate.host.pages import direct_files
 
 
 def test_files_opened_with_direct_io_below_the_directory_are_found(tmp_path: Path) -> None:

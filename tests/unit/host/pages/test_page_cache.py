@@ -14,9 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from bedplate.host.interruption import arrive
-from bedplate.host.pages.page_cache import CachedFile, cached_files, cached_ranges, read_into_cache
-from bedplate.host.patience import wait_until
-from bedplate.host.process import end_process, wait_until_gone
+from bedplate.host.pages import CachedFile, cached_files, cached_ranges, read_into_cache
+from bedplate.host.process import end_process, wait_until, wait_until_gone
 
 # Those who run tests in parallel have threads; a visit has none when it reads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -121,7 +120,7 @@ def test_a_visit_that_is_abandoned_while_its_reader_reads_leaves_no_reader(tmp_p
 # Its reader says who it is once it has written where its descriptors lead.
 VISIT_WITH_A_LOCK = """
 import fcntl, os, pathlib, sys
-from bedplate.host.pages.page_cache import CachedFile, read_into_cache
+from bedplate.host.pages import CachedFile, read_into_cache
 
 place = pathlib.Path(sys.argv[1])
 lock = open(place / "lock", "w")

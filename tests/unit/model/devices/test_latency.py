@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.model.devices.latency import Latency, Law, Stall
+from bedplate.model.devices import Latency, Law, Stall
 
 MS = 1e6
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.sources.histories import commit, git, repository
 
 from bedplate.errors import PlanError
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions
 from bedplate.host.requirement import find_tool
 from bedplate.model.cell import Cell
 from bedplate.model.plan import Plan

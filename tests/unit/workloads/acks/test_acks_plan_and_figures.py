@@ -16,7 +16,7 @@ from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.visit import RunRecord, Validity, VisitRecord
 from bedplate.plan.load import load_plan
-from bedplate.workloads.acks.output import SUMMARY_FILE, read_summary
+from bedplate.workloads.acks.model import SUMMARY_FILE, read_summary
 from bedplate.workloads.acks.plan import AcksTable
 
 ENGINE = 'name = "brickbase"\n'

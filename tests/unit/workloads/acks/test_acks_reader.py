@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.latency import summary
-from bedplate.figures.latency_log import read_latency_log
-from bedplate.workloads.acks.reader import PipeReader
+from bedplate.figures.courses import read_latency_log, summary
+from bedplate.workloads.acks.visit import PipeReader
 
 if TYPE_CHECKING:
-    from bedplate.visit.tool_process import ToolProcess
+    from bedplate.visit.recording import ToolProcess
 
 # Far beyond what any line takes, so that a test fails and does not hang.
 PATIENCE_S = 60.0

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from bedplate.engines.external.folder import PROGRAMS_KEY
-from bedplate.figures.latency_log import read_latency_log
+from bedplate.engines.external.prepare import PROGRAMS_KEY
+from bedplate.figures.courses import read_latency_log
 from bedplate.figures.transactions import transaction_count
 from bedplate.host.command import Account, Commands
-from bedplate.host.shut_in.confinement import DATA, PROGRAMS, Confinement
+from bedplate.host.shut_in import DATA, PROGRAMS, Confinement
 from bedplate.model.cell import ClusterLevels, RunSpec
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.visit import Outcome, RunRecord
 from bedplate.units import GIB
 from bedplate.visit.declaration import WAITING_CLIENTS, WAITING_COMMITS, WAITING_FLUSHES
-from bedplate.visit.tool_process import ToolProcess
-from bedplate.workloads.acks.output import read_summary
-from bedplate.workloads.acks.run import RUN
+from bedplate.visit.recording import ToolProcess
+from bedplate.workloads.acks.model import read_summary
+from bedplate.workloads.acks.visit import RUN
 
 if TYPE_CHECKING:
-    from bedplate.visit.workload import VisitContext
+    from bedplate.visit.recording import VisitContext
 
 Run = Callable[..., RunRecord]
 ENGINE = 'name = "brickbase"\n'
@@ -212,6 +212,6 @@ def test_what_a_confined_writer_says_is_kept_within_bounds(tmp_path: Path, uncon
 def test_a_writer_that_never_begins_or_never_ends_is_killed(
     run: Run, monkeypatch: pytest.MonkeyPatch, limit: str, writer: str, said: str
 ) -> None:
-    monkeypatch.setattr(f"bedplate.workloads.acks.run.{limit}", 0.1)
+    monkeypatch.setattr(f"bedplate.workloads.acks.visit.{limit}", 0.1)
     record = run(writer)
     assert said in str(record.reasons[0])

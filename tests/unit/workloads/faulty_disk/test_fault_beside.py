@@ -16,15 +16,14 @@ from typing import Any, cast
 import pytest
 
 from bedplate.errors import CommandFailed
-from bedplate.filesystem import ballast
+from bedplate.filesystem import aged_image
 from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder, moved_line
-from bedplate.visit.fault_engine import FaultEngine
-from bedplate.visit.piped_session import SessionFailed
-from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
-from bedplate.workloads.faulty_disk.run import beside, full
-from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup, drawn_moment_s
-from bedplate.workloads.faulty_disk.run.places import DiskMap
-from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
+from bedplate.visit.cuts import FaultEngine
+from bedplate.visit.server import SessionFailed
+from bedplate.workloads.faulty_disk import visit
+from bedplate.workloads.faulty_disk.model import CONTROL_LOST, FAULTS, Fault
+from bedplate.workloads.faulty_disk.visit import DiskMap, FaultBeside, FaultSetup, drawn_moment_s
+from bedplate.workloads.power_cut.bench import RecordedSetup
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 ONCE, READ = FAULTS["write-once-data"], FAULTS["read-on-data"]
@@ -136,7 +135,7 @@ def test_nothing_fails_before_something_was_acknowledged(disk: Disk, tmp_path: P
 def test_a_file_system_that_lets_requests_wait_is_told_when_the_disk_works_again(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "_GRACE_ON_S", 0.2)
+    monkeypatch.setattr(visit, "_GRACE_ON_S", 0.2)
     disk.waits = True
     with made(disk, tmp_path, FAULTS["write-on-anywhere"]) as failing:
         assert eventually(lambda: disk.orders)
@@ -210,7 +209,7 @@ def test_a_place_that_comes_into_too_many_pieces_is_no_longer_waited_at_unless_i
 
     monkeypatch.setattr(DiskMap, "ranges", ranges)
     # Seen behind the hit.
-    monkeypatch.setattr(beside, "_GRACE_ONCE_S", 60.0)
+    monkeypatch.setattr(visit, "_GRACE_ONCE_S", 60.0)
     failing = made(disk, tmp_path, ONCE)
     with failing:
         assert eventually(lambda: failing.unplaced)
@@ -267,34 +266,34 @@ def test_a_full_file_system_stays_full_though_the_clients_have_ended(
         fills.append(time.monotonic())
         return True
 
-    monkeypatch.setattr(full.Filler, "fill", fill)
+    monkeypatch.setattr(visit.Filler, "fill", fill)
     # As in a cell with `fill`.
-    (tmp_path / ballast.BALLAST_FOLDER).mkdir()
+    (tmp_path / aged_image.BALLAST_FOLDER).mkdir()
     filling = made(disk, tmp_path, FAULTS["full"])
     with filling:
         assert eventually(lambda: filling.hits)
-        assert (tmp_path / beside.BALLAST).exists()
+        assert (tmp_path / visit.BALLAST).exists()
     assert fills[-1] - fills[0] > 0.9
-    assert not (tmp_path / beside.BALLAST).exists()
+    assert not (tmp_path / visit.BALLAST).exists()
 
 
 def test_a_file_system_that_is_never_full_is_no_result_and_keeps_nobody_waiting(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As ZFS: it says that it has the room, and takes none. Here a write of it is none either.
-    monkeypatch.setattr(full, "allocate", lambda *_: None)
+    monkeypatch.setattr(visit, "allocate", lambda *_: None)
     monkeypatch.setattr(os, "posix_fallocate", lambda *_: None)
     monkeypatch.setattr(os, "pwrite", lambda _, data, __: len(data))
-    monkeypatch.setattr(beside, "_ANSWER_LIMIT_S", 5.0)
-    monkeypatch.setattr(beside, "_END_LIMIT_S", 0.1)
+    monkeypatch.setattr(visit, "_ANSWER_LIMIT_S", 5.0)
+    monkeypatch.setattr(visit, "_END_LIMIT_S", 0.1)
     filling = made(disk, tmp_path, FAULTS["full"], log_bytes=1 << 60)
     with filling:
-        assert eventually((tmp_path / beside.BALLAST).exists)
+        assert eventually((tmp_path / visit.BALLAST).exists)
         assert eventually(lambda: not filling._setup.is_paced)
     assert not filling._thread.is_alive()
     assert (0, None) == (filling.hits, filling.problem)
     assert "ended before the file system was full" in (filling.unplaced or "")
-    assert not (tmp_path / beside.BALLAST).exists()
+    assert not (tmp_path / visit.BALLAST).exists()
 
 
 def test_ballast_that_would_fill_the_log_is_no_result_with_its_way_out(
@@ -303,7 +302,7 @@ def test_ballast_that_would_fill_the_log_is_no_result_with_its_way_out(
     def unknown(*_: object) -> None:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
-    monkeypatch.setattr(full, "allocate", unknown)
+    monkeypatch.setattr(visit, "allocate", unknown)
     filling = made(disk, tmp_path, FAULTS["full"])
     with filling:
         assert eventually(lambda: filling.unplaced)

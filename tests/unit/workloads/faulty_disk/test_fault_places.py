@@ -13,24 +13,23 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from bedplate import registry
-from bedplate.filesystem.blocks.owners import Chunk, InodeTables, Layout, OwnBlocks
-from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.filesystem.blocks import Chunk, InodeTables, Layout, OwnBlocks, RestingBlocks
 from bedplate.filesystem.registry import FILESYSTEMS
-from bedplate.host.pages.extents import FileExtent
+from bedplate.host.pages import FileExtent
+from bedplate.model.durability import WrittenPlace
 from bedplate.model.fault_order import ByteRange
-from bedplate.model.power_cut_blame import WrittenPlace
-from bedplate.visit.fault_engine import FaultEngine
-from bedplate.workloads.faulty_disk.faults import FAULTS, Place, Rot
-from bedplate.workloads.faulty_disk.run import places
-from bedplate.workloads.faulty_disk.run.places import (
+from bedplate.visit.cuts import FaultEngine
+from bedplate.workloads.faulty_disk import visit
+from bedplate.workloads.faulty_disk.model import FAULTS, Place, Rot
+from bedplate.workloads.faulty_disk.visit import (
     DiskMap,
     PlaceUnknown,
     finder_at_rest,
     joined,
     ranges_at_rest,
+    rot_away,
     wants_layout,
 )
-from bedplate.workloads.faulty_disk.run.rot import rot_away
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
 MIB = 2**20
@@ -95,7 +94,7 @@ def test_a_file_system_without_maps_of_files_is_named_and_its_files_are_not_said
     def refused(*_: object, **__: object) -> NoReturn:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(places, "extents_of", refused)
+    monkeypatch.setattr(visit, "extents_of", refused)
     with pytest.raises(PlaceUnknown, match=words):
         DiskMap(ENGINE, tmp_path, "jfs").ranges(Place.DATA)
 
@@ -235,7 +234,7 @@ def test_a_hit_in_a_file_of_another_place_is_seen(tmp_path: Path, monkeypatch: p
     linked.symlink_to(wal)
     blocks = {wal: 8192, heap: 16384}
     monkeypatch.setattr(
-        "bedplate.workloads.faulty_disk.run.places.extents_of",
+        "bedplate.workloads.faulty_disk.visit.extents_of",
         lambda path, written_back: (FileExtent(0, 4096, blocks[path]),),
     )
     here = DiskMap(ENGINE, tmp_path, "ext4")
@@ -264,7 +263,7 @@ def test_writes_of_a_file_system_that_copies_go_where_nobody_knows_and_reads_by_
     heap.parent.mkdir(parents=True)
     heap.write_bytes(b"x")
     monkeypatch.setattr(
-        "bedplate.workloads.faulty_disk.run.places.extents_of",
+        "bedplate.workloads.faulty_disk.visit.extents_of",
         lambda path, written_back: (FileExtent(0, 4096, 2 * MIB + 8192),),
     )
     layout = Layout(chunks=(Chunk(2 * MIB, MIB, (5 * MIB, 9 * MIB)),))

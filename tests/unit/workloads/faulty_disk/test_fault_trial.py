@@ -14,13 +14,11 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import Written, written_log
 
-from bedplate.engines.external.programs import does_not_end
-from bedplate.engines.mariadb.faulty_disk import FAULTY_DISK as MARIADB
-from bedplate.engines.postgresql.faulty_disk import FAULTY_DISK
-from bedplate.engines.postgresql.oracle import disk_errors
+from bedplate.engines.external.visit import does_not_end
+from bedplate.engines.mariadb.oracle import FAULTY_DISK as MARIADB
+from bedplate.engines.postgresql.oracle import FAULTY_DISK, disk_errors
 from bedplate.errors import BedplateError, KilledFromOutside
-from bedplate.filesystem.blocks.owners import Layout
-from bedplate.filesystem.blocks.resting import RestingBlocks
+from bedplate.filesystem.blocks import Layout, RestingBlocks
 from bedplate.host.kernel_log import KernelLog
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.fault_order import ByteRange
@@ -28,23 +26,21 @@ from bedplate.model.free_space import AgedCopy
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import because
-from bedplate.visit.cut_engine import END, START, Subject
-from bedplate.visit.fault_engine import FaultEngine
-from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
-from bedplate.visit.tool_process import ToolEnded, ToolFailed
-from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS
-from bedplate.workloads.faulty_disk.records import Detected, FaultVerdict, Seen
-from bedplate.workloads.faulty_disk.run import full, trial
-from bedplate.workloads.faulty_disk.run.full import takes_a_write
-from bedplate.workloads.faulty_disk.run.trial import (
+from bedplate.visit.cuts import END, START, FaultEngine, Subject
+from bedplate.visit.recording import ToolEnded, ToolFailed
+from bedplate.visit.server import CONNECTION_LOST, SessionFailed
+from bedplate.workloads.faulty_disk import visit
+from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, Detected, FaultVerdict, Seen
+from bedplate.workloads.faulty_disk.visit import (
     FaultTrial,
     _Course,
     _let_come_back,
     _record,
     _require_of_disk,
+    takes_a_write,
 )
-from bedplate.workloads.power_cut.run.bench import ReplayJob
-from bedplate.workloads.power_cut.run.log import MARK
+from bedplate.workloads.power_cut.bench import ReplayJob
+from bedplate.workloads.power_cut.log import MARK
 
 AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
@@ -98,7 +94,7 @@ def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
 def test_a_server_that_gives_up_at_the_checkpoint_behind_the_clients_has_not_gone_on(
     error: SessionFailed, trouble: str | None, said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
+    monkeypatch.setattr(visit, "_ASK_EVERY_S", 0.001)
     answers = [error, None]
 
     def checkpoint() -> None:
@@ -128,7 +124,7 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
         if answers:
             raise OSError(answers.pop(0), "no")
 
-    monkeypatch.setattr(full, "_ASK_EVERY_S", 0.001)
+    monkeypatch.setattr(visit, "_ASK_EVERY_S", 0.001)
     monkeypatch.setattr("os.fsync", fsync)
     assert takes_a_write(tmp_path)
     assert [] == [*tmp_path.iterdir()]
@@ -136,7 +132,7 @@ def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
         answers[:] = [error]
         assert not takes_a_write(tmp_path)
         assert [] == answers
-    monkeypatch.setattr(full, "_ROOM_COMES_BACK_S", 0.0)
+    monkeypatch.setattr(visit, "_ROOM_COMES_BACK_S", 0.0)
     # It says that there is room, and gives none; or it is full, by whoever wrote to it.
     for blocks in (256, 255):
         answers[:] = [errno.ENOSPC] * 9
@@ -217,12 +213,12 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
         heap.unlink()
 
     number: list[int] = []
-    monkeypatch.setattr(trial, "finder_at_rest", lambda *_: resting)
+    monkeypatch.setattr(visit, "finder_at_rest", lambda *_: resting)
     monkeypatch.setattr(FaultTrial, "_write", write)
     monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
-    monkeypatch.setattr(trial, "KernelLog", lambda: KernelLog(tmp_path / "none"))
+    monkeypatch.setattr(visit, "KernelLog", lambda: KernelLog(tmp_path / "none"))
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
-    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
+    monkeypatch.setattr(visit, "FaultSetup", lambda **_: None)
     tried = FaultTrial(
         cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
     )
@@ -248,8 +244,8 @@ def test_what_the_kernel_said_of_a_device_is_of_the_file_system_while_that_has_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Benched(tmp_path / "disk", "ext4")
-    monkeypatch.setattr(trial, "KernelLog", lambda: KernelLog(tmp_path / "kmsg"))
-    monkeypatch.setattr(trial, "FaultSetup", lambda **_: None)
+    monkeypatch.setattr(visit, "KernelLog", lambda: KernelLog(tmp_path / "kmsg"))
+    monkeypatch.setattr(visit, "FaultSetup", lambda **_: None)
     monkeypatch.setattr(FaultTrial, "_write", lambda *_, **__: bench.say("clients"))
     monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
@@ -343,7 +339,7 @@ def test_a_journal_that_is_never_replayed_says_nothing_of_a_fault_in_it(
         return iter([replace(whole(), outcome=PointOutcome.LOST, replay_failed=failed)])
 
     cell = SimpleNamespace(filesystem=FilesystemLevels(filesystem))
-    monkeypatch.setattr(trial, "subject_of", lambda *_: Subject("lmdb", 1, Levels(), Levels()))
+    monkeypatch.setattr(visit, "subject_of", lambda *_: Subject("lmdb", 1, Levels(), Levels()))
     bench = SimpleNamespace(cell=cell, replayed=replay)
     tried = FaultTrial(
         cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536

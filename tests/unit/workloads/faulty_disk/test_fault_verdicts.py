@@ -22,9 +22,18 @@ from bedplate.figures.run import make_figures
 from bedplate.model.figure import RunFigures, Status
 from bedplate.model.power_cut import PointOutcome
 from bedplate.model.visit import Outcome, Validity
-from bedplate.workloads.faulty_disk.judging import detected_by, verdict_of, within_bound
-from bedplate.workloads.faulty_disk.records import TRIES_FILE, Detected, FaultRecord, FaultVerdict, Seen
-from bedplate.workloads.faulty_disk.tries import counted, read_tries
+from bedplate.workloads.faulty_disk.model import (
+    TRIES_FILE,
+    Detected,
+    FaultRecord,
+    FaultVerdict,
+    Seen,
+    counted,
+    detected_by,
+    read_tries,
+    verdict_of,
+    within_bound,
+)
 
 RAW = RawCuts(cells_of(RECIPE)[0], (), recording=None, dataset=FAULT_DATASET, spec=FAULT_SPEC)
 

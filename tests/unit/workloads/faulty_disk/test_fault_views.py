@@ -21,8 +21,7 @@ from tests.support.studies.synthetic_faulty_disks import (
 from tests.support.studies.synthetic_power_cuts import RawCuts
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.headline.answered import headline
-from bedplate.analysis.headline.lines import headline_lines
+from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.export.tables import export
 from bedplate.figures.run import make_figures
@@ -35,11 +34,10 @@ from bedplate.page.build import build_report
 from bedplate.plan.load import load_plan
 from bedplate.terminal.tables import show_tables
 from bedplate.units import GIB
-from bedplate.workloads.faulty_disk.analysis import FaultSquare, fault_rows
-from bedplate.workloads.faulty_disk.answer import answer_lines
+from bedplate.workloads.faulty_disk.figures import NOT_WHOLE
+from bedplate.workloads.faulty_disk.model import FaultVerdict
 from bedplate.workloads.faulty_disk.page import _plan_of, _square, fault_matrix
-from bedplate.workloads.faulty_disk.records import FaultVerdict
-from bedplate.workloads.faulty_disk.validity import NOT_WHOLE
+from bedplate.workloads.faulty_disk.reading import FaultSquare, answer_lines, fault_rows
 
 PLANS = Path(__file__).parents[4] / "plans"
 QUICK_LEVELS = Levels(engine="postgresql", image_bytes=4 * GIB, clients=2, duration_s=4.0, tries=1)

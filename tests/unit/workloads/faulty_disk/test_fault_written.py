@@ -13,13 +13,9 @@ import pytest
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.model.free_space import AgedCopy
 from bedplate.model.reason import Reason, because, reasons_of
-from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, Fault, fault_named
-from bedplate.workloads.faulty_disk.run import trial
-from bedplate.workloads.faulty_disk.run.trial import (
-    FaultTrial,
-    _Course,
-    _require_untorn,
-)
+from bedplate.workloads.faulty_disk import visit
+from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, Fault, fault_named
+from bedplate.workloads.faulty_disk.visit import FaultTrial, _Course, _require_untorn
 
 AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)
 
@@ -173,7 +169,7 @@ def test_a_server_may_write_what_its_settings_let_wait_before_it_is_ended(
 ) -> None:
     waited: list[float] = []
     event = SimpleNamespace(wait=waited.append)
-    monkeypatch.setattr(trial, "threading", SimpleNamespace(Event=lambda: event))
+    monkeypatch.setattr(visit, "threading", SimpleNamespace(Event=lambda: event))
     monkeypatch.setattr(FaultTrial, "_find_what_rots", lambda *_: None)
     session = SimpleNamespace(checkpoint=lambda: None)
     writer = made_writer(bound_ms=bound_ms, checkpoints=lambda: opened(session) if is_server else None)

@@ -13,9 +13,9 @@ from bedplate.model.fault_order import FaultEffect, FaultOperation
 from bedplate.model.levels import Levels
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
-from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, DiskFault, Place, Rot, fault_named
+from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, DiskFault, Place, Rot, fault_named
 from bedplate.workloads.faulty_disk.plan import FaultyDiskTable
-from bedplate.workloads.faulty_disk.run.workload import due
+from bedplate.workloads.faulty_disk.visit import due
 
 
 def table(**keys: object) -> FaultyDiskTable:

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import pytest
 
 from bedplate.units import MIB
-from bedplate.workloads.faulty_disk.run import full
-from bedplate.workloads.faulty_disk.run.full import BallastTooLong, Filler
+from bedplate.workloads.faulty_disk import visit
+from bedplate.workloads.faulty_disk.visit import BallastTooLong, Filler
 
 BLOCK = 4096
 ROOM = 3 * MIB + 5 * BLOCK
@@ -74,8 +74,8 @@ class Room:
 def patched(monkeypatch: pytest.MonkeyPatch) -> Patch:
     def patch(room: Room) -> Room:
         calls = {name: getattr(room, name) for name in ("fstatvfs", "fstat", "pwrite", "ftruncate")}
-        monkeypatch.setattr(full, "os", SimpleNamespace(**{**vars(os), **calls}))
-        monkeypatch.setattr(full, "allocate", room.allocate)
+        monkeypatch.setattr(visit, "os", SimpleNamespace(**{**vars(os), **calls}))
+        monkeypatch.setattr(visit, "allocate", room.allocate)
         return room
 
     return patch
@@ -151,7 +151,7 @@ def test_an_error_that_is_no_want_of_room_is_raised(patched: Patch, monkeypatch:
     def allocate(*_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(full, "allocate", allocate)
+    monkeypatch.setattr(visit, "allocate", allocate)
     with pytest.raises(OSError, match="Input/output"):
         Filler(3, writable_bytes=lambda: ROOM).fill(never)
     assert ROOM == room.free
@@ -160,9 +160,9 @@ def test_an_error_that_is_no_want_of_room_is_raised(patched: Patch, monkeypatch:
 def test_the_call_itself_allocates_and_nothing_emulates_it(tmp_path: Path) -> None:
     file = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
     try:
-        full.allocate(file, 0, 3 * BLOCK)
+        visit.allocate(file, 0, 3 * BLOCK)
         assert (3 * BLOCK, 3 * BLOCK // 512) == (os.fstat(file).st_size, os.fstat(file).st_blocks)
     finally:
         os.close(file)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        full.allocate(file, 0, BLOCK)
+        visit.allocate(file, 0, BLOCK)

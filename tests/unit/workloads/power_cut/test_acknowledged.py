@@ -8,12 +8,7 @@ import pytest
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.power_cut.run.acknowledged import (
-    Acknowledgements,
-    Missing,
-    require_protocol,
-)
-from bedplate.workloads.power_cut.run.log import Log, read_log
+from bedplate.workloads.power_cut.log import Acknowledgements, Log, Missing, read_log, require_protocol
 
 
 def mark(client: int, sequence: int, time_us: int) -> Written:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bedplate.errors import BedplateError, DeviceInUse
-from bedplate.workloads.power_cut.run.own_disk import interruption_behind
+from bedplate.workloads.power_cut.log import interruption_behind
 
 
 class _Abandoned(BaseException):

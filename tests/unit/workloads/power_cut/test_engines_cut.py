@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.engines.lmdb import power_cut as lmdb
-from bedplate.engines.mariadb.recorded import transaction as mariadb_transaction
+from bedplate.engines.lmdb import oracle as lmdb
+from bedplate.engines.mariadb.oracle import transaction as mariadb_transaction
+from bedplate.engines.postgresql import oracle as postgresql
 from bedplate.engines.postgresql import oracle as postgresql_oracle
-from bedplate.engines.postgresql import recorded as postgresql
-from bedplate.engines.postgresql.configuring.configuration import configuration_text
+from bedplate.engines.postgresql.settings import configuration_text
 from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, StudyError
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
@@ -27,19 +27,16 @@ from bedplate.model.levels import Levels
 from bedplate.model.power_cut import RECORDING_FILE, CutPoint, Placement, Profile, RecordingFacts
 from bedplate.model.reason import Reason
 from bedplate.units import GIB, MIB
-from bedplate.visit import native_cuts
-from bedplate.visit.cut_clients import CutClients, ServerWriter, drive
-from bedplate.visit.cut_engine import Subject
-from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
-from bedplate.workloads.power_cut.run.bench import ReplayJob
-from bedplate.workloads.power_cut.run.cut_room import LOG_BYTES_MOST
-from bedplate.workloads.power_cut.run.kept_log import LogPacking, most_unpacked_bytes, unpack_log
-from bedplate.workloads.power_cut.run.power_bench import worker_count
+from bedplate.visit import cuts
+from bedplate.visit.cuts import CutClients, ServerWriter, Subject, drive
+from bedplate.visit.server import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
+from bedplate.workloads.power_cut.bench import ReplayJob, worker_count
+from bedplate.workloads.power_cut.log import LOG_BYTES_MOST, LogPacking, most_unpacked_bytes, unpack_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from bedplate.engines.postgresql.session import Session
+    from bedplate.engines.postgresql.visit import Session
 
 RECORDING = RecordingFacts(9, 0, 3, 3, 0, 9, 9, 1, 1.0, 9, 9)
 SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
@@ -48,7 +45,7 @@ SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200
 def document(**changes: Any) -> dict[str, Any]:
     """What the driver's check says of a whole environment, and what a test changes in it."""
     whole = {
-        "accounts": native_cuts.ACCOUNTS,
+        "accounts": cuts.ACCOUNTS,
         "clients": [{"client": 0, "last": 5, "entries": 5, "gaps": 0}],
         "balances_wrong": 0,
         "values_wrong": 0,
@@ -159,7 +156,7 @@ def test_a_check_finds_alone_what_nobody_else_would_notice(
 
 
 def test_a_whole_environment_has_what_was_promised() -> None:
-    answer = native_cuts.judge_document(document(), {0: 5}, oracle_s=0.1)
+    answer = cuts.judge_document(document(), {0: 5}, oracle_s=0.1)
     assert (answer.present, answer.detected, answer.silent) == ({0: 5}, (), ())
 
 
@@ -167,7 +164,7 @@ def test_a_whole_environment_has_what_was_promised() -> None:
     "name", ["balances_wrong", "values_wrong", "order_wrong", "counts_wrong", "pages_unaccounted"]
 )
 def test_what_only_the_check_counts_is_silent(name: str) -> None:
-    (problem,) = native_cuts.judge_document(document(**{name: 4}), {0: 5}, oracle_s=None).silent
+    (problem,) = cuts.judge_document(document(**{name: 4}), {0: 5}, oracle_s=None).silent
     assert problem.startswith("4 ")
 
 
@@ -177,7 +174,7 @@ def test_the_librarys_own_error_is_detected() -> None:
         "code": -30796,
         "step": "walk the entries",
     }
-    answer = native_cuts.judge_document(document(failure=failure), {0: 5}, oracle_s=None)
+    answer = cuts.judge_document(document(failure=failure), {0: 5}, oracle_s=None)
     assert answer.present is None
     assert answer.detected == ("MDB_CORRUPTED: Located page was wrong type (walk the entries)",)
 
@@ -186,14 +183,14 @@ def test_a_gap_and_a_transaction_of_nobody_are_silent() -> None:
     gap = [{"client": 0, "last": 5, "entries": 4, "gaps": 1}]
     assert (
         "some are missing between"
-        in native_cuts.judge_document(document(clients=gap), {0: 5}, oracle_s=None).silent[0]
+        in cuts.judge_document(document(clients=gap), {0: 5}, oracle_s=None).silent[0]
     )
-    assert "3 was the last" in native_cuts.judge_document(document(), {0: 3}, oracle_s=None).silent[0]
-    assert native_cuts.judge_document(document(), {0: 4}, oracle_s=None).silent == ()
+    assert "3 was the last" in cuts.judge_document(document(), {0: 3}, oracle_s=None).silent[0]
+    assert cuts.judge_document(document(), {0: 4}, oracle_s=None).silent == ()
 
 
 def test_missing_accounts_are_silent() -> None:
-    assert native_cuts.judge_document(document(accounts=9_999), {0: 5}, oracle_s=None).silent == (
+    assert cuts.judge_document(document(accounts=9_999), {0: 5}, oracle_s=None).silent == (
         "10000 accounts were made, 9999 are there",
     )
 
@@ -202,7 +199,7 @@ def test_missing_accounts_are_silent() -> None:
 def test_a_document_without_a_part_is_not_understood(name: str) -> None:
     broken = {key: value for key, value in document().items() if key != name}
     with pytest.raises(OutputNotUnderstood, match=name):
-        native_cuts.judge_document(broken, {0: 5}, oracle_s=None)
+        cuts.judge_document(broken, {0: 5}, oracle_s=None)
 
 
 @settings(deadline=None)
@@ -214,9 +211,7 @@ def test_a_document_without_a_part_is_not_understood(name: str) -> None:
 )
 def test_any_other_document_is_an_answer_or_not_understood(clients: Any) -> None:
     try:
-        answer = native_cuts.judge_document(
-            json.loads(json.dumps(document(clients=clients))), {0: 5}, oracle_s=None
-        )
+        answer = cuts.judge_document(json.loads(json.dumps(document(clients=clients))), {0: 5}, oracle_s=None)
     except OutputNotUnderstood:
         return
     # Nothing to iterate over: an environment without a transaction.

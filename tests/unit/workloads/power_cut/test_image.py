@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
 from bedplate.errors import BedplateError
-from bedplate.host.devices import image_file
+from bedplate.host import scratch_device
 from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.run.image import ImageBuilder, rebuild
-from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
-from bedplate.workloads.power_cut.run.positions import building_order
+from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, rebuild
+from bedplate.workloads.power_cut.log import JOURNAL, read_log
 
 SECTORS = 64
 SIZES = (SECTORS * 512, SECTORS * 512)
@@ -229,7 +228,7 @@ def test_kernels_that_cannot_share_or_punch_copy_and_write(
     elif refuses == "holes":
         monkeypatch.setattr(os, "lseek", knows_no_holes)
     elif refuses == "punching":
-        monkeypatch.setattr(image_file, "_PUNCH_HOLE", 0x4000)  # a mode that no file system knows
+        monkeypatch.setattr(scratch_device, "_PUNCH_HOLE", 0x4000)  # a mode that no file system knows
     entries = [
         a_write(0, 0, 20, 5, 0),
         Written(0, 3, flags=DISCARD, discarded_sectors=9),

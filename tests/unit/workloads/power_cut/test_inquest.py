@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
+from bedplate.model.durability import BlameEvidence, Party, Repeatability, story_of
 from bedplate.model.power_cut import (
     CutPoint,
     Placement,
@@ -18,13 +19,10 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
-from bedplate.model.power_cut_blame import BlameEvidence, Party, Repeatability, story_of
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
-from bedplate.workloads.power_cut.run.found import Found
-from bedplate.workloads.power_cut.run.inquest import Cut, Inquest
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.naming import ImageNames
-from bedplate.workloads.power_cut.run.window import window
+from bedplate.workloads.power_cut.bench import Found
+from bedplate.workloads.power_cut.inquest import Cut, Inquest
+from bedplate.workloads.power_cut.log import Acknowledgements, read_log, window
+from bedplate.workloads.power_cut.tearing import ImageNames
 
 MS = 1_000_000
 

@@ -15,8 +15,8 @@ from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.run.image import rebuild
-from bedplate.workloads.power_cut.run.log import DISK, JOURNAL, LogEntry, read_log
+from bedplate.workloads.power_cut.bench import rebuild
+from bedplate.workloads.power_cut.log import DISK, JOURNAL, LogEntry, read_log
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "power_cut"
 

@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
-from bedplate.filesystem.blocks.owners import BlockOwners, Layout
-from bedplate.filesystem.metadata_blocks import DIRECTORY
+from bedplate.filesystem.blocks import DIRECTORY, BlockOwners, Layout
 from bedplate.model.cell import FilesystemLevels
+from bedplate.model.durability import WrittenPlace
 from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.model.power_cut_blame import WrittenPlace
-from bedplate.workloads.power_cut.run.image import rebuild
-from bedplate.workloads.power_cut.run.log import Log, read_log
-from bedplate.workloads.power_cut.run.naming import ImageNames, Named
-from bedplate.workloads.power_cut.run.window import Piece, losses, window
+from bedplate.workloads.power_cut.bench import rebuild
+from bedplate.workloads.power_cut.log import Log, Piece, losses, read_log, window
+from bedplate.workloads.power_cut.tearing import ImageNames, Named
 
 SIZE = 1024 * 512
 WINDOW = 10**6

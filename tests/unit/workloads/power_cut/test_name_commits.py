@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.errors import BedplateError
-from bedplate.workloads.power_cut.run.name_commits import NameCommits
+from bedplate.workloads.power_cut.tearing import NameCommits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from bedplate.filesystem.blocks.owners import Owner
+from bedplate.filesystem.blocks import Owner
+from bedplate.model.durability import WrittenPlace
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.model.visit import EngineBuild
-from bedplate.visit.cut_engine import Subject
-from bedplate.workloads.power_cut.run.naming import ImageNames, log_files, page_names
+from bedplate.visit.cuts import Subject
+from bedplate.workloads.power_cut.tearing import ImageNames, log_files, page_names
 
 PAGE = struct.pack("<IIHHHHHH", 0x1, 0xA2B3C0, 0, 0, 28, 8000, 8192, 8192 | 4).ljust(8192, b"\0")
 META = struct.pack("<QHH", 1, 0, 8).ljust(16 + 128, b"\0") + struct.pack("<Q", 77)

@@ -12,16 +12,15 @@ from tests.support.studies.judged_cuts import CELL
 from tests.support.tools.written_log import FLUSH, Written, written_log
 
 from bedplate.errors import BedplateError
-from bedplate.host.pages.extents import FileExtent
+from bedplate.host.pages import FileExtent
 from bedplate.model.power_cut import Profile
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.naming import log_files
-from bedplate.workloads.power_cut.run.pages import PageWatch, RecoveryWatch
+from bedplate.workloads.power_cut.log import read_log
+from bedplate.workloads.power_cut.tearing import PageWatch, RecoveryWatch, log_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bedplate.visit.untorn_writes import UntornWrites
+    from bedplate.visit.declaration import UntornWrites
 
 PAGE = 8192
 
@@ -32,10 +31,10 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found.mkdir()
     (found / "relation").write_bytes(bytes(4 * PAGE))
     monkeypatch.setattr(
-        "bedplate.workloads.power_cut.run.pages.direct_files", lambda _: frozenset({found / "relation"})
+        "bedplate.workloads.power_cut.tearing.direct_files", lambda _: frozenset({found / "relation"})
     )
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.untorn_unit", lambda _: None)
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.probe_untorn_write", lambda *_: "taken")
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.untorn_unit", lambda _: None)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.probe_untorn_write", lambda *_: "taken")
     return found
 
 
@@ -52,7 +51,7 @@ def test_an_address_of_the_file_system_s_own_is_no_place_on_the_device(
     filesystem: str, unmapped: int, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: one)
     assert (unmapped, 1) == unmapped_of(data, filesystem)
 
 
@@ -60,8 +59,8 @@ def test_a_first_page_without_room_is_a_finding_and_any_other_refusal_an_error(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     untorn = cast("UntornWrites", SimpleNamespace(mode="on", counted=lambda: None))
-    probed = "bedplate.workloads.power_cut.run.pages.probe_untorn_write"
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: ())
+    probed = "bedplate.workloads.power_cut.tearing.probe_untorn_write"
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: ())
     monkeypatch.setattr(probed, lambda *_: "ENOSPC")
     with PageWatch(data, CELL, untorn, wanted=False) as watch:
         pass
@@ -78,7 +77,7 @@ def test_pages_have_no_place_where_the_file_system_has_no_map(
     def no_map(_: Path) -> tuple[FileExtent, ...]:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", no_map)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", no_map)
     assert (4, 0) == unmapped_of(data, "ext4")
 
 
@@ -110,7 +109,7 @@ def test_what_reached_the_device_of_the_pages_is_held_against_its_unit(
     entry: Written, counted: tuple[int, int], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = (FileExtent(0, 2 * PAGE, 64 * PAGE), FileExtent(2 * PAGE, 2 * PAGE, 66 * PAGE))
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: two)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: two)
     with PageWatch(data, CELL, None, wanted=True) as watch:
         pass
     outside = at(64, 4)
@@ -128,10 +127,10 @@ def test_a_data_directory_below_a_link_is_looked_for_where_it_is(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: one)
     # As /proc names it.
     monkeypatch.setattr(
-        "bedplate.workloads.power_cut.run.pages.direct_files",
+        "bedplate.workloads.power_cut.tearing.direct_files",
         lambda below: frozenset({below / "relation"} if below == data.resolve() else ()),
     )
     (link := data.parent / "link").symlink_to(data)
@@ -145,11 +144,11 @@ def test_the_log_of_an_engine_holds_no_pages(data: Path, monkeypatch: pytest.Mon
     (data / "pg_wal").mkdir()
     (data / "pg_wal" / "000000010000000000000001").write_bytes(bytes(2 * PAGE))
     monkeypatch.setattr(
-        "bedplate.workloads.power_cut.run.pages.direct_files",
+        "bedplate.workloads.power_cut.tearing.direct_files",
         lambda _: frozenset(path for path in data.rglob("*") if path.is_file()),
     )
     one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: one)
     logs = log_files("postgresql")
     with (
         PageWatch(data, CELL, None, wanted=True, logs=logs) as watch,
@@ -167,7 +166,7 @@ def test_the_pages_of_a_recovery_are_looked_for_while_it_runs(
     filesystem: str, unaligned: int, unmapped: int, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = (FileExtent(0, 4 * PAGE, PAGE // 2),)
-    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: one)
     with RecoveryWatch(data, filesystem, PAGE, None) as watch:
         assert watch.untorn is None
     found = watch.facts()
@@ -184,9 +183,7 @@ def test_the_pages_of_a_recovery_are_looked_for_while_it_runs(
 def test_pages_of_a_recovery_without_a_size_are_not_looked_for(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "bedplate.workloads.power_cut.run.pages.direct_files", lambda _: pytest.fail("looked")
-    )
+    monkeypatch.setattr("bedplate.workloads.power_cut.tearing.direct_files", lambda _: pytest.fail("looked"))
     with RecoveryWatch(data, "xfs", None, None) as watch:
         pass
     assert watch.facts() is None

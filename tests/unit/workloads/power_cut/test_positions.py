@@ -13,10 +13,8 @@ from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
 from bedplate.errors import BedplateError
 from bedplate.model.power_cut import DEFAULT_PROFILES, VOLATILE_PROFILES, CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.positions import building_order, choose_points
-from bedplate.workloads.power_cut.run.window import window
+from bedplate.workloads.power_cut.bench import building_order, choose_points
+from bedplate.workloads.power_cut.log import Acknowledgements, read_log, window
 
 DRAWN = (Placement.UNIFORM, Placement.WEIGHTED)
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from bedplate.engines.postgresql.oracle import ask
-from bedplate.engines.postgresql.session import Session
+from bedplate.engines.postgresql.visit import Session
 
 _NOTES = 20_000
 _SUMS = [

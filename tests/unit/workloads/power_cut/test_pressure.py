@@ -11,9 +11,9 @@ import pytest
 
 from bedplate.host.files import folders_below
 from bedplate.host.ledger import Ledger
-from bedplate.host.patience import wait_until
-from bedplate.workloads.power_cut.run.name_commits import NameCommits
-from bedplate.workloads.power_cut.run.pressure import PRESSURE, OwnWriteback, Pace, Pressure, own_writeback
+from bedplate.host.process import wait_until
+from bedplate.workloads.power_cut.bench import PRESSURE, OwnWriteback, Pace, Pressure, own_writeback
+from bedplate.workloads.power_cut.tearing import NameCommits
 
 
 def paced(log: Path, *, elapsed_s: float, used_bytes: int) -> float:

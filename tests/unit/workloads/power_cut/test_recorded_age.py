@@ -10,8 +10,8 @@ import pytest
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.free_space import AgedCopy
 from bedplate.model.levels import Levels
-from bedplate.workloads.power_cut.run import recorded_age
-from bedplate.workloads.power_cut.run.recorded_age import RecordedAge, make_filesystem
+from bedplate.workloads.power_cut import log
+from bedplate.workloads.power_cut.log import RecordedAge, make_filesystem
 
 
 def test_a_recording_knows_the_aged_file_system_that_its_disk_began_as(
@@ -19,10 +19,10 @@ def test_a_recording_knows_the_aged_file_system_that_its_disk_began_as(
 ) -> None:
     kept = SimpleNamespace(key="0123456789abcdef", identity="a UUID", settled=False)
     made: list[str] = []
-    monkeypatch.setattr(recorded_age, "restore_aged", lambda *_, **__: kept)
-    monkeypatch.setattr(recorded_age, "free_space_of", lambda *_: None)
+    monkeypatch.setattr(log, "restore_aged", lambda *_, **__: kept)
+    monkeypatch.setattr(log, "free_space_of", lambda *_: None)
     monkeypatch.setattr(
-        recorded_age, "filesystem_for", lambda type_: SimpleNamespace(mkfs=lambda _: made.append(type_))
+        log, "filesystem_for", lambda type_: SimpleNamespace(mkfs=lambda _: made.append(type_))
     )
     levels = FilesystemLevels("ext4", features=Levels(aged="mixed"))
     site = cast("Any", SimpleNamespace(levels=levels, target=None))

@@ -10,11 +10,9 @@ from tests.support.tools.written_log import DISCARD, FLUSH, MARK, Written, writt
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import DEFAULT_PROFILES, RECUTS_EACH, CutPoint, Placement, Profile
-from bedplate.visit.cut_engine import Subject
-from bedplate.workloads.power_cut.run.bench import ReplayJob
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.positions import choose_points
-from bedplate.workloads.power_cut.run.recut import Recut, choose_recuts, recovery_points
+from bedplate.visit.cuts import Subject
+from bedplate.workloads.power_cut.bench import Recut, ReplayJob, choose_points, choose_recuts, recovery_points
+from bedplate.workloads.power_cut.log import read_log
 
 FLUSHED, MARKED = Written(flags=FLUSH), Written(flags=MARK, text=b"A 0 1 1")
 DISCARDED = Written(flags=DISCARD, discarded_sectors=8)

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from tests.support.tools.written_log import MARK, Written, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
-from bedplate.visit.cut_engine import OracleAnswer
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledged, Acknowledgements
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.replaying import Recovered, judge
-from bedplate.workloads.power_cut.run.window import CrashState
+from bedplate.visit.cuts import OracleAnswer
+from bedplate.workloads.power_cut.bench import Recovered, judge
+from bedplate.workloads.power_cut.log import Acknowledged, Acknowledgements, CrashState, read_log
 
 POINT = CutPoint(4, 100, Profile.LOST, Placement.WEIGHTED, 17)
 WINDOW = CrashState((90,), (90,), volatile_writes=8, volatile_bytes=4096, kept_writes=0, kept=())

@@ -11,14 +11,13 @@ import pytest
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.power_cut import find_run, runs_of
-from bedplate.cli.power_cuts.blame import bad_points
-from bedplate.cli.power_cuts.commands import blame
+from bedplate.cli.cut_images import bad_points
+from bedplate.cli.cuts import blame, find_run, runs_of
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.export.tables import export
-from bedplate.figures.power_cut_points import read_cuts
+from bedplate.figures.power_cut import read_cuts
+from bedplate.model.durability import story_of
 from bedplate.model.power_cut import LOG_FILE, CutPoint
-from bedplate.model.power_cut_blame import story_of
 from bedplate.page.build import build_report
 from bedplate.study.power_cut_stories import keep_stories
 
@@ -69,10 +68,10 @@ def test_all_goes_on_with_the_cuts_that_have_no_story(
             study, run, [story_of(replace(LOST, point=each.number, replays=most), None) for each in points]
         )
 
-    monkeypatch.setattr("bedplate.cli.power_cuts.blame.tell_stories", tell_stories)
-    monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
-    monkeypatch.setattr("bedplate.cli.power_cut_again.require_log", lambda _: None)
-    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lambda _, **__: None)
+    monkeypatch.setattr("bedplate.cli.cut_images.tell_stories", tell_stories)
+    monkeypatch.setattr("bedplate.cli.cuts.require_root", lambda: None)
+    monkeypatch.setattr("bedplate.cli.cut_images.require_log", lambda _: None)
+    monkeypatch.setattr("bedplate.cli.cut_script.job_of", lambda _, **__: None)
     assert 0 == blame(study, "btrfs", None, every=True, most=9)
     assert sorted({*every} - {number}) == asked
     assert f"{len(every)} bad cuts, 1 of them with a story already" in capsys.readouterr().err
@@ -97,9 +96,9 @@ def test_a_run_whose_file_system_the_kernel_lacks_is_named_and_the_others_are_to
         if folder == bad[0]:
             raise RequirementMissing("kernel 6.1 has no jfs")
 
-    monkeypatch.setattr("bedplate.cli.power_cuts.blame.tell_stories", tell_stories)
-    monkeypatch.setattr("bedplate.cli.power_cut.require_root", lambda: None)
-    monkeypatch.setattr("bedplate.cli.power_cuts.stored_job.job_of", lacks_first)
+    monkeypatch.setattr("bedplate.cli.cut_images.tell_stories", tell_stories)
+    monkeypatch.setattr("bedplate.cli.cuts.require_root", lambda: None)
+    monkeypatch.setattr("bedplate.cli.cut_script.job_of", lacks_first)
     assert len(bad) > 1
     assert 1 == blame(study, None, None, every=True, most=9)
     assert bad[1:] == asked

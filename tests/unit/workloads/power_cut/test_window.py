@@ -9,8 +9,7 @@ import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.window import CrashState, Piece, window
+from bedplate.workloads.power_cut.log import CrashState, Piece, read_log, window
 
 
 def sectors(device: int, sector: int, count: int, flags: int = 0) -> Written:

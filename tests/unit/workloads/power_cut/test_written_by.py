@@ -10,12 +10,11 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
-from bedplate.host.block_requests import BlockRequest
-from bedplate.host.foreign_syncs import CallsNotCounted
+from bedplate.host.block_requests import BlockRequest, CallsNotCounted
 from bedplate.host.process import ProcessTitle
-from bedplate.model.power_cut_blame import WritingProcess
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.written_by import askers, note_writers
+from bedplate.model.durability import WritingProcess
+from bedplate.workloads.power_cut.log import read_log
+from bedplate.workloads.power_cut.tearing import askers, note_writers
 
 DISK, JOURNAL = 7 << 20 | 3, 7 << 20 | 4
 ANN, BEN, KERNEL, GONE = 11, 12, 13, 14

@@ -11,9 +11,8 @@ from tests.support.tools.written_log import FLUSH, FUA, Written, written_log
 
 from bedplate.host.block_requests import BlockRequest
 from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.window import window
-from bedplate.workloads.power_cut.run.written_through import WrittenThrough, write_down, written_through
+from bedplate.workloads.power_cut.log import read_log, window
+from bedplate.workloads.power_cut.tearing import WrittenThrough, write_down, written_through
 
 DISK, JOURNAL = 7 << 20 | 3, 7 << 20 | 4
 

@@ -22,8 +22,8 @@ from tests.support.studies.published_sources import (
 )
 
 from bedplate.errors import PlanError
-from bedplate.imported.choice import adapter_for
-from bedplate.imported.source import PublishedSource
+from bedplate.imported.importing import adapter_for
+from bedplate.imported.published import PublishedSource
 from bedplate.workloads.pgbench.publications.report import script_name
 
 if TYPE_CHECKING:

@@ -11,22 +11,20 @@ import pytest
 from pydantic import ValidationError
 from tests.support.runs.raw_pgbench_run import Raw, values_of, write_raw
 
-from bedplate.engines.mariadb.counter_figures import COUNTER_FIGURES
+from bedplate.engines.mariadb.reading import COUNTER_FIGURES
 from bedplate.errors import BedplateError, OutputNotUnderstood
-from bedplate.figures.counters import Absent, Deltas, Divisors
+from bedplate.figures.counters import Absent, Deltas, Divisors, FuzzyLog
 from bedplate.figures.run import make_figures
-from bedplate.figures.server_counters import FuzzyLog
-from bedplate.figures.transaction_validity import LOG_NOT_TURNED_OVER, age_growth_share
+from bedplate.figures.transaction_run import LOG_NOT_TURNED_OVER, age_growth_share
 from bedplate.model import codec
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.visit import RunRecord
 from bedplate.plan.load import load_plan
-from bedplate.visit.sql_server import MYSQL, PGSQL, SqlEndpoint
-from bedplate.workloads.sysbench.command import Sysbench, logging_script
-from bedplate.workloads.sysbench.output import parse_summary
+from bedplate.visit.server import MYSQL, PGSQL, SqlEndpoint
+from bedplate.workloads.sysbench.figures import VALIDITY, SysbenchEvidence, parse_summary
 from bedplate.workloads.sysbench.plan import SysbenchTable
-from bedplate.workloads.sysbench.validity import VALIDITY, SysbenchEvidence
+from bedplate.workloads.sysbench.visit import Sysbench, logging_script
 
 # Of sysbench 1.0.20, its histogram cut to four lines.
 PRINTED = """Latency histogram (values are in milliseconds)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.tpch.run.answers import (
+from bedplate.workloads.tpch.queries import (
     SHAPES,
     ColumnKind,
     answer_differences,

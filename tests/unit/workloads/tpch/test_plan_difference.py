@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.tpch.plan_difference import PlanDifference, first_difference, plan_lines
-from bedplate.workloads.tpch.query_plan import plan_hash
+from bedplate.workloads.tpch.query_plan import PlanDifference, first_difference, plan_hash, plan_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.model.reason import sentences
-from bedplate.workloads.tpch.power_and_throughput import (
+from bedplate.workloads.tpch.figures import (
     NOT_AUDITED,
     WITHOUT_REFRESH,
     composite,

@@ -7,8 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.tpch.run.answers import SHAPES, ColumnKind, Row, canonical_answer
-from bedplate.workloads.tpch.run.specification_answers import check_answer, specification_answer
+from bedplate.workloads.tpch.queries import (
+    SHAPES,
+    ColumnKind,
+    Row,
+    canonical_answer,
+    check_answer,
+    specification_answer,
+)
 
 QUERIES = range(1, 23)
 # Lines of the kit's answer files without their header.

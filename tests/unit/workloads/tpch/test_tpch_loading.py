@@ -16,10 +16,10 @@ from tests.support.runs.played_tpch import (
 from bedplate.errors import BedplateError
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import SessionFailed
 from bedplate.workloads.tpch.model import LOAD_PHASES
-from bedplate.workloads.tpch.run.loading import copy_command, csv_rows
-from bedplate.workloads.tpch.run.schema import TABLES, Statement
+from bedplate.workloads.tpch.queries import TABLES, Statement
+from bedplate.workloads.tpch.visit import copy_command, csv_rows
 
 
 def test_a_table_is_loaded_in_one_transaction_that_empties_it(play: Play) -> None:

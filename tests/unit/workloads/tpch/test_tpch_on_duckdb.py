@@ -10,9 +10,14 @@ import pytest
 from tests.support.runs.tpch_on_duckdb import TpchOnDuckdb
 
 from bedplate.host.command import Commands
-from bedplate.workloads.tpch.data import ensure_tpch_data, packaged_generator
-from bedplate.workloads.tpch.run.answers import Row, answer_differences, canonical_answer
-from bedplate.workloads.tpch.run.queries import drawn_query, validation_query
+from bedplate.workloads.tpch.prepare import ensure_tpch_data, packaged_generator
+from bedplate.workloads.tpch.queries import (
+    Row,
+    answer_differences,
+    canonical_answer,
+    drawn_query,
+    validation_query,
+)
 
 SCALE_FACTOR = 0.01
 GOLDEN = Path(__file__).resolve().parents[3] / "golden/tpch/postgresql-18.6-sf0.01.json"

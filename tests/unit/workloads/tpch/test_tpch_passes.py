@@ -23,13 +23,11 @@ from bedplate.errors import VisitFailed
 from bedplate.model import codec
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import SessionFailed
+from bedplate.workloads.tpch import queries
 from bedplate.workloads.tpch.model import QUERIES, query_phase
+from bedplate.workloads.tpch.queries import answer_digest, query_order, specification_answer, validation_query
 from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
-from bedplate.workloads.tpch.run import answer_check
-from bedplate.workloads.tpch.run.answers import answer_digest
-from bedplate.workloads.tpch.run.queries import query_order, validation_query
-from bedplate.workloads.tpch.run.specification_answers import specification_answer
 
 
 def test_a_pass_asks_in_the_order_of_stream_0_and_for_plans_afterwards(play: Play) -> None:
@@ -226,7 +224,7 @@ def test_at_scale_factor_1_the_specification_decides(play: Play) -> None:
     assert 22 == len(play.expected_answers)
     # Many rows are not all kept, as they are right.
     kept = (play.directory / "logs" / "answer-16.csv").read_text().splitlines()
-    assert answer_check._ROWS_SHOWN == len(kept)
+    assert queries._ROWS_SHOWN == len(kept)
     play.expected_answers.clear()
     wrong = validation_query(4, 1)
     play.server.answer = lambda text: right(text)[1:] if text == wrong else right(text)

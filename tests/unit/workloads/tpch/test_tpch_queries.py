@@ -9,17 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.workloads.tpch.run import domains
-from bedplate.workloads.tpch.run.parameters import Draws, drawn_parameters, validation_parameters
-from bedplate.workloads.tpch.run.queries import drawn_query, query_order, query_text, validation_query
-from bedplate.workloads.tpch.run.templates import TEMPLATES
+from bedplate.workloads.tpch import queries
+from bedplate.workloads.tpch.queries import (
+    TEMPLATES,
+    Draws,
+    drawn_parameters,
+    drawn_query,
+    query_order,
+    query_text,
+    validation_parameters,
+    validation_query,
+)
 
 QUERIES = range(1, 23)
 YEARS = {f"{year}-01-01" for year in range(1993, 1998)}
 BRANDS = {f"Brand#{m}{n}" for m in range(1, 6) for n in range(1, 6)}
-NATIONS = {nation.name for nation in domains.NATIONS}
+NATIONS = {nation.name for nation in queries.NATIONS}
 SIZES = {str(size) for size in range(1, 51)}
-TYPES = [f"{a} {b}" for a in domains.TYPE_SYLLABLES[0] for b in domains.TYPE_SYLLABLES[1]]
+TYPES = [f"{a} {b}" for a in queries.TYPE_SYLLABLES[0] for b in queries.TYPE_SYLLABLES[1]]
 
 
 def months(first: str, last: str) -> set[str]:
@@ -34,29 +41,29 @@ def months(first: str, last: str) -> set[str]:
 # Every domain of clause 2.4.x.3, written out apart from the rules that draw from it.
 DOMAINS: dict[int, dict[str, set[str]]] = {
     1: {"DELTA": {str(days) for days in range(60, 121)}},
-    2: {"SIZE": SIZES, "TYPE": set(domains.TYPE_SYLLABLES[2]), "REGION": set(domains.REGIONS)},
-    3: {"SEGMENT": set(domains.SEGMENTS), "DATE": {f"1995-03-{day:02d}" for day in range(1, 32)}},
+    2: {"SIZE": SIZES, "TYPE": set(queries.TYPE_SYLLABLES[2]), "REGION": set(queries.REGIONS)},
+    3: {"SEGMENT": set(queries.SEGMENTS), "DATE": {f"1995-03-{day:02d}" for day in range(1, 32)}},
     4: {"DATE": months("1993-01", "1997-10")},
-    5: {"REGION": set(domains.REGIONS), "DATE": YEARS},
+    5: {"REGION": set(queries.REGIONS), "DATE": YEARS},
     6: {"DATE": YEARS, "DISCOUNT": {f"0.0{d}" for d in range(2, 10)}, "QUANTITY": {"24", "25"}},
     7: {"NATION1": NATIONS, "NATION2": NATIONS},
     8: {
         "NATION": NATIONS,
-        "REGION": set(domains.REGIONS),
-        "TYPE": {f"{two} {third}" for two in TYPES for third in domains.TYPE_SYLLABLES[2]},
+        "REGION": set(queries.REGIONS),
+        "TYPE": {f"{two} {third}" for two in TYPES for third in queries.TYPE_SYLLABLES[2]},
     },
-    9: {"COLOR": set(domains.COLORS)},
+    9: {"COLOR": set(queries.COLORS)},
     10: {"DATE": months("1993-02", "1995-01")},
     11: {"NATION": NATIONS, "FRACTION": {"0.0001"}},
-    12: {"SHIPMODE1": set(domains.SHIP_MODES), "SHIPMODE2": set(domains.SHIP_MODES), "DATE": YEARS},
-    13: {"WORD1": set(domains.COMMENT_WORDS_1), "WORD2": set(domains.COMMENT_WORDS_2)},
+    12: {"SHIPMODE1": set(queries.SHIP_MODES), "SHIPMODE2": set(queries.SHIP_MODES), "DATE": YEARS},
+    13: {"WORD1": set(queries.COMMENT_WORDS_1), "WORD2": set(queries.COMMENT_WORDS_2)},
     14: {"DATE": months("1993-01", "1997-12")},
     15: {"DATE": months("1993-01", "1997-10")},
     16: {"BRAND": BRANDS, "TYPE": set(TYPES)} | {f"SIZE{n}": SIZES for n in range(1, 9)},
     17: {
         "BRAND": BRANDS,
         "CONTAINER": {
-            f"{a} {b}" for a in domains.CONTAINER_SYLLABLES[0] for b in domains.CONTAINER_SYLLABLES[1]
+            f"{a} {b}" for a in queries.CONTAINER_SYLLABLES[0] for b in queries.CONTAINER_SYLLABLES[1]
         },
     },
     18: {"QUANTITY": {"312", "313", "314", "315"}},
@@ -68,16 +75,16 @@ DOMAINS: dict[int, dict[str, set[str]]] = {
         "BRAND2": BRANDS,
         "BRAND3": BRANDS,
     },
-    20: {"COLOR": set(domains.COLORS), "DATE": YEARS, "NATION": NATIONS},
+    20: {"COLOR": set(queries.COLORS), "DATE": YEARS, "NATION": NATIONS},
     21: {"NATION": NATIONS},
     22: {f"I{n}": {str(code) for code in range(10, 35)} for n in range(1, 8)},
 }
 
 
 def test_lists_have_the_lengths_of_the_specification() -> None:
-    lists = (domains.COLORS, domains.NATIONS, domains.SHIP_MODES, domains.SEGMENTS, TYPES)
+    lists = (queries.COLORS, queries.NATIONS, queries.SHIP_MODES, queries.SEGMENTS, TYPES)
     assert [92, 25, 7, 5, 30] == [len(set(values)) for values in lists]
-    assert {5} == set(Counter(nation.region for nation in domains.NATIONS).values())
+    assert {5} == set(Counter(nation.region for nation in queries.NATIONS).values())
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -108,7 +115,7 @@ def test_values_that_must_differ_do(seed: int, stream: int) -> None:
     modes = drawn_parameters(12, 1, seed=seed, stream=stream)
     assert modes["SHIPMODE1"] != modes["SHIPMODE2"]
     share = drawn_parameters(8, 1, seed=seed, stream=stream)
-    assert (share["NATION"], share["REGION"]) in domains.NATIONS
+    assert (share["NATION"], share["REGION"]) in queries.NATIONS
 
 
 def test_parameters_hang_on_seed_stream_and_query_alone() -> None:

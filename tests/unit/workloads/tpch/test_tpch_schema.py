@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bedplate.workloads.tpch.run import schema
-from bedplate.workloads.tpch.run.schema import LINEITEM, TABLES
+from bedplate.workloads.tpch import queries
+from bedplate.workloads.tpch.queries import LINEITEM, TABLES
 
 
 def test_eight_tables_with_the_columns_of_the_specification() -> None:
@@ -45,7 +45,7 @@ def test_foreign_keys_are_as_wide_as_the_primary_keys_they_refer_to() -> None:
 
 
 def test_all_ten_foreign_keys_are_defined_or_none_may_be() -> None:
-    statements = schema.foreign_keys()
+    statements = queries.foreign_keys()
     assert 10 == len(statements) == len({statement.name for statement in statements})
     assert (
         "alter table lineitem add constraint lineitem_l_partkey_l_suppkey_fkey"
@@ -67,7 +67,7 @@ def test_indexes_are_on_foreign_keys_and_dates_only_and_none_doubles_a_primary_k
         "lineitem (l_shipdate)",
         "lineitem (l_commitdate)",
         "lineitem (l_receiptdate)",
-    } == {statement.sql.split(" on ")[1] for statement in schema.indexes()}
+    } == {statement.sql.split(" on ")[1] for statement in queries.indexes()}
 
 
 def test_primary_keys_are_those_of_the_specification() -> None:
@@ -81,12 +81,12 @@ def test_primary_keys_are_those_of_the_specification() -> None:
         "orders": ("o_orderkey",),
         "lineitem": ("l_orderkey", "l_linenumber"),
     } == {name: table.primary_key for name, table in TABLES.items()}
-    assert 8 == len(schema.primary_keys())
+    assert 8 == len(queries.primary_keys())
 
 
 @pytest.mark.parametrize(("scale_factor", "kind"), [(0.01, "integer"), (300, "integer"), (301, "bigint")])
 def test_identifiers_grow_where_four_bytes_end(scale_factor: float, kind: str) -> None:
-    orders = next(s.sql for s in schema.create_tables(scale_factor) if s.name == "orders")
+    orders = next(s.sql for s in queries.create_tables(scale_factor) if s.name == "orders")
     assert f"o_orderkey {kind} not null" in orders
     assert f"o_custkey {kind} not null" in orders
     assert "o_shippriority integer not null" in orders
@@ -94,7 +94,7 @@ def test_identifiers_grow_where_four_bytes_end(scale_factor: float, kind: str) -
 
 def test_every_column_is_made_once_with_a_type_of_the_specification() -> None:
     kinds = re.compile(r"(integer|date|numeric\(15,2\)|(char|varchar)\(\d+\)) not null")
-    for statement in schema.create_tables(1):
+    for statement in queries.create_tables(1):
         inside = statement.sql.partition("(")[2].removesuffix(")")
         columns = re.split(r", (?=[a-z])", inside)
         assert len(TABLES[statement.name].columns) == len(columns)
@@ -102,7 +102,7 @@ def test_every_column_is_made_once_with_a_type_of_the_specification() -> None:
 
 
 def test_data_of_another_shape_is_refused_while_it_is_loaded() -> None:
-    statements = schema.load_statements()
+    statements = queries.load_statements()
     assert list(TABLES) == [statement.name for statement in statements]
     assert all("format csv, header match, freeze" in statement.sql for statement in statements)
 
@@ -122,12 +122,12 @@ def test_data_of_another_shape_is_refused_while_it_is_loaded() -> None:
     ],
 )
 def test_row_counts(table: str, scale_factor: float, rows: int | None) -> None:
-    assert rows == schema.row_count(TABLES[table], scale_factor)
+    assert rows == queries.row_count(TABLES[table], scale_factor)
 
 
 @pytest.mark.parametrize("scale_factor", [0, -1, float("nan"), float("inf")])
 def test_a_scale_factor_that_is_no_size_is_refused(scale_factor: float) -> None:
     with pytest.raises(ValueError, match="is not a positive number"):
-        schema.row_count(LINEITEM, scale_factor)
+        queries.row_count(LINEITEM, scale_factor)
     with pytest.raises(ValueError, match="is not a positive number"):
-        schema.create_tables(scale_factor)
+        queries.create_tables(scale_factor)

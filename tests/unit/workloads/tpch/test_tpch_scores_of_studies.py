@@ -15,9 +15,7 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_cells
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.overview import overview
-from bedplate.analysis.parts import part_figures, whole_figures
-from bedplate.analysis.scores import SCORES, ScoreView
+from bedplate.analysis.overview import SCORES, ScoreView, overview, part_figures, whole_figures
 from bedplate.analysis.wording import span
 from bedplate.model.codec import read, write
 from bedplate.model.metrics import figure

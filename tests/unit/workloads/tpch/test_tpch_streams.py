@@ -18,11 +18,11 @@ from tests.support.runs.played_tpch import (
 from bedplate.model import codec
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
-from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import SessionFailed
+from bedplate.workloads.tpch import visit
 from bedplate.workloads.tpch.model import stream_phase
+from bedplate.workloads.tpch.queries import drawn_query, query_order, validation_query
 from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
-from bedplate.workloads.tpch.run import throughput
-from bedplate.workloads.tpch.run.queries import drawn_query, query_order, validation_query
 
 
 def test_streams_run_at_once_each_in_its_own_order(play: Play) -> None:
@@ -80,14 +80,14 @@ def test_streams_that_ask_alike_are_explained_once(play: Play) -> None:
 def test_a_stream_that_fails_lets_the_others_end_with_the_query_they_are_at(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running: list[throughput._Streams] = []
-    run = throughput._Streams.run
+    running: list[visit._Streams] = []
+    run = visit._Streams.run
 
-    def remember(streams: throughput._Streams) -> None:
+    def remember(streams: visit._Streams) -> None:
         running.append(streams)
         run(streams)
 
-    monkeypatch.setattr(throughput._Streams, "run", remember)
+    monkeypatch.setattr(visit._Streams, "run", remember)
     begun = threading.Event()
     bad, held = (drawn_query(query_order(stream)[0], SMALL, seed=5, stream=stream) for stream in (1, 2))
     usual = drawn_answer(seed=5, streams=(1, 2))
@@ -136,7 +136,7 @@ def test_an_interruption_ends_streams_that_wait_for_the_server(
             raise Interrupted
 
     play.server.answer = hang
-    monkeypatch.setattr(throughput, "SimpleQueue", Ended)
+    monkeypatch.setattr(visit, "SimpleQueue", Ended)
     with pytest.raises(Interrupted):
         play.run("throughput", streams=2, parameters="validation")
     assert all(session.closed for session in play.server.sessions)

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.errors import PlanError
 from bedplate.model.power_cut import PointOutcome
-from bedplate.page.workload_page import WorkloadPage
-from bedplate.plan.toml.written import toml_text
+from bedplate.page.static import WorkloadPage
+from bedplate.plan.toml import toml_text
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count
-from bedplate.workloads.faulty_disk.analysis import fault_rows
-from bedplate.workloads.faulty_disk.faults import fault_named
-from bedplate.workloads.faulty_disk.records import FaultVerdict
+from bedplate.workloads.faulty_disk.model import FaultVerdict, fault_named
+from bedplate.workloads.faulty_disk.reading import fault_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.analysis.overview import Overview
-    from bedplate.workloads.faulty_disk.analysis import FaultRow, FaultSquare
-    from bedplate.workloads.faulty_disk.records import FaultRecord
+    from bedplate.workloads.faulty_disk.model import FaultRecord
+    from bedplate.workloads.faulty_disk.reading import FaultRow, FaultSquare
 
 # The page's badges, by what they say of a class of durability.
 _BADGES = {
@@ -32,7 +31,9 @@ _BADGES = {
     FaultVerdict.NO_TRACE: "unknown",
     FaultVerdict.NOT_HIT: "unknown",
 }
+
 _EVIDENCE_MOST = 6
+
 _COUNTED = (PointOutcome.OK, PointOutcome.NEEDS_FSCK, PointOutcome.LOST, PointOutcome.SILENT)
 
 
@@ -89,7 +90,7 @@ def _indexed(overviews: Sequence[Overview]) -> Iterator[tuple[int, FaultRow, Map
 
 
 def _plan_of(found: Overview, row: FaultRow) -> Mapping[str, Any]:
-    from bedplate.plan.toml.narrowed import narrowed  # noqa: PLC0415 -- pydantic
+    from bedplate.plan.load import narrowed  # noqa: PLC0415
 
     study = found.study
     dataset = study.schedule.datasets.get(row.dataset)

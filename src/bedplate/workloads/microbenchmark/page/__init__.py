@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.run_heads import runs_of
-from bedplate.page.workload_page import WorkloadPage
-from bedplate.workloads.microbenchmark.analysis import promise, run_tests
-from bedplate.workloads.microbenchmark.tests import TESTS, WORKLOAD
+from bedplate.page.static import WorkloadPage
+from bedplate.workloads.microbenchmark.model import TESTS, WORKLOAD
+from bedplate.workloads.microbenchmark.reading import promise, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from bedplate.imported.published import Publication
-from bedplate.imported.source import as_problems, shown
+from bedplate.imported.published import Publication, as_problems, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import PurePosixPath
 
-    from bedplate.imported.published import PublishedRun
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedRun, PublishedSource
     from bedplate.model.reason import Reason
 
 Document = TypeVar("Document")

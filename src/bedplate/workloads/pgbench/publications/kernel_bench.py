@@ -12,8 +12,16 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import SourceUnreadable, as_problems, shown
+from bedplate.imported.published import (
+    UNKNOWN,
+    Publication,
+    PublishedMachine,
+    PublishedRun,
+    SourceUnreadable,
+    as_problems,
+    published_cell,
+    shown,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.reason import because, reasons_of
 from bedplate.workloads.pgbench.publications.report import (
@@ -27,7 +35,7 @@ from bedplate.workloads.pgbench.publications.report import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedSource
     from bedplate.model.reason import Reason
 
 _RUN = re.compile(r"(read-only|read-write)-(\d{1,6})\.log")

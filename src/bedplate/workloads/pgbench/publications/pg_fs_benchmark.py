@@ -15,14 +15,24 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.imported.numbers import number
-from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, as_problems, shown
+from bedplate.imported.published import (
+    MOST_TEXT_BYTES,
+    UNKNOWN,
+    Publication,
+    PublishedMachine,
+    PublishedRun,
+    SourceUnreadable,
+    as_problems,
+    number,
+    published_cell,
+    shown,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.units import KIB, MIB
+from bedplate.workloads.pgbench.model import READ_ONLY
 from bedplate.workloads.pgbench.publications.report import (
     DISAGREES,
     left_out,
@@ -30,12 +40,11 @@ from bedplate.workloads.pgbench.publications.report import (
     with_report,
     with_whole_specs,
 )
-from bedplate.workloads.pgbench.scripts import READ_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedSource
     from bedplate.model.figure import Figure
     from bedplate.model.levels import Scalar
     from bedplate.model.reason import Reason

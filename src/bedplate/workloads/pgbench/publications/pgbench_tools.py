@@ -10,9 +10,19 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from bedplate.imported.numbers import gibibytes, moment, number, whole
-from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import as_problems, shown
+from bedplate.imported.published import (
+    UNKNOWN,
+    Publication,
+    PublishedMachine,
+    PublishedRun,
+    as_problems,
+    gibibytes,
+    moment,
+    number,
+    published_cell,
+    shown,
+    whole,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
@@ -23,7 +33,7 @@ from bedplate.workloads.pgbench.publications.rows import tables_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedSource
     from bedplate.model.figure import Figure
     from bedplate.model.reason import Reason
 

@@ -12,10 +12,18 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.imported.numbers import moment, number, whole
-from bedplate.imported.published import UNKNOWN, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import SourceUnreadable, shown
-from bedplate.imported.xml_text import element_of
+from bedplate.imported.published import (
+    UNKNOWN,
+    PublishedMachine,
+    PublishedRun,
+    SourceUnreadable,
+    element_of,
+    moment,
+    number,
+    published_cell,
+    shown,
+    whole,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import PurePosixPath
     from xml.etree.ElementTree import Element
 
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedSource
     from bedplate.model.cell import RunSpec
     from bedplate.model.reason import Reason
 

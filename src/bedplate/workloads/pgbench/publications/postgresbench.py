@@ -9,9 +9,19 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bedplate.imported.numbers import gibibytes, moment, number, whole
-from bedplate.imported.published import UNKNOWN, PublishedMachine, PublishedRun, published_cell
-from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, shown
+from bedplate.imported.published import (
+    MOST_TEXT_BYTES,
+    UNKNOWN,
+    PublishedMachine,
+    PublishedRun,
+    SourceUnreadable,
+    gibibytes,
+    moment,
+    number,
+    published_cell,
+    shown,
+    whole,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, reasons_of
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import PurePosixPath
 
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedSource
     from bedplate.model.figure import Figure
     from bedplate.model.reason import Reason
 

@@ -9,21 +9,19 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.imported.numbers import number, whole
-from bedplate.imported.source import MOST_TEXT_BYTES, shown
+from bedplate.imported.published import MOST_TEXT_BYTES, number, shown, whole
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because, joined, reasons_of
-from bedplate.workloads.pgbench.output import parse_summary
-from bedplate.workloads.pgbench.scripts import READ_ONLY, READ_WRITE
+from bedplate.workloads.pgbench.figures import parse_summary
+from bedplate.workloads.pgbench.model import READ_ONLY, READ_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePosixPath
 
-    from bedplate.imported.published import PublishedRun
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedRun, PublishedSource
     from bedplate.model.figure import Figure
     from bedplate.model.levels import Scalar
     from bedplate.model.reason import Reason

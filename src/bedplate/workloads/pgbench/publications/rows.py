@@ -9,14 +9,14 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from bedplate.imported.source import MOST_TEXT_BYTES, SourceUnreadable, shown
+from bedplate.imported.published import MOST_TEXT_BYTES, SourceUnreadable, shown
 from bedplate.model.reason import because, reasons_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import PurePosixPath
 
-    from bedplate.imported.source import PublishedSource
+    from bedplate.imported.published import PublishedSource
     from bedplate.model.reason import Reason
 
     Row = Mapping[str, str]

@@ -8,9 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.power_cut_view import bound_words, disagreement, recovery_words, told_apart
-from bedplate.analysis.recording_words import recording_words
-from bedplate.analysis.rounding import rounded
-from bedplate.analysis.wording import device_sectors, number
+from bedplate.analysis.wording import device_sectors, number_words, recording_words, rounded
 from bedplate.model.device_cache import (
     CACHE_WORDS,
     CACHES,
@@ -19,11 +17,11 @@ from bedplate.model.device_cache import (
     VOLATILE_512,
     sectors_told,
 )
+from bedplate.model.durability import FINDINGS, OK, CutCounts
 from bedplate.model.power_cut import DEVICE_UNIT, IN_FLIGHT
-from bedplate.model.power_cut_verdict import FINDINGS, OK, CutCounts
 from bedplate.model.reason import sentences
-from bedplate.page.workload_page import WorkloadPage
-from bedplate.statistics.proportions import proportion
+from bedplate.page.static import WorkloadPage
+from bedplate.statistics.comparison import proportion
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -143,7 +141,7 @@ def _row(index: int, cell: CellFacts, run: CutRun) -> CutRow:
             if verdict.cuts(cache).all.cuts
         ),
         lost="–" if lost is None else f"{lost:,}",
-        lost_within="" if lost is None or ms is None else f"{number(ms)} ms",
+        lost_within="" if lost is None or ms is None else f"{number_words(ms)} ms",
         recovery=f"{median(again):.2f}" if again else "–",
         recovery_most=f"{max(again):.2f}" if again else "",
         window=format_size(verdict.window_bytes),

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.builds.build_record import (
+from bedplate.engines.postgresql.builds import (
     BLOCK_SIZES_BYTES,
     WAL_BLOCK_SIZES_BYTES,
     Build,
     BuildIdentity,
     BuildSpec,
+    configure_cache,
+    configure_options,
     read_build,
     stamp_text,
 )
-from bedplate.engines.postgresql.builds.configure_cache import configure_cache
-from bedplate.engines.postgresql.builds.recipe import configure_options
 from bedplate.errors import PlanError
 
 IDENTITY = BuildIdentity(

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.builds.distribution_source import fetch_source_package
-from bedplate.engines.postgresql.builds.origin import SourceUnavailable
-from bedplate.engines.postgresql.builds.version import parse_version
-from bedplate.host.apt.archives import PackageArchive, parse_os_release
-from bedplate.host.apt.private_root import AptSystem
+from bedplate.engines.postgresql.builds import SourceUnavailable, fetch_source_package
+from bedplate.engines.postgresql.versions import parse_version
+from bedplate.host.apt import AptSystem, PackageArchive, parse_os_release
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.builds.official_site import fetch_official_tarball, newest_release
-from bedplate.engines.postgresql.builds.origin import SourceUnavailable
-from bedplate.engines.postgresql.builds.version import parse_version
+from bedplate.engines.postgresql.builds import SourceUnavailable, fetch_official_tarball, newest_release
+from bedplate.engines.postgresql.versions import parse_version
 
 LISTING = """<a href="../">../</a><a href="v17.11/">v17.11/</a> <a href="v18.9/">v18.9/</a>
 <a href='/pub/source/v18.10/'>v18.10/</a> <a href="v19beta1/">v19beta1/</a> <a href="v9.6.24/">x</a>"""

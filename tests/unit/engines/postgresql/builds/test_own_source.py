@@ -10,15 +10,14 @@ import pytest
 from tests.support.sources.histories import commit, git
 from tests.support.sources.toy_postgresql import SERVER, server, toy_postgresql
 
-from bedplate.engines.postgresql.builds import build as build_module
-from bedplate.engines.postgresql.builds.build import Build, BuildSpec, ensure_build, find_build, is_current
+from bedplate.engines.postgresql import builds as build_module
+from bedplate.engines.postgresql.builds import Build, BuildSpec, ensure_build, find_build, is_current
 from bedplate.errors import BuildFailed, RequirementMissing
-from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Commands
-from bedplate.host.git.revisions import GitRevisions
+from bedplate.host.git import GitRevisions
+from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import find_tool
-from bedplate.model.cell import BuildLevels
-from bedplate.model.source_commit import PlanSources
+from bedplate.model.cell import BuildLevels, PlanSources
 from bedplate.plan.load import load_plan
 
 pytestmark = pytest.mark.skipif(

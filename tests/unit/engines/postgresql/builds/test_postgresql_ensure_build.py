@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.builds import build as build_module
-from bedplate.engines.postgresql.builds.build import (
+from bedplate.engines.postgresql import builds as build_module
+from bedplate.engines.postgresql.builds import (
     Build,
     BuildSpec,
+    RecipeWork,
     ensure_build,
     find_build,
     is_current,
 )
-from bedplate.engines.postgresql.builds.recipe import RecipeWork
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
-from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Completed
+from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import Requirement
 
 if TYPE_CHECKING:

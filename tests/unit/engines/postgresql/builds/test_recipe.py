@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.builds.build_record import BuildIdentity
-from bedplate.engines.postgresql.builds.configure_cache import ConfigureCache
-from bedplate.engines.postgresql.builds.libraries import libraries
-from bedplate.engines.postgresql.builds.recipe import (
+from bedplate.engines.postgresql.builds import (
+    BuildIdentity,
+    ConfigureCache,
     RecipeWork,
     compile_postgresql,
     configure_options,
 )
+from bedplate.engines.postgresql.versions import libraries
 from bedplate.errors import VerifyFailed
-from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Completed
+from bedplate.host.native_driver import BuildProgress
 
 if TYPE_CHECKING:
     from tests.support.tools.scripted_commands import ScriptedCommands

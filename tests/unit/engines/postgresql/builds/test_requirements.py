@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.builds.build_record import BuildSpec
-from bedplate.engines.postgresql.builds.requirements import build_requirements, missing_requirements
+from bedplate.engines.postgresql.builds import BuildSpec, build_requirements, missing_requirements
 from bedplate.errors import PlanError
 from bedplate.host.command import Completed
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.builds import source as source_module
-from bedplate.engines.postgresql.builds import source_store
-from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
-from bedplate.engines.postgresql.builds.source import Source, ensure_source
-from bedplate.engines.postgresql.builds.version import AskedVersion, parse_version, release_key
+from bedplate.engines.postgresql import builds
+from bedplate.engines.postgresql import builds as source_module
+from bedplate.engines.postgresql.builds import Fetched, Source, SourceUnavailable, ensure_source
+from bedplate.engines.postgresql.versions import AskedVersion, parse_version, release_key
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
 from bedplate.host.files import sha256_of
 
@@ -206,14 +205,14 @@ def test_tarball_that_changed_in_the_cache_is_not_unpacked(
     source = ensure("18.6", make_tarball("18.6"))
     source.tarball.write_bytes(b"rotten")
     with pytest.raises(OutputNotUnderstood, match="SHA-256"):
-        source_store.unpacked_tree(source, progress=ignore)
+        builds.unpacked_tree(source, progress=ignore)
     assert not (source.tarball.parent / "tree").exists()
 
 
 @pytest.mark.usefixtures("ways")
 def test_source_is_unpacked_once(ensure: Callable[..., Source], make_tarball: MakeTarball) -> None:
     source, said = ensure("18.6", make_tarball("18.6")), list[str]()
-    trees = [source_store.unpacked_tree(source, progress=said.append) for _ in range(2)]
+    trees = [builds.unpacked_tree(source, progress=said.append) for _ in range(2)]
     assert trees[0] == trees[1]
     assert (trees[0] / "configure").is_file()
     assert 1 == len(said)
@@ -230,7 +229,7 @@ def test_a_release_that_is_named_has_one_checksum_however_it_comes(
     tarball = make_tarball("18.6")
     if way == "kept":
         ensure("18", tarball)
-    monkeypatch.setattr(source_store, "_KNOWN_SHA256", {"18.6": "0" * 64})
+    monkeypatch.setattr(builds, "_KNOWN_SHA256", {"18.6": "0" * 64})
     if way == "given":
         with pytest.raises(PlanError) as refused:
             ensure("18", tarball)
@@ -253,7 +252,7 @@ def test_what_a_person_gave_is_a_strangers_unless_its_checksum_is_known(
     tarball = make_tarball("18.6")
     assert ensure("18", tarball).is_strangers
     assert ensure("18").is_strangers
-    monkeypatch.setattr(source_store, "_KNOWN_SHA256", {"18.6": sha256_of(tarball)})
+    monkeypatch.setattr(builds, "_KNOWN_SHA256", {"18.6": sha256_of(tarball)})
     assert not ensure("18", tarball).is_strangers
 
 

@@ -7,7 +7,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.engines.postgresql.configuring.configuration import configuration_text, settings_of_own_file
+from bedplate.engines.postgresql.settings import configuration_text, settings_of_own_file
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.engines.postgresql.configuring.configuration import (
+from bedplate.engines.postgresql.settings import (
     compare_settings,
     configuration_text,
     same_value,

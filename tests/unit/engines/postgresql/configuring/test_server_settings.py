@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.engines.postgresql.configuring.configuration import configuration_text as written
-from bedplate.engines.postgresql.configuring.configuration import own_settings
-from bedplate.engines.postgresql.configuring.server_settings import (
+from bedplate.engines.postgresql.settings import (
     CONTROLLED,
     configuration_lines,
+    controlled_in,
+    own_configuration_text,
+    own_settings,
     refused_library,
     syntax_errors,
     without_controlled,
 )
-from bedplate.engines.postgresql.configuring.settings import configuration_text, controlled_in
+from bedplate.engines.postgresql.settings import configuration_text as written
 from bedplate.model.cell import BuildLevels, ClusterLevels
 
 SPELLINGS = ("{}'x'", "{} 'x'", "{}='x'", "{} = 'x'", "  {}\t=\t'x' # why", "{}\f'x'", "{}'x", "{} x", "{}=x")
@@ -35,7 +36,7 @@ def test_what_bedplate_decides_is_seen_and_taken_out_however_it_is_spelled(name:
 @pytest.mark.parametrize("name", ["include", "include_dir", "include_if_exists"])
 def test_includes_are_refused_however_they_are_spelled(name: str, spelling: str) -> None:
     with pytest.raises(ValueError, match="includes are not followed"):
-        configuration_text(spelling.format(name))
+        own_configuration_text(spelling.format(name))
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x1c", "\x0b"])
@@ -73,7 +74,7 @@ def test_what_may_start_a_program_is_set_to_nothing_behind_the_plans_own_lines()
 def test_a_library_that_is_not_postgresqls_own_is_refused(name: str, value: str) -> None:
     assert f"{name} loads code into the server" in str(refused_library(name, value))
     with pytest.raises(ValueError, match="loads code into the server"):
-        configuration_text(f"{name}'{value}'")
+        own_configuration_text(f"{name}'{value}'")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_line_that_it_does_not_take_is_refused_with_the_way_out(line: str) -> 
 
 def test_all_lines_of_an_own_configuration_are_named_at_once_and_none_that_bedplate_takes_out() -> None:
     with pytest.raises(ValueError, match=r"line 1.*line 3.*line 4") as raised:
-        configuration_text("work_mem = 4 MB\nlog_filename = postgresql.log\na b c\n[x]\n")
+        own_configuration_text("work_mem = 4 MB\nlog_filename = postgresql.log\na b c\n[x]\n")
     assert "line 2" not in str(raised.value)
 
 

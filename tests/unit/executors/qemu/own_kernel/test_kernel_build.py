@@ -16,15 +16,14 @@ from tests.support.sources.histories import commit, git, repository, working_cha
 from tests.support.sources.toy_kernel import made, toy_kernel
 
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
-from bedplate.executors.qemu.guest_kernel import GuestKernel
-from bedplate.executors.qemu.own_kernel import build as build_module
-from bedplate.executors.qemu.own_kernel.build import build_seconds, ensure_built, find_built
-from bedplate.executors.qemu.own_kernel.recipe import KernelWork, build_kernel
-from bedplate.host.build_progress import BuildProgress, count_objects
+from bedplate.executors.qemu import kernels as build_module
+from bedplate.executors.qemu.kernels import GuestKernel, build_seconds, ensure_built, find_built
+from bedplate.executors.qemu.own_kernel import KernelWork, build_kernel
 from bedplate.host.command import Commands
-from bedplate.host.git.repository import resolve
+from bedplate.host.git import resolve
+from bedplate.host.native_driver import BuildProgress, count_objects
 from bedplate.host.requirement import Requirement, find_tool
-from bedplate.model.source_commit import KernelSource, SourceTree
+from bedplate.model.cell import KernelSource, SourceTree
 
 pytestmark = pytest.mark.skipif(
     not all(map(find_tool, ("gcc", "make", "git"))), reason="a toy is built with gcc and make"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.support.guests.fake_distribution import bz_image
 from tests.support.guests.own_kernels import guest_configuration, kernel_with, packed_image, vmlinux
 
-from bedplate.executors.qemu.own_kernel import image as kernel_image
-from bedplate.executors.qemu.own_kernel.configuration import Configuration
-from bedplate.executors.qemu.own_kernel.image import (
+from bedplate.executors.qemu import own_kernel as kernel_image
+from bedplate.executors.qemu.own_kernel import (
+    Configuration,
     ImageUnread,
     embedded_configuration,
     has_pvh_entry,

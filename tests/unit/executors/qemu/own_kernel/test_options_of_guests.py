@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 from tests.support.guests.own_kernels import guest_configuration, packed_image
 
-from bedplate.executors.qemu.initramfs import BOOT_MODULES, INIT
-from bedplate.executors.qemu.own_kernel.built_in import AllBuiltIn
-from bedplate.executors.qemu.own_kernel.configuration import Configuration
-from bedplate.executors.qemu.own_kernel.console import lacking_by_console
-from bedplate.executors.qemu.own_kernel.fragment import WantedConfiguration
-from bedplate.executors.qemu.own_kernel.image import embedded_configuration
-from bedplate.executors.qemu.own_kernel.options import (
+from bedplate.executors.qemu.own_kernel import (
     EVERY_GUEST,
     FILESYSTEMS,
     RECORDER,
     SCHEDULERS,
     SHUT_IN,
+    AllBuiltIn,
+    Configuration,
+    WantedConfiguration,
+    embedded_configuration,
     lacking,
+    lacking_by_console,
 )
+from bedplate.executors.qemu.slot import BOOT_MODULES, INIT
+from bedplate.host import shut_in
 from bedplate.host.command import Commands
 from bedplate.host.facts import SCHEDULER_MODULES
-from bedplate.host.shut_in import restriction
 from bedplate.model.filesystem import TRAITS
 
 # What init.sh needs as a module is what its option is called.
@@ -58,7 +58,7 @@ def test_every_file_system_and_scheduler_of_a_plan_has_its_option() -> None:
 
 
 def test_every_namespace_and_filter_that_shuts_a_program_in_is_asked_for() -> None:
-    text = Path(restriction.__file__).read_text()
+    text = Path(shut_in.__file__).read_text()
     # Namespaces of mounts have no option: every kernel has them.
     used = {f"{kind}_NS" for kind in re.findall(r"_CLONE_NEW(\w+)", text)} - {"NS_NS"}
     assert {"NAMESPACES", "SECCOMP"} | used == {option.name for option in SHUT_IN}

@@ -208,7 +208,7 @@ bedplate.unpack = (() => {
   };
 })();
 
-// What the page carries packed (page/packed_data.py): read when it is asked for, and once.
+// What the page carries packed (page/document.py): read when it is asked for, and once.
 bedplate.packedData = (() => {
   const done = new Map();
   // It stands behind this script, so that the page can be used before the last of it has been read.

@@ -1,5 +1,5 @@
 "use strict";
-// "Zlib" (RFC 1950 and 1951), as page/courses.py packs it. The browser has its own, but answers some time later, when a page that is
+// "Zlib" (RFC 1950 and 1951), as page/document.py packs it. The browser has its own, but answers some time later, when a page that is
 // printed as soon as it is there has been printed without its pictures. Pure.
 
 /** @type {(bytes: Uint8Array) => Uint8Array} */

@@ -1,5 +1,5 @@
 "use strict";
-// Which cell is held against which, and what came of it: analysis/comparison/matching.py and compared.py for any choice.
+// Which cell is held against which, and what came of it: analysis/comparison.py and compared.py for any choice.
 //
 // A side is one cell, or all shown cells of a level. Two cells are a pair if they differ in nothing but what the sides
 // name. Without a contender every other shown cell, or every other level of the factor, is one.
@@ -11,7 +11,7 @@ bedplate.pairs = (() => {
   const around = page.surroundings;
   // What `same` means, in per cent: what a reader calls no difference.
   const MARGINS = ["1", "2", "5", "10", "20"];
-  // Made once for a visit, and told with each of its runs (analysis/parts.py).
+  // Made once for a visit, and told with each of its runs (analysis/overview.py).
   const OF_VISIT = new Set(page.rules.visit_figures);
   choice.own("compare.margin", { values: () => MARGINS });
   const margin = () =>
@@ -177,7 +177,7 @@ bedplate.pairs = (() => {
         )
       : bedplate.data.measurements(cell, run);
 
-  // Of several the one that there is least doubt about, as analysis/observed.py takes it.
+  // Of several the one that there is least doubt about, as analysis/comparison.py takes it.
   const doubt = (one) =>
     [one.outcome !== "completed", one.value === null, one.validity !== "valid"].reduce(
       (sum, is) => 2 * sum + Number(is),

@@ -1,10 +1,10 @@
 "use strict";
-// Sentences that Python says too: it gives them with the document (page/rules.py), and values are filled in here. Pure.
+// Sentences that Python says too: it gives them with the document (page/document.py), and values are filled in here. Pure.
 
 bedplate.words = (() => {
   const { templates, words } = bedplate.document.rules;
 
-  // As model/template.py fills them.
+  // As model/course.py fills them.
   const filled = (name, values = {}) => {
     const known = { s: values.n === 1 ? "" : "s", ...values };
     const written = (value) => (Number.isInteger(value) ? bedplate.count(value) : value);

@@ -1,5 +1,5 @@
 "use strict";
-// One ratio over many matched pairs, and whether they disagree: as statistics/pooled_pairs.py has it, with the same steps. Pure.
+// One ratio over many matched pairs, and whether they disagree: as statistics/comparison.py has it, with the same steps. Pure.
 //
 // A row is one pair's differences by block, null where it lacks one; blocks are the repetitions of the studies.
 

@@ -1,0 +1,1226 @@
+"""What the comparisons leave standing, and what to choose and to measure next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations, islice
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bedplate.analysis.comparison import candidates_of, surroundings_between, surroundings_of
+from bedplate.analysis.overview import Trouble, default_metric
+from bedplate.analysis.power_cut_view import disagreement, speaking
+from bedplate.analysis.run_heads import cells_due, has_speed, has_speeds, is_meant
+from bedplate.analysis.search import chance_words
+from bedplate.analysis.wording import (
+    WRONG_ON_AVERAGE,
+    block_words,
+    capital,
+    confidence_words,
+    device_sectors,
+    durability_class,
+    figure,
+    ratio_figure,
+)
+from bedplate.errors import PlanError
+from bedplate.installation import COMMAND
+from bedplate.model.course import and_more, filled
+from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
+from bedplate.model.durability import (
+    BOUNDED_LOSS,
+    CLASSES,
+    DURABLE,
+    TOO_FEW_FOR_MORE,
+    UNKNOWN,
+    UNSAFE,
+    counted_words,
+    cut_words,
+    too_few_words,
+)
+from bedplate.model.figure import Better, Metric, Scale, Status
+from bedplate.model.metrics import METRICS
+from bedplate.model.visit import Outcome
+from bedplate.near_names import unknown_run
+from bedplate.statistics.comparison import (
+    CHANCE,
+    MARGIN,
+    REPETITIONS_MAX,
+    Confidence,
+    EstimateKind,
+    Verdict,
+    all_pairs,
+    compare,
+    confidences,
+    differences,
+    judged_apart,
+)
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.heat_map import Standing, front, told_apart
+from bedplate.statistics.search import SearchSpace, Tried, lead, posterior
+from bedplate.statistics.summary import TRUSTED, Observation, summarise
+from bedplate.study.layout import StudyLayout
+from bedplate.units import format_count, format_duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.statistics.comparison import Comparison, Pairs
+    from bedplate.statistics.estimation import BoolArray, FloatArray
+    from bedplate.statistics.heat_map import Front
+    from bedplate.statistics.summary import Summary
+
+Run = tuple[str, str]
+
+# A volatile cache with the sectors that the study's device has.
+VOLATILE = "volatile"
+
+# What is recommended where a call names no class: nobody wants advice among cells that lose data.
+RECOMMENDED = (DURABLE, BOUNDED_LOSS)
+
+_SPACE = Metric(
+    "space_mib",
+    "MiB",
+    Scale.RATIO,
+    Better.LOWER,
+    "database and WAL directory after the run, as the server counts",
+)
+
+_WRITTEN = ("device_written_kib_per_transaction", "device_written_mib")
+
+# Less than this is no work of the run's own: of a read-only run the ratio of two such figures says nothing.
+_WRITTEN_MIN = 1.0
+
+# Of a pair that no factor explains.
+ELSEWHERE = "measured in other surroundings"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One figure of a run that has a better direction. `parts` are the stored metrics that add up to it."""
+
+    metric: Metric
+    head: str
+    parts: tuple[str, ...]
+
+    def observation(self, m: Measurement) -> Observation:
+        """The figure as the statistics take it; absent where a part is."""
+        if len(self.parts) == 1:
+            return m.observation(self.parts[0])
+        values = [m.value(name) for name in self.parts]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return Observation(None, Status.ABSENT, m.outcome, m.validity)
+        return Observation(sum(known), Status.MEASURED, m.outcome, m.validity)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The cells of one class of durability in one run.
+
+    `cells` take part, in the order of the schedule; of cells that are the same in force one does, `same_as` names
+    the others. `left_out` says of a cell of the class why it takes no part. `better` and `same` are the
+    verdicts as `statistics.pareto.front` takes them, by objective and pair of `cells`; `confidences` are those of the
+    objectives. `judged` counts comparisons with an interval. `elsewhere` are pairs in surroundings that no factor
+    explains, which are not compared. `stopped` are cells that are left out as runs were stopped at a limit: the others are
+    the quick ones, and no mean of them stands for the cell.
+    """
+
+    run: Run
+    durability: str
+    objectives: tuple[Objective, ...]
+    cells: tuple[str, ...]
+    same_as: Mapping[str, tuple[str, ...]]
+    left_out: Mapping[str, str]
+    better: BoolArray
+    same: BoolArray
+    elsewhere: frozenset[frozenset[str]]
+    stopped: frozenset[str] = frozenset()
+    confidences: tuple[Confidence, ...] = ()
+    judged: int = 0
+
+    @property
+    def verdicts(self) -> int:
+        """How many comparisons tell."""
+        return int(self.better.sum()) + int(self.same.sum()) // 2
+
+    @cached_property
+    def front(self) -> Front:
+        """Who leads, and who stands behind whom."""
+        return front(self.better, self.same)
+
+    @property
+    def incomparable(self) -> int:
+        """How many pairs are not compared."""
+        return len(self.elsewhere)
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether there were two cells with enough repetitions."""
+        return len(self.cells) > 1
+
+
+@dataclass(frozen=True)
+class Advised:
+    """All contests of a study, judged together. `classes` are those of all cells with the `cache` that is meant.
+
+    `sectors` says why it is this volatile one, where cells are in another class with other sectors; empty else.
+    `without` are runs that have no figure of the whole run.
+    """
+
+    overview: Overview
+    cache: str
+    contests: tuple[Contest, ...]
+    classes: Mapping[str, str]
+    without: tuple[Run, ...] = ()
+    sectors: str = ""
+    _summaries: dict[tuple[Run, str, str], Summary] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def judged(self) -> int:
+        """How many comparisons have an interval."""
+        return sum(contest.judged for contest in self.contests)
+
+    @property
+    def verdicts(self) -> int:
+        """How many of them tell."""
+        return sum(contest.verdicts for contest in self.contests)
+
+    @property
+    def cache_words(self) -> str:
+        """The cache as sentences name it."""
+        return _cache_words(self.overview, self.cache)
+
+    def comparison(self, contest: Contest, objective: Objective, baseline: str, contender: str) -> Comparison:
+        """Two cells in one objective, with the confidence of this objective; without an interval where they may not be compared."""
+        sides = [_observations(self.overview, cell, contest.run, objective) for cell in (baseline, contender)]
+        own = contest.confidences[contest.objectives.index(objective)]
+        found = compare(sides[0], sides[1], objective.metric)
+        judged = judged_apart(found, difference=own.difference, sameness=own.sameness)
+        if frozenset((baseline, contender)) not in contest.elsewhere:
+            return judged
+        return replace(
+            judged, low=None, high=None, basis=None, verdict=Verdict.CANNOT_TELL, reasons=(ELSEWHERE,)
+        )
+
+    def summary(self, contest: Contest, objective: Objective, cell: str) -> Summary:
+        """The repetitions of one cell in one objective, each cell by itself."""
+        return self.summary_of(contest.run, objective, cell)
+
+    def summary_of(self, run: Run, objective: Objective, cell: str) -> Summary:
+        """The same of any cell, whatever its class."""
+        # Sentences ask for the same cells many times, and a study has hundreds.
+        key = (run, objective.metric.name, cell)
+        if key not in self._summaries:
+            found = _observations(self.overview, cell, run, objective)
+            self._summaries[key] = summarise(found.values(), objective.metric.scale)
+        return self._summaries[key]
+
+
+def advised(
+    found: Overview,
+    *,
+    workloads: Sequence[str] = (),
+    durability: str | None = None,
+    cache: str = VOLATILE,
+) -> Advised:
+    """Compare all cells within their class of durability. PlanError for a run or a class that there is not.
+
+    `workloads` are names or types of runs, none for all. Without `durability` the classes that keep a database whole
+    take part.
+    """
+    if durability is not None and durability not in CLASSES:
+        raise PlanError(f"durability {durability!r} is no class; there are {', '.join(CLASSES)}")
+    asked, cache = cache, volatile_cache_of(device_sectors(found)) if cache == VOLATILE else cache
+    classes = {cell: durability_class(facts.durability, cache) for cell, facts in found.cells.items()}
+    if durability is not None and durability not in classes.values():
+        there = [name for name in CLASSES if name in classes.values()]
+        raise PlanError(
+            f"no cell is {durability} with a {_cache_words(found, cache)}; there are {', '.join(there) or 'no cells'}"
+        )
+    named = RECOMMENDED if durability is None else (durability,)
+    runs = _runs(found, workloads)
+    drafted = [
+        _drafted(found, run, name, objectives, cells)
+        for run in runs
+        if (objectives := objectives_of(found, run))
+        for name in CLASSES
+        if name in named
+        and (cells := [cell.id for cell in cells_due(found, [run]) if classes[cell.id] == name])
+    ]
+    judged = iter(confidences([pairs for draft in drafted for pairs in draft.pairs]))
+    return Advised(
+        overview=found,
+        cache=cache,
+        contests=tuple(draft.judged(tuple(islice(judged, len(draft.pairs)))) for draft in drafted),
+        classes=classes,
+        without=tuple(run for run in runs if not objectives_of(found, run) and has_speed(found, run)),
+        sectors=_sectors_told(found) if asked == VOLATILE else "",
+    )
+
+
+def _tells_sectors(found: Overview) -> bool:
+    return any(facts.durability.tells_sectors for facts in found.cells.values() if facts.durability)
+
+
+def _cache_words(found: Overview, cache: str) -> str:
+    """With its sectors only where some cell is told apart by them."""
+    return CACHE_WORDS[cache] if cache == PROTECTED or _tells_sectors(found) else "volatile cache"
+
+
+def _sectors_told(found: Overview) -> str:
+    """Why it is the class with these sectors; nothing where no cell is told apart by them."""
+    return f"{sectors_told(device_sectors(found))}; --cache names another" if _tells_sectors(found) else ""
+
+
+def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:
+    """What the run is about first, then whatever it has of p99, steadiness, space and writing; none without the first."""
+    having = {
+        name
+        for cell in found.cells
+        for m in found.of(cell, run)
+        for name in m.by_metric
+        if m.value(name) is not None
+    }
+    first = default_metric(found, run, having)
+    # Power cuts are what cells are told apart by before any is advised, and no objective of their own.
+    if first is None or not has_speed(found, run):
+        return ()
+    heads = {"tps": "tps", "latency_ms_p99": "p99", "tps_cv": "cv of tps"}
+    names = [first, *(name for name in ("latency_ms_p99", "tps_cv") if name in having and name != first)]
+    objectives = [Objective(METRICS[name], heads.get(name, name), (name,)) for name in names]
+    space = tuple(name for name in ("database_mib", "wal_mib") if name in having)
+    if "database_mib" in space:
+        objectives.append(Objective(_SPACE, "space", space))
+    written = next((name for name in _WRITTEN if name in having), None)
+    if written and _largest_figure(found, run, written) >= _WRITTEN_MIN:
+        objectives.append(Objective(METRICS[written], "written", (written,)))
+    return tuple(objectives)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A contest before the confidence of its verdicts is known."""
+
+    contest: Contest
+    pairs: tuple[Pairs, ...]
+
+    def judged(self, confidences: tuple[Confidence, ...]) -> Contest:
+        better, same = [], []
+        for objective, pairs, confidence in zip(
+            self.contest.objectives, self.pairs, confidences, strict=True
+        ):
+            larger, alike = pairs.verdicts(confidence)
+            better.append(larger if objective.metric.better is Better.HIGHER else larger.T)
+            same.append(alike)
+        return replace(
+            self.contest,
+            better=np.array(better),
+            same=np.array(same),
+            confidences=confidences,
+            judged=sum(int(pairs.judged.sum()) for pairs in self.pairs),
+        )
+
+
+def _drafted(
+    found: Overview, run: Run, durability: str, objectives: tuple[Objective, ...], cells: Sequence[str]
+) -> _Draft:
+    taking, same_as, left_out = _taking_part(found, run, objectives[0], cells)
+    may_be_judged = comparable(found, taking, run)
+    nothing = np.zeros((len(objectives), len(taking), len(taking)), dtype=np.bool_)
+    contest = Contest(
+        run=run,
+        durability=durability,
+        objectives=objectives,
+        cells=tuple(taking),
+        same_as=same_as,
+        left_out=left_out,
+        better=nothing,
+        same=nothing,
+        stopped=frozenset(cell for cell in left_out if _stopped(found, cell, run, objectives[0])),
+        elsewhere=frozenset(
+            frozenset(pair)
+            for pair, may_be in zip(combinations(taking, 2), may_be_judged, strict=True)
+            if not may_be
+        ),
+    )
+    pairs = tuple(
+        all_pairs(_values(found, taking, run, objective), objective.metric, comparable=may_be_judged)
+        for objective in objectives
+    )
+    return _Draft(contest, pairs)
+
+
+def _taking_part(
+    found: Overview, run: Run, first: Objective, cells: Sequence[str]
+) -> tuple[list[str], dict[str, tuple[str, ...]], dict[str, str]]:
+    """Of each group of cells that are the same in force the one with most values, if it has enough of them."""
+    counts = {cell: len(_usable(_observations(found, cell, run, first))) for cell in cells}
+    taking: list[str] = []
+    same_as: dict[str, tuple[str, ...]] = {}
+    left_out: dict[str, str] = {}
+    seen: set[str] = set()
+    for cell in cells:
+        if cell in seen:
+            continue
+        group = [cell, *(other for other in found.cells[cell].identical_to if other in counts)]
+        seen.update(group)
+        best = max(group, key=lambda each: (not _stopped(found, each, run, first), counts[each]))
+        stopped = _stopped(found, best, run, first)
+        if counts[best] >= REPETITIONS_MIN and not stopped:
+            taking.append(best)
+            same_as[best] = tuple(other for other in group if other != best)
+        else:
+            runs = f"{format_count(counts[best], 'trusted run')} with {first.metric.name}"
+            needs = f", a verdict needs {REPETITIONS_MIN}" if counts[best] < REPETITIONS_MIN else ""
+            limits = f"; {stopped} stopped at a limit, which `bedplate compare` judges" if stopped else ""
+            left_out |= dict.fromkeys(group, f"{runs}{needs}{limits}")
+    return taking, same_as, left_out
+
+
+def _stopped(found: Overview, cell: str, run: Run, first: Objective) -> int:
+    """How many trusted runs of a cell only know a limit that they were stopped at."""
+    return sum(
+        each.status is Status.CENSORED and each.outcome is Outcome.COMPLETED and each.validity.is_trusted
+        for each in _observations(found, cell, run, first).values()
+    )
+
+
+def comparable(found: Overview, cells: Sequence[str], run: Run) -> BoolArray:
+    """Of each pair, in the order of `numpy.triu_indices`, whether it may be judged."""
+    first, second = np.triu_indices(len(cells), 1)
+    plain = [
+        visit.record
+        for visit in found.study.visits
+        if visit.record.key.cell in cells and visit.record.key.dataset == run[0]
+    ]
+    troubled = any(found.cells[cell].incomparable for cell in cells)
+    if not troubled and not differences(surroundings_of(record) for record in plain):
+        return np.ones(len(first), dtype=np.bool_)
+    surroundings = surroundings_between([found])
+    by_cell = {candidate.cell: candidate for candidate in candidates_of([found])}
+    own = [by_cell[cell] for cell in cells]
+    return np.array(
+        [not surroundings.of_cells((own[i], own[j]), run) for i, j in zip(first, second, strict=True)],
+        dtype=np.bool_,
+    )
+
+
+def _values(found: Overview, cells: Sequence[str], run: Run, objective: Objective) -> FloatArray:
+    columns = {number: place for place, number in enumerate(_repetitions(found, cells, run))}
+    values = np.full((len(cells), len(columns)), np.nan)
+    for row, cell in enumerate(cells):
+        for repetition, value in _usable(_observations(found, cell, run, objective)).items():
+            values[row, columns[repetition]] = value
+    return values
+
+
+def _repetitions(found: Overview, cells: Iterable[str], run: Run) -> list[int]:
+    return sorted({m.repetition for cell in cells for m in found.of(cell, run)})
+
+
+def _observations(found: Overview, cell: str, run: Run, objective: Objective) -> dict[int, Observation]:
+    return {m.repetition: objective.observation(m) for m in found.of(cell, run)}
+
+
+def _usable(observations: Mapping[int, Observation]) -> dict[int, float]:
+    """What takes part in a verdict: the measured values of trusted, completed runs."""
+    alone = {repetition: summarise([observed], Scale.SHARE) for repetition, observed in observations.items()}
+    return {
+        repetition: summary.centre
+        for repetition, summary in alone.items()
+        if summary.centre is not None and summary.basis == TRUSTED
+    }
+
+
+def _largest_figure(found: Overview, run: Run, metric: str) -> float:
+    """The largest figure of any cell."""
+    figures = [found.summary(cell, run, metric).centre for cell in found.cells]
+    return max((value for value in figures if value is not None), default=0.0)
+
+
+def _runs(found: Overview, workloads: Sequence[str]) -> tuple[Run, ...]:
+    unknown = [name for name in workloads if not any(is_meant(found, run, name) for run in found.runs)]
+    if unknown:
+        raise PlanError(*(unknown_run(name, (run[1] for run in found.runs)) for name in unknown))
+    if not workloads:
+        return found.runs
+    return tuple(run for run in found.runs if any(is_meant(found, run, name) for name in workloads))
+
+
+# Five find most differences above 10 % (docs/method/calibration.md).
+REPETITIONS_FOR_VERDICTS = 5
+
+# A cell, a dataset, and whether it is a canary.
+Visited = tuple[str, str, bool]
+
+_ANY: Visited = ("", "", False)
+
+
+def extend_command(found: Overview, repetitions: int) -> str:
+    """Only the local executor needs root here. A device that is erased is named once more, as the command asks for it."""
+    sudo = "sudo " if found.study.facts.executor == "local" else ""
+    erase = "".join(f" --erase {shlex.quote(device)}" for device in _devices_erased(found))
+    return f"{sudo}{COMMAND} extend {study_directory(found)} --repetitions {repetitions}{erase}"
+
+
+def more_for_verdicts(found: Overview, cells: Iterable[str], run: tuple[str, str]) -> int:
+    """How many more repetitions bring two of these cells to five that nothing speaks against; 0 where they have them.
+
+    Runs that failed or are due count, as other steps make them. In a fleet each node runs as many, where it does so far.
+    """
+    good = sorted(
+        (
+            sum(m.trouble not in (Trouble.SUSPECT, Trouble.UNKNOWN) for m in found.of(cell, run))
+            for cell in cells
+        ),
+        reverse=True,
+    )
+    more = max(REPETITIONS_FOR_VERDICTS - min(good[:2], default=0), 0)
+    nodes = max(len(found.study.nodes), 1)
+    is_even = found.study.schedule.repetitions % nodes == 0
+    return math.ceil(more / nodes) * nodes if is_even else more
+
+
+def study_directory(found: Overview) -> str:
+    """As a shell takes it."""
+    return shlex.quote(str(found.study.directory))
+
+
+def seconds_of_a_repetition(found: Overview) -> float | None:
+    """The mean time of each visit that a repetition has, with its share of canaries; None where no visit has a time."""
+    schedule = found.study.schedule
+    due = {(visit.cell_id, visit.dataset_id, visit.canary) for visit in schedule.visits if not visit.canary}
+    canaries = [(visit.cell_id, visit.dataset_id, True) for visit in schedule.visits if visit.canary]
+    plain, beside = (seconds_of_visits(found, each) for each in (due, canaries))
+    return None if plain is None or beside is None else plain + beside / schedule.repetitions
+
+
+def seconds_of_visits(found: Overview, visits: Iterable[Visited]) -> float | None:
+    """What such visits took with all that belongs to them; the mean of all that completed where none of them did.
+
+    A fleet's nodes work at once. None where no visit has a time.
+    """
+    means = found.once(_mean_seconds)
+    if not means:
+        return None
+    usual = means[_ANY]
+    return sum(means.get(each, usual) for each in visits) / max(len(found.study.nodes), 1)
+
+
+def about_words(seconds: float) -> str:
+    """`45 s`, `12 min`, `2 h 10 min`: no more precise than such an estimate is."""
+    if seconds < 90:
+        return format_duration(seconds)
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else format_duration(60 * minutes)
+
+
+def _mean_seconds(found: Overview) -> Mapping[Visited, float]:
+    """By what was visited, and of all visits together; empty where none has a time."""
+    times: defaultdict[Visited, list[float]] = defaultdict(list)
+    for record in (visit.record for visit in found.study.visits):
+        seconds = record.whole_seconds or record.seconds
+        if record.outcome is Outcome.COMPLETED and seconds > 0:
+            key = record.key
+            times[key.cell, key.dataset, key.canary].append(seconds)
+            times[_ANY].append(seconds)
+    return {each: fmean(own) for each, own in times.items()}
+
+
+def _devices_erased(found: Overview) -> tuple[str, ...]:
+    """Those of the plan; none of one that only another version can read, which says so itself when it is extended."""
+    from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
+
+    study = found.study
+    with suppress(PlanError):
+        files = StudyLayout(study.directory).plan_files
+        return load_plan(study.plan_text, source="plan.toml", directory=files).devices_erased
+    return ()
+
+
+# Figures of the model are drawn: the same study gives the same ones.
+_SEED = 18
+
+
+@dataclass(frozen=True)
+class NextVisits:
+    """The cell that is most likely within the margin of the best of `among` cells that runs could be trusted of, and that chance.
+
+    `rivals` have the chance to be better by more than the margin and the mean seconds of a visit, what tells most per second
+    first. `seconds` is one visit of the leader and of each rival.
+    """
+
+    leader: str
+    chance: float
+    rivals: tuple[tuple[str, float, float], ...]
+    seconds: float
+    among: int
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Those to visit, the leader first."""
+        return (self.leader, *(cell for cell, _, _ in self.rivals))
+
+
+def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
+    """The cells that may still be the best, in the order of the schedule; of cells that are effectively identical the first.
+
+    Not those of which runs were stopped at a limit: the model would take them for as fast as their quick runs.
+    """
+    ruled_out = {
+        cell
+        for cell, standing in zip(contest.cells, contest.front.standings, strict=True)
+        if contest.can_judge and standing is Standing.RULED_OUT
+    }
+    kept: list[str] = []
+    for cell in (*contest.cells, *contest.left_out):
+        if cell not in (ruled_out | contest.stopped) and not set(found.cells[cell].identical_to) & set(kept):
+            kept.append(cell)
+    return tuple(kept)
+
+
+def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
+    """What the model says of two or more open cells; else why nothing is known, as the end of a sentence."""
+    overview, objective = found.overview, contest.objectives[0]
+    metric, cells = objective.metric, open_cells(found.overview, contest)
+    if metric.scale is not Scale.RATIO or metric.better is Better.NEITHER:
+        return f"the model is of ratios, and {metric.name} is compared otherwise"
+    if not comparable(overview, cells, contest.run).all():
+        return "cells were measured in other surroundings, which the model cannot tell from what they are"
+    tried = [
+        _tried(m, number, objective)
+        for number, cell in enumerate(cells)
+        for m in overview.of(cell, contest.run)
+        if m.outcome is not Outcome.NOT_RUN
+    ]
+    if not any(each.value for each in tried):
+        return f"no run has a trusted {metric.name} yet"
+    seconds = [seconds_of_visits(overview, [(cell, contest.run[0], False)]) for cell in cells]
+    known = tuple(each for each in seconds if each is not None)
+    if len(known) < len(cells):
+        return "no visit has a time"
+    levels = {each.cell: each.levels for each in candidates_of([overview])}
+    space = SearchSpace(tuple(levels[cell] for cell in cells), known)
+    allowed = space.open(tried)
+    if allowed.sum() < 2:
+        return "fewer than two cells have runs that could be trusted, and a search would not try the others again"
+    best = lead(posterior(space, tried, seed=_SEED), allowed, MARGIN)
+    rivals = sorted(best.rivals, key=lambda cell: -best.ahead[cell] / known[cell])
+    return NextVisits(
+        leader=cells[best.leader],
+        chance=best.chance,
+        rivals=tuple((cells[each], float(best.ahead[each]), known[each]) for each in rivals),
+        seconds=sum(known[each] for each in (best.leader, *rivals)),
+        among=int(allowed.sum()),
+    )
+
+
+def _tried(m: Measurement, number: int, objective: Objective) -> Tried:
+    """A run as the model takes it: a larger figure is better, and what is not trusted is none."""
+    observed = objective.observation(m)
+    value = observed.value if observed.status is Status.MEASURED and observed.validity.is_trusted else None
+    if m.outcome is not Outcome.COMPLETED or value is None or not 0 < value < math.inf:
+        value = None
+    elif objective.metric.better is Better.LOWER:
+        value = 1 / value
+    return Tried(m.repetition, number, value, 0.0, failed=m.outcome is Outcome.FAILED)
+
+
+# More is in the document; a person stops reading lists.
+SHOWN = 4
+
+
+@dataclass(frozen=True)
+class ComparisonEvidence:
+    """A comparison that a sentence rests on, of two cells by id."""
+
+    baseline: str
+    contender: str
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """`kind` says what it is about: leading, figure, behind, apart, next, unsafe, unknown, limits.
+
+    Of one about what comes next, `visits` are those that it names and `command` makes them; empty of others.
+    """
+
+    kind: str
+    text: str
+    cells: tuple[str, ...] = ()
+    evidence: tuple[ComparisonEvidence, ...] = ()
+    visits: NextVisits | None = None
+    command: str = ""
+
+
+def cell_words(found: Overview, cell: str) -> str:
+    """A cell in a sentence: `ext4 barrier fs 4k db 8k`."""
+    facts = found.cells[cell]
+    return f"{facts.label.panel} {block_words(facts.label).replace(' · ', ' ')}"
+
+
+def comparison_words(objective: Objective, comparison: Comparison) -> str:
+    """`tps 1.204 times (1.151–1.253)`, `cv of tps +0.03 (+0.01 to +0.05)`; without an interval so said."""
+    if comparison.estimate is None:
+        return f"{objective.head} unknown"
+    is_ratio = comparison.kind is EstimateKind.RATIO
+    values = [
+        "…" if value is None else ratio_figure(value) if is_ratio else f"{value:+.2g}"
+        for value in (comparison.estimate, comparison.low, comparison.high)
+    ]
+    if comparison.low is None and comparison.high is None:
+        bounds = "no interval"
+    else:
+        bounds = f"{values[1]}–{values[2]}" if is_ratio else f"{values[1]} to {values[2]}"
+    return f"{objective.head} {values[0]}{' times' if is_ratio else ''} ({bounds})"
+
+
+def standing_cells(contest: Contest, standing: Standing) -> tuple[str, ...]:
+    """The cells of one standing, in the order of the schedule."""
+    return tuple(
+        cell for cell, own in zip(contest.cells, contest.front.standings, strict=True) if own is standing
+    )
+
+
+def ranked_cells(found: Advised, contest: Contest, objective: Objective) -> list[str]:
+    """Cells by their geometric mean or mean, the best first; those without a trusted value are left out."""
+    sign = -1 if objective.metric.better is Better.HIGHER else 1
+    centres = {cell: found.summary(contest, objective, cell).centre for cell in contest.cells}
+    known = {cell: centre for cell, centre in centres.items() if centre is not None}
+    return sorted(known, key=lambda cell: sign * known[cell])
+
+
+def by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> list[str]:
+    """Those of the cells that have a trusted value in the contest's first figure, the best first."""
+    return [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in cells]
+
+
+def rest_words(cells: Sequence[object]) -> str:
+    """How many stand behind those that are shown; empty where none do."""
+    return and_more(len(cells), SHOWN)
+
+
+_IMPORTED = "Nothing: these are published runs, to which none can be added."
+
+
+def next_sentences(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    """Of the cells of one class of durability in one run; to runs that others published nothing is added."""
+    is_imported = found.overview.study.facts.is_imported
+    if not is_imported:
+        yield from _visits(found, contest)
+    if contest.left_out and found.overview.repetitions >= REPETITIONS_MIN:
+        left_out = tuple(contest.left_out)
+        names = "; ".join(
+            f"{cell_words(found.overview, cell)} ({contest.left_out[cell]})" for cell in left_out[:SHOWN]
+        )
+        kind, again = ("limits", "") if is_imported else ("next", ", to be measured again")
+        yield Sentence(kind, f"Not judged here{again}: {names}{rest_words(left_out)}.", left_out)
+
+
+def closing_next_sentences(found: Advised) -> Iterable[Sentence]:
+    """Of the whole study: runs that are missing, and where no cells compete what would tell more."""
+    overview = found.overview
+    if overview.study.facts.is_imported:
+        yield Sentence("next", _IMPORTED)
+        return
+    missing = tuple(_missing(overview))
+    yield from missing
+    if found.contests or missing:
+        return
+    if not has_speeds([overview]):
+        command = extend_command(overview, overview.study.schedule.repetitions + 1)
+        words = f"More repetitions bound closer what was counted.{_makes(overview, 1, command)}"
+        yield Sentence("next", words, command=command)
+    elif any(name in RECOMMENDED for name in found.classes.values()):
+        yield Sentence(
+            "next",
+            "No visit is known to help: the runs have no figure of the whole run; `bedplate show` says why.",
+        )
+    else:
+        asked = f"{COMMAND} advise {study_directory(overview)} --durability"
+        ways = " or ".join(f"`{asked} {name!r}`" for name in dict.fromkeys(found.classes.values()))
+        yield Sentence(
+            "next",
+            f"No visit gives a cell another class. {ways} says which visits would tell most of the speed.",
+        )
+
+
+def _visits(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    cells = open_cells(found.overview, contest)
+    untold = _not_told(found, contest, cells)
+    if len(cells) < 2:
+        yield Sentence("next", f"{_no_visit(contest)}: {_why_alone(contest)}.", cells)
+    elif contest.can_judge and not (untold or contest.left_out or contest.incomparable):
+        yield _settled(found, contest, cells)
+    else:
+        pairs = [each for each in untold if each.comparison.basis is not None]
+        yield _most_per_hour(found, contest, has_pairs=bool(pairs))
+        yield from _more_repetitions(found, contest, pairs)
+
+
+def _not_told(found: Advised, contest: Contest, cells: Sequence[str]) -> tuple[ComparisonEvidence, ...]:
+    """The fastest of those that nothing rules out, beside each other one from which it is not told in speed."""
+    first, ranked = contest.objectives[0], by_speed(found, contest, cells)
+    beside = (
+        ComparisonEvidence(ranked[0], other, found.comparison(contest, first, ranked[0], other))
+        for other in ranked[1:]
+    )
+    return tuple(each for each in beside if each.comparison.verdict is Verdict.CANNOT_TELL)
+
+
+def _settled(found: Advised, contest: Contest, cells: Sequence[str]) -> Sentence:
+    fastest, *others = by_speed(found, contest, cells)
+    shown = f"is shown better than {'the other' if len(others) == 1 else f'each of {len(others)} others'} that nothing rules out"
+    return Sentence(
+        "next",
+        f"{_no_visit(contest)}: {cell_words(found.overview, fastest)} {shown}, or the same within {percent(MARGIN)}.",
+        (fastest, *others),
+    )
+
+
+def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sentence:
+    """By the model of a search, which recommends no cell."""
+    overview, told = found.overview, next_visits(found, contest)
+    there = overview.study.schedule.repetitions
+    cells = (*contest.cells, *contest.left_out)
+    more = 1 if contest.can_judge else more_for_verdicts(overview, cells, contest.run)
+    # Pairs say themselves how many more would tell them apart; what was doubted often would be doubted once more.
+    is_enough = has_pairs or (isinstance(told, str) and there >= REPETITIONS_MIN)
+    command = "" if is_enough or not more else extend_command(overview, there + more)
+    makes = _makes(overview, more, command)
+    if isinstance(told, str):
+        return Sentence(
+            "next",
+            f"Which visits would tell most per hour in {_what(contest)} is not known: {told}.{makes}",
+            command=command,
+        )
+    near = (
+        f"By a model of the factors, {cell_words(overview, told.leader)} is within {percent(MARGIN)} of the best of {told.among} cells "
+        f"in {_what(contest)} with a chance of {chance_words(told.chance)}."
+    )
+    if told.rivals:
+        names = "; ".join(
+            f"{cell_words(overview, cell)} ({chance_words(chance)})"
+            for cell, chance, _ in told.rivals[:SHOWN]
+        )
+        words = (
+            f"{near} These may be better by more than {percent(MARGIN)}, with that chance: {names}{rest_words(told.rivals)}. Visits of "
+            f"these and of it would tell most per hour, in this order; one of each takes about {about_words(told.seconds)}.{makes}"
+        )
+    else:
+        words = f"{near} More visits are unlikely to name another by more than that.{makes}"
+    return Sentence("next", words, told.cells, visits=told, command=command)
+
+
+def _more_repetitions(
+    found: Advised, contest: Contest, pairs: Sequence[ComparisonEvidence]
+) -> Iterable[Sentence]:
+    """What would tell the fastest from each cell that it is not told from."""
+    overview, first = found.overview, contest.objectives[0]
+    counted = sorted(
+        ((more, each) for each in pairs if (more := each.comparison.more_repetitions) is not None),
+        key=lambda pair: pair[0],
+    )
+    if counted:
+        least = counted[0][0]
+        command = extend_command(overview, overview.study.schedule.repetitions + least)
+        names = "; ".join(
+            f"{cell_words(overview, each.contender)} by {more}, {comparison_words(first, each.comparison)}"
+            for more, each in counted[:SHOWN]
+        )
+        shown = tuple(each for _, each in counted[:SHOWN])
+        yield Sentence(
+            "next",
+            f"More repetitions would tell these from {cell_words(overview, pairs[0].baseline)} in {_what(contest)} with a chance of "
+            f"{percent(CHANCE)}, were what was found the truth: {names}{rest_words(counted)}.{_makes(overview, least, command)}",
+            (pairs[0].baseline, *(each.contender for _, each in counted)),
+            shown,
+            command=command,
+        )
+    hopeless = [each for each in pairs if each.comparison.more_repetitions is None]
+    if hopeless:
+        names = "; ".join(
+            f"{cell_words(overview, each.contender)} {comparison_words(first, each.comparison)}"
+            for each in hopeless[:SHOWN]
+        )
+        yield Sentence(
+            "next",
+            f"No number of repetitions up to {REPETITIONS_MAX} promises to tell these from "
+            f"{cell_words(overview, pairs[0].baseline)} in {_what(contest)}: {names}{rest_words(hopeless)}. Longer runs, or a quieter "
+            "machine, might.",
+            (pairs[0].baseline, *(each.contender for each in hopeless)),
+            tuple(hopeless),
+        )
+
+
+def _what(contest: Contest) -> str:
+    return f"{contest.objectives[0].head} of {contest.run[1]}"
+
+
+def _no_visit(contest: Contest) -> str:
+    return f"No visit would decide more in {_what(contest)}"
+
+
+def _why_alone(contest: Contest) -> str:
+    if contest.can_judge:
+        return "every other cell is ruled out"
+    if contest.stopped:
+        return "runs of the others were stopped at a limit, which `bedplate compare` judges"
+    if len(contest.cells) + len(contest.left_out) > 1 or any(contest.same_as.values()):
+        return "all cells are effectively the same"
+    return f"no other cell is {contest.durability}"
+
+
+def _makes(found: Overview, more: int, command: str) -> str:
+    """What a command adds, and how long it takes; empty without one. It visits every cell: complete blocks alone are compared."""
+    if not command:
+        return ""
+    seconds = seconds_of_a_repetition(found)
+    takes = "" if seconds is None else f", about {about_words(more * seconds)}"
+    return f" `{command}` adds {format_count(more, 'repetition')} of every cell{takes}."
+
+
+def _missing(found: Overview) -> Iterable[Sentence]:
+    """Runs that were due and have no trusted figure, with the way to get them."""
+    go_on = extend_command(found, found.study.schedule.repetitions)
+    ways = {
+        Trouble.FAILED: ("", "failed", f"`{go_on} --retry-failed` tries again"),
+        Trouble.NOT_RUN: ("have ", "not been run", f"`{go_on}` goes on"),
+        Trouble.SUSPECT: ("are ", "suspect and no part of this", "`bedplate show` says why"),
+        Trouble.UNKNOWN: ("are ", "of unknown validity and no part of this", "`bedplate show` says why"),
+    }
+    of_one = {"are ": "is ", "have ": "has "}
+    plain = [m for m in found.measurements if not m.canary and m.cell in found.cells]
+    for trouble, (verb, what, way) in ways.items():
+        runs = [m for m in plain if m.trouble is trouble]
+        if runs:
+            cells = tuple(dict.fromkeys(m.cell for m in runs))
+            names = "; ".join(cell_words(found, cell) for cell in cells[:SHOWN])
+            words = f"{of_one.get(verb, verb) if len(runs) == 1 else verb}{what}"
+            yield Sentence(
+                "next",
+                f"{len(runs)} of {len(plain)} runs {words}, of {names}{rest_words(cells)}: {way}.",
+                cells,
+            )
+
+
+_NEAREST = 2
+
+
+def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
+    """What holds among the cells of one class of durability in one run."""
+    if not contest.can_judge:
+        return (_too_few(found, contest), *next_sentences(found, contest))
+    return (
+        _leading(found, contest),
+        *(_by_objective(found, contest, objective) for objective in contest.objectives),
+        *_behind(found, contest, Standing.RULED_OUT),
+        *_behind(found, contest, Standing.OPEN),
+        *_not_told_apart(found, contest),
+        *next_sentences(found, contest),
+        *_incomparable(contest),
+    )
+
+
+def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
+    """What holds of the whole study: which runs are missing, what is unsafe and unknown, what bounds the advice."""
+    sentences = [*closing_next_sentences(found), *_not_recommended(found), *_by_power_cuts(found)]
+    if found.sectors:
+        sentences.append(Sentence("limits", f"{capital(found.sectors)}."))
+    if not found.contests:
+        sentences.insert(0, _no_contest(found))
+    if found.judged:
+        own = [each.difference for contest in found.contests for each in contest.confidences]
+        sentences.append(
+            Sentence(
+                "limits",
+                f"{found.verdicts:,} of {format_count(found.judged, 'comparison')} can tell. "
+                + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own)),
+            )
+        )
+    if found.without:
+        names = ", ".join(run[1] for run in found.without)
+        sentences.append(
+            Sentence("limits", f"No advice on {names}: no figure of the whole run; see `bedplate compare`.")
+        )
+    sentences += [Sentence("limits", words) for words in found.overview.health.sentences()]
+    return tuple(sentences)
+
+
+def _leading(found: Advised, contest: Contest) -> Sentence:
+    cells = tuple(by_speed(found, contest, standing_cells(contest, Standing.LEADING)))
+    heads = ", ".join(objective.head for objective in contest.objectives)
+    if not cells:
+        return Sentence(
+            "leading",
+            f"No cell leads in {heads}: of each another is shown better in something and worse in nothing.",
+        )
+    first = contest.objectives[0]
+    shown = "; ".join(
+        f"{_named(found, contest, cell)} ({_figure_words(found, contest, first, cell)})"
+        for cell in cells[:SHOWN]
+    )
+    verb = "leads" if len(cells) == 1 else "lead"
+    return Sentence(
+        "leading",
+        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb}: {shown}{rest_words(cells)}. A cell leads "
+        f"unless another is shown better in one of {heads} and worse in none.",
+        cells,
+    )
+
+
+def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sentence:
+    """The best mean, which is a point estimate, and which others can be told from it."""
+    place = contest.objectives.index(objective)
+    ranked = ranked_cells(found, contest, objective)
+    if not ranked:
+        return Sentence("figure", f"{objective.head}: no trusted value.")
+    best = ranked[0]
+    row = contest.cells.index(best)
+    better, same = (verdicts[place, row] for verdicts in (contest.better, contest.same))
+    others = {cell: contest.cells.index(cell) for cell in ranked[1:]}
+    told = {
+        "shown better than": [cell for cell, column in others.items() if better[column]],
+        "the same as": [cell for cell, column in others.items() if same[column]],
+        "not distinguished from": [
+            cell
+            for cell, column in others.items()
+            if not better[column] and not same[column] and frozenset((best, cell)) not in contest.elsewhere
+        ],
+        "not compared with": [cell for cell in others if frozenset((best, cell)) in contest.elsewhere],
+    }
+    direction = "highest" if objective.metric.better is Better.HIGHER else "lowest"
+    name, figure = _named(found, contest, best), _figure_words(found, contest, objective, best)
+    words = [f"{objective.head}: the {direction} mean has {name} ({figure})"]
+    evidence: list[ComparisonEvidence] = []
+    for what, cells in told.items():
+        if not cells:
+            continue
+        # The nearest are those that a reader would take instead.
+        cited = [
+            ComparisonEvidence(best, cell, found.comparison(contest, objective, best, cell))
+            for cell in cells[:_NEAREST]
+        ]
+        evidence += cited
+        listed = "; ".join(
+            f"{cell_words(found.overview, each.contender)}, {comparison_words(objective, each.comparison)}"
+            for each in cited
+        )
+        nearest = "nearest: " if len(cells) > _NEAREST else ""
+        words.append(f"{what} {len(cells)} ({nearest}{listed})")
+    return Sentence("figure", f"{'; '.join(words)}.", tuple(ranked), tuple(evidence))
+
+
+def _behind(found: Advised, contest: Contest, standing: Standing) -> Iterable[Sentence]:
+    cells = standing_cells(contest, standing)
+    for cell in cells[:SHOWN]:
+        row = contest.cells.index(cell)
+        other = _first_by_speed(found, contest, [contest.cells[i] for i in contest.front.ahead[row]])
+        told = [
+            (objective, ComparisonEvidence(other, cell, found.comparison(contest, objective, other, cell)))
+            for place, objective in enumerate(contest.objectives)
+            if contest.better[place, contest.cells.index(other), row]
+        ]
+        untold = [
+            objective.head
+            for place, objective in enumerate(contest.objectives)
+            if not (contest.better[place, :, row] | contest.same[place, :, row])[contest.cells.index(other)]
+        ]
+        listed = ", ".join(comparison_words(objective, each.comparison) for objective, each in told)
+        name = cell_words(found.overview, cell)
+        behind = cell_words(found.overview, other)
+        if standing is Standing.RULED_OUT:
+            rest = "; in the rest it is the same" if len(told) < len(contest.objectives) else ""
+            text = f"{name} is ruled out by {behind}: {listed}{rest}."
+        else:
+            text = f"{name} is behind {behind}: {listed}; not known in {', '.join(untold)}."
+        yield Sentence("behind", text, (cell, other), tuple(each for _, each in told))
+    if len(cells) > SHOWN:
+        words = "Ruled out" if standing is Standing.RULED_OUT else "Behind, not in everything known"
+        yield Sentence("behind", f"{words} as well: {len(cells) - SHOWN} more.", cells[SHOWN:])
+
+
+def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    """Pairs of the leading that no figure tells apart. It is said of pairs, since verdicts are no groups."""
+    leading = standing_cells(contest, Standing.LEADING)
+    apart = told_apart(contest.better)
+    first = contest.objectives[0]
+    pairs = [
+        pair
+        for pair in combinations(by_speed(found, contest, leading), 2)
+        if not apart[contest.cells.index(pair[0]), contest.cells.index(pair[1])]
+        and frozenset(pair) not in contest.elsewhere
+    ]
+    if not pairs:
+        return
+    evidence = [ComparisonEvidence(a, b, found.comparison(contest, first, a, b)) for a, b in pairs[:SHOWN]]
+    listed = "; ".join(
+        f"{cell_words(found.overview, each.contender)} beside {cell_words(found.overview, each.baseline)}: "
+        f"{comparison_words(first, each.comparison)}"
+        for each in evidence
+    )
+    yield Sentence(
+        "apart",
+        f"No figure tells these of the leading apart: {listed}{rest_words(pairs)}.",
+        tuple(dict.fromkeys(cell for pair in pairs for cell in pair)),
+        tuple(evidence),
+    )
+
+
+def _too_few(found: Advised, contest: Contest) -> Sentence:
+    overview, alike = found.overview, sum(map(len, contest.same_as.values()))
+    there = len(contest.cells) + alike + len(contest.left_out)
+    if overview.repetitions < REPETITIONS_MIN and there > 1:
+        more = more_for_verdicts(overview, (*contest.cells, *contest.left_out), contest.run)
+        command = extend_command(overview, overview.study.schedule.repetitions + more)
+        adds = "" if overview.study.facts.is_imported or not more else f" `{command}` adds them."
+        return Sentence(
+            "limits",
+            f"{there} cells are {contest.durability}: descriptions and no recommendation, as a verdict needs "
+            f"{REPETITIONS_MIN} repetitions and there are {overview.repetitions}.{adds}",
+            (*contest.cells, *contest.left_out),
+        )
+    if there == 1:
+        every = (*contest.cells, *contest.left_out)
+        return Sentence("limits", f"One cell alone is {contest.durability}: no recommendation.", every)
+    named = ", ".join(_named(found, contest, cell) for cell in contest.cells) or "none"
+    return Sentence(
+        "limits",
+        f"Of {there} cells that are {contest.durability}, {len(contest.cells)} can be compared ({named}): no "
+        "recommendation.",
+        contest.cells,
+    )
+
+
+def _incomparable(contest: Contest) -> Iterable[Sentence]:
+    if contest.incomparable:
+        were, they = ("was", "it is") if contest.incomparable == 1 else ("were", "they are")
+        yield Sentence(
+            "limits",
+            f"{format_count(contest.incomparable, 'pair')} of cells {were} measured in other surroundings, which no factor "
+            f"explains; {they} not compared.",
+        )
+
+
+def _not_recommended(found: Advised) -> Iterable[Sentence]:
+    for name in (UNSAFE, UNKNOWN):
+        cells = tuple(cell for cell, own in found.classes.items() if own == name)
+        if not cells:
+            continue
+        own = {
+            cell: tuple(dict.fromkeys(reason.sentence for reason in promise.reasons))
+            for cell in cells
+            if (promise := found.overview.cells[cell].durability) is not None and promise.basis != "measured"
+        }
+        # What makes one of them so is not said of all.
+        is_shared = len(set(own.values())) == 1
+        reasons = next(iter(own.values())) if is_shared else ()
+        names = "; ".join(
+            f"{_with_its_cuts(found, cell)}{f' ({own[cell][0]})' if not is_shared and own.get(cell) else ''}"
+            for cell in cells[:SHOWN]
+        )
+        what = (
+            f"Unsafe with a {found.cache_words}"
+            if name == UNSAFE
+            else f"What a power cut leaves with a {found.cache_words} is unknown"
+        )
+        why = f" ({'; '.join(reasons[:2])})" if reasons else ""
+        yield Sentence(name, f"{what}: {names}{rest_words(cells)}{why}.", cells)
+
+
+def _with_its_cuts(found: Advised, cell: str) -> str:
+    """A cell, and what was counted of its own cuts: a share is of one cell, while a declared reason holds for several."""
+    facts, words = found.overview.cells[cell], cell_words(found.overview, cell)
+    if facts.durability is None or facts.durability.basis != "measured":
+        return words
+    own_cuts = speaking([run for run in facts.cuts if run.measured], found.cache)
+    counted = counted_words(own_cuts) if own_cuts.all.cuts else cut_words(own_cuts.drawn)
+    # Why a class stands that the cuts alone would not give.
+    why = (
+        too_few_words(each.values)
+        for each in facts.durability.reasons
+        if each.code == TOO_FEW_FOR_MORE
+        and (each.values["cache"], each.values["stands"]) == (found.cache, found.classes[cell])
+    )
+    return f"{words} ({'; '.join((counted, *islice(why, 1)))})"
+
+
+def _by_power_cuts(found: Advised) -> Iterable[Sentence]:
+    """Which classes are measured, each that flushes and settings declared otherwise, and each verdict that was refused."""
+    cells = found.overview.cells
+    yield from _refused_verdicts(found)
+    measured = tuple(
+        cell for cell, facts in cells.items() if facts.durability and facts.durability.basis == "measured"
+    )
+    if not measured:
+        return
+    rest = "; of the others it is declared" if len(measured) < len(cells) else ""
+    yield Sentence(
+        "limits",
+        f"The class of {len(measured)} of {len(cells)} cells is measured by power cuts{rest}.",
+        measured,
+    )
+    for cell in measured:
+        facts = cells[cell]
+        words = disagreement(facts.declared, facts.durability)
+        if words is not None:
+            yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
+
+
+def _refused_verdicts(found: Advised) -> Iterable[Sentence]:
+    """A class that is as declared though its power was cut, which nobody would take for a class without a doubt."""
+    for cell, facts in found.overview.cells.items():
+        refused = dict.fromkeys(str(reason) for run in facts.cuts for reason in run.verdict.refused)
+        if not refused:
+            continue
+        is_measured = facts.durability is not None and facts.durability.basis == "measured"
+        stands = "others of its recordings give its class" if is_measured else "its class is as declared"
+        words = f"a verdict of its power cuts was refused, so that {stands}: {'; '.join(refused)}"
+        yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
+
+
+def _no_contest(found: Advised) -> Sentence:
+    there = [name for name in CLASSES if name in found.classes.values()]
+    if any(name in RECOMMENDED for name in there):
+        lacking = "no run has a speed, or another figure of the whole run, yet"
+        verdicts = "the runs have verdicts and no speed; what they found follows"
+        return Sentence(
+            "limits",
+            f"Nothing is recommended: {lacking if has_speeds([found.overview]) else verdicts}.",
+        )
+    return Sentence(
+        "limits",
+        f"Nothing is recommended: with a {found.cache_words} no cell is {' or '.join(RECOMMENDED)}, all are "
+        f"{' or '.join(there) or 'unmeasured'}. `--durability` asks about them all the same.",
+    )
+
+
+def _first_by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> str:
+    return by_speed(found, contest, cells)[0]
+
+
+def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:
+    summary = found.summary(contest, objective, cell)
+    unit = f" {objective.metric.unit}" if objective.metric.unit not in ("1", "share") else ""
+    words = figure(summary)
+    bounds = f", {words.between('–')}{'' if words.is_interval else ' found'}" if words.low else ""
+    return f"{words.mean}{unit}{bounds}, n {summary.n}"
+
+
+def _named(found: Advised, contest: Contest, cell: str) -> str:
+    others = contest.same_as.get(cell, ())
+    alike = (
+        f" (effectively the same as {', '.join(cell_words(found.overview, o) for o in others)})"
+        if others
+        else ""
+    )
+    return f"{cell_words(found.overview, cell)}{alike}"

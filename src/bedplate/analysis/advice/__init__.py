@@ -1,1 +1,0 @@
-"""What the comparisons leave standing, and what to choose and to measure next."""

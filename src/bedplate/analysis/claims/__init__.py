@@ -1,1 +1,0 @@
-"""Claims that others made, judged on studies (docs/CLAIMS.md)."""

@@ -1,1 +1,0 @@
-"""What each factor does to each figure, all else equal, and the sentences about it."""

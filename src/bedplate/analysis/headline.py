@@ -1,0 +1,1924 @@
+"""What a study answers, in eight lines: what to take, how far ahead and how sure, what not, and what would tell more."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from bedplate.analysis.advice import (
+    VOLATILE,
+    about_words,
+    advised,
+    extend_command,
+    more_for_verdicts,
+    objectives_of,
+    seconds_of_a_repetition,
+    seconds_of_visits,
+    standing_cells,
+    study_directory,
+)
+from bedplate.analysis.comparison import ComparisonQuestion, answer, candidates_of
+from bedplate.analysis.effects import study_effects
+from bedplate.analysis.labels import DEFAULT, FILESYSTEM_BLOCK, TYPE, level_text, short_name, usual_factors
+from bedplate.analysis.overview import Trouble, is_chosen
+from bedplate.analysis.paired import answer_lines as answer_of_pairs
+from bedplate.analysis.paired import looked
+from bedplate.analysis.pooled import pooled_in_short, pooled_line, pooled_pairs, ratio_words
+from bedplate.analysis.power_cut_view import cut_cell_words, percent_from_above, speaking
+from bedplate.analysis.run_heads import has_speed, view_of, writes
+from bedplate.analysis.search import answer_lines, search_of, set_up, settings_words
+from bedplate.analysis.wording import (
+    block_words,
+    capital,
+    confidence_words,
+    durability_class,
+    figure,
+    margin_words,
+)
+from bedplate.errors import PlanError
+from bedplate.installation import COMMAND
+from bedplate.model.course import and_more
+from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_4K
+from bedplate.model.durability import (
+    BOUNDED,
+    BOUNDED_LOSS,
+    BROKEN,
+    CUTS_FOR_MORE,
+    DURABLE,
+    LOSS,
+    PAGES_TEAR,
+    SESSION_SETTINGS,
+    UNKNOWN,
+    UNSAFE,
+    CutCounts,
+    are_untorn,
+    broke_itself,
+    is_broken_otherwise,
+)
+from bedplate.model.figure import Better, Scale
+from bedplate.model.power_cut import DEVICE_UNIT, ENOSPC, PageCounts
+from bedplate.model.reason import (
+    FULL_PAGE_WRITES_OFF,
+    INNODB_DOUBLEWRITE_OFF,
+    PAGES_WRITTEN_OTHERWISE,
+    pages_unmended,
+    sentences,
+)
+from bedplate.statistics.comparison import (
+    CHANCE,
+    REPETITIONS_MAX,
+    EstimateKind,
+    Verdict,
+    proportion,
+    trials_for,
+)
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.false_discovery import RATE
+from bedplate.statistics.heat_map import Standing
+from bedplate.statistics.summary import TRUSTED
+from bedplate.units import format_count, format_size, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from bedplate.analysis.advice import Advised, Contest, Objective, Run
+    from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.analysis.pooled import NamedLevels, PooledPairs
+    from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.analysis.search import Searched, SetUp
+    from bedplate.model.durability import CacheCuts
+    from bedplate.model.figure import Metric
+    from bedplate.model.levels import Scalar
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.effects import Effects
+    from bedplate.statistics.summary import Summary
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """Of a study: the cells of one durability class in what one run answers. `classes` are those of all cells."""
+
+    found: Overview
+    classes: Mapping[str, str]
+    _pooled: dict[tuple[Run, str, str], tuple[PooledPairs, ...]] = field(default_factory=dict, repr=False)
+
+    def not_beaten(self, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
+        """Of some cells those at no level that is shown worse than a level of another of them; all where none would be left.
+
+        By `effects`, and of the type also by what `compare` pools, which asks one question and so tells more. Not where the ratio
+        depends on another factor beyond chance: then a ratio over all pairs is not that of each.
+        """
+        if len(cells) < 2 or of.metric.scale is not Scale.RATIO:
+            return tuple(cells)
+        left = self._at_levels_not_worse(of, cells)
+        kinds = {self._type_of(cell) for cell in left}
+        worse = {
+            kind
+            for line in self._types(of, self._type_of(left[0]))
+            for kind, other in (_worse_and_better(line),)
+            if kind is not None and {kind, other} <= kinds
+        }
+        return tuple(cell for cell in left if self._type_of(cell) not in worse) or left
+
+    def beside_other_types(self, of: RunAnswer, cell: str) -> tuple[PooledPairs, ...]:
+        """The type of a cell beside each other one, over all pairs of cells that differ in the type alone.
+
+        As `compare` pools them, the most pairs first; none where no two pairs do.
+        """
+        own = self._type_of(cell)
+        beside = [each for each in self._types(of, own) if _type_in(each.contender) == own]
+        return tuple(sorted(beside, key=lambda each: -len(each.pairs)))
+
+    def _type_of(self, cell: str) -> str:
+        return self.found.study.schedule.cells[cell].filesystem.type
+
+    def _at_levels_not_worse(self, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
+        levels = {one.cell: one.levels for one in candidates_of([self.found]) if one.cell in cells}
+        told = study_effects(self.found, workload=of.run[1], metrics=(of.metric.name,)).found
+        worse = [
+            pair
+            for each in told
+            if each.asked.run == of.run
+            for part in each.parts
+            if part.durability == of.durability
+            for pair in _worse_levels(part, of.metric)
+        ]
+        left = tuple(
+            cell
+            for cell in cells
+            if not any(
+                levels[cell].get(factor) == low and any(own.get(factor) == high for own in levels.values())
+                for factor, low, high in worse
+            )
+        )
+        return left or tuple(cells)
+
+    def _types(self, of: RunAnswer, first: str) -> tuple[PooledPairs, ...]:
+        """Those of its own class."""
+        place = (of.run, of.metric.name, first)
+        if place not in self._pooled:
+            self._pooled[place] = self._of_every_two_types(*place)
+        return tuple(each for each in self._pooled[place] if not each.beside and self._is_own(of, each))
+
+    def _of_every_two_types(self, run: Run, metric: str, first: str) -> tuple[PooledPairs, ...]:
+        """Every two types once, all as one family whatever is `first`, which stands as the contender of its pairs."""
+        others = {self._type_of(cell) for cell in self.found.cells if self.found.of(cell, run)} - {first}
+        order = (first, *sorted(others))
+        answers = []
+        for place, kind in enumerate(order[:-1]):
+            question = ComparisonQuestion(
+                f"{TYPE}={','.join(order[place + 1 :])}",
+                f"{TYPE}={kind}",
+                workload=run[1],
+                metrics=(metric,),
+            )
+            with suppress(PlanError):
+                answers.append(answer([self.found], question))
+        return pooled_pairs(*answers)
+
+    def _is_own(self, of: RunAnswer, line: PooledPairs) -> bool:
+        """Whether its pairs are of this run and class; all pairs of a line keep the same of a power cut."""
+        pair = line.pairs[0].pair
+        return line.asked.run == of.run and all(
+            self.classes[side.cell] == of.durability for side in (pair.baseline, pair.contender)
+        )
+
+
+def _type_in(levels: NamedLevels) -> Scalar | None:
+    return dict(levels).get(TYPE)
+
+
+def _worse_and_better(line: PooledPairs) -> tuple[Scalar | None, Scalar | None]:
+    """The type that is shown worse and the other one; none where the pairs disagree, or nothing is shown."""
+    told = line.comparison
+    if line.disagree or told.estimate is None or told.verdict in (Verdict.SAME, Verdict.CANNOT_TELL):
+        return None, None
+    types = (_type_in(line.contender), _type_in(line.baseline))
+    return types if (told.estimate < 1) == (told.metric.better is Better.HIGHER) else (types[1], types[0])
+
+
+def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, Scalar]]:
+    """Factor, the level that is shown worse, and the one that it is worse than."""
+    depending = {name for each in part.interactions if each.judged.real for name in (each.factor, each.by)}
+    for each in part.effects:
+        if each.judged.real and each.factor not in depending:
+            is_better = (each.judged.ratio > 1) == (metric.better is Better.HIGHER)
+            levels = (each.baseline, each.level) if is_better else (each.level, each.baseline)
+            yield (each.factor, *levels)
+
+
+# What is written, and where it goes.
+_WRITTEN = (
+    ("device_written_kib_per_transaction", "to the device"),
+    ("wal_kib_per_transaction", "of log"),
+)
+
+# A cell with copies of its pages and one without may differ in these alone; they are named behind the table of their engine.
+_OF_COPIES = frozenset({"full_page_writes", "innodb_doublewrite", "untorn_writes"})
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One kind of bytes for each transaction, in KiB; `where` says which."""
+
+    where: str
+    without: Summary
+    with_copies: Summary
+
+    @property
+    def words(self) -> str:
+        """`16.4 KiB to the device (-34 %)`."""
+        share = (self.without.centre or 0.0) / (self.with_copies.centre or 1.0) - 1
+        return f"{figure(self.without).mean} KiB {self.where} ({100 * share:+.0f} %)"
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A cell without copies beside the one with them, in a run that measured both."""
+
+    cell: str
+    beside: str
+    run: str
+    saved: tuple[Saved, ...]
+
+
+def saving(found: Overview, cells: Iterable[str]) -> Saving | None:
+    """Of the first of these cells, which do without copies, that has a like one with them in some run; None where none has."""
+    for cell in cells:
+        for beside, facts in found.cells.items():
+            if _keeps_copies(facts) and _is_like(found, cell, beside):
+                for run in found.runs:
+                    saved = tuple(_saved(found, run, cell, beside))
+                    if saved:
+                        return Saving(cell, beside, run[1], saved)
+    return None
+
+
+def saving_words(told: Saving, copies: str, names: Mapping[str, str]) -> str:
+    """Of one such pair, and in which run."""
+    written = " and ".join(each.words for each in told.saved)
+    return f"without {copies} {written} for each transaction: {names[told.cell]} beside {names[told.beside]}, {told.run}."
+
+
+def _keeps_copies(facts: CellFacts) -> bool:
+    return facts.declared is not None and pages_unmended(facts.declared.reasons) is None
+
+
+def _is_like(found: Overview, one: str, other: str) -> bool:
+    """Whether they differ in what makes copies needless, and in nothing else."""
+    return one != other and _levels(found, one) == _levels(found, other)
+
+
+def _levels(found: Overview, cell: str) -> Mapping[str, Scalar]:
+    asked = found.study.schedule.cells[cell].levels
+    return {name: level for name, level in asked.items() if name.rpartition(".")[2] not in _OF_COPIES}
+
+
+def _saved(found: Overview, run: tuple[str, str], cell: str, beside: str) -> Iterable[Saved]:
+    for metric, where in _WRITTEN:
+        own, its = (found.summary(each, run, metric) for each in (cell, beside))
+        if own.centre is not None and its.centre and {own.basis, its.basis} == {TRUSTED}:
+            yield Saved(where, own, its)
+
+
+# What a bound on the share of bad cuts is brought below, the first that is not reached.
+_SHARES = (0.05, 0.025, 0.01, 0.005)
+
+
+class StepKind(StrEnum):
+    """What a step does."""
+
+    RETRY = "retry"
+    GO_ON = "go on"
+    REPETITIONS = "repetitions"
+    CUTS = "cuts"
+    LONGER = "longer"
+    ALL_THE_SAME = "all the same"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One step that tells more.
+
+    `repetitions` are those in all, None where none are added. `command` is to be copied, empty where no command does it;
+    `seconds` is None where the study has no visit to take it from. `count` is what the step is about: the runs that failed or
+    are missing, the repetitions that are added, the cuts that there would be, of which none bad would bound the share of bad
+    ones by `bound`. `apart` is the cell that repetitions would tell from the one that is taken.
+    """
+
+    kind: StepKind
+    count: int
+    command: str = ""
+    seconds: float | None = None
+    repetitions: int | None = None
+    bound: float | None = None
+    apart: str | None = None
+
+
+def next_steps(
+    found: Overview, answers: Sequence[RunAnswer], cuts: CutsAnswer | None, classes: Mapping[str, str]
+) -> tuple[NextStep, ...]:
+    """What would help, the most useful first; empty where every question is answered and nothing failed.
+
+    `classes` are the durability classes of the cells. To an imported study nothing is added.
+    """
+    if found.study.facts.is_imported:
+        return ()
+    steps = [
+        *_missing(found),
+        *(step for answer in answers[:1] for step in _cost_verdicts(found, answer, classes)),
+    ]
+    if cuts is not None and not answers:
+        steps += _sharper(found, cuts)
+    return tuple(steps)
+
+
+def _missing(found: Overview) -> Iterable[NextStep]:
+    """Runs that failed, and those that were due and have not been made."""
+    plain = [m for m in found.measurements if not m.canary]
+    for trouble, step, option in (
+        (Trouble.FAILED, StepKind.RETRY, " --retry-failed"),
+        (Trouble.NOT_RUN, StepKind.GO_ON, ""),
+    ):
+        runs = [m for m in plain if m.trouble is trouble]
+        if runs:
+            there = found.study.schedule.repetitions
+            command = f"{extend_command(found, there)}{option}"
+            yield NextStep(step, len(runs), command, _seconds_of(found, runs))
+
+
+def _cost_verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) -> Iterable[NextStep]:
+    """Repetitions that would tell the best from the others, or give verdicts at all."""
+    if not answer.durability:
+        worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
+        if worst is not None:
+            command = f"{COMMAND} advise {study_directory(found)} --durability {worst}"
+            yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
+    elif not answer.seen or answer.answered.is_without_verdict:
+        cells = [cell for cell, of in classes.items() if of == answer.durability]
+        # Enough that failed or are due are other steps.
+        if more := more_for_verdicts(found, cells, answer.run):
+            yield _repetitions(found, more)
+    waiting = [
+        each
+        for each in (*answer.tied, *filter(None, (answer.following, answer.default)))
+        if each.comparison.verdict is Verdict.CANNOT_TELL and each.comparison.basis is not None
+    ]
+    needed = {each.other.cell: each.comparison.more_repetitions for each in waiting}
+    counted = {cell: more for cell, more in needed.items() if more is not None}
+    if counted:
+        nearest = min(counted, key=lambda cell: counted[cell])
+        yield _repetitions(found, counted[nearest], apart=nearest)
+    elif waiting:
+        yield NextStep(StepKind.LONGER, len(waiting))
+
+
+def _repetitions(found: Overview, more: int, *, apart: str | None = None) -> NextStep:
+    wanted = found.study.schedule.repetitions + more
+    seconds = seconds_of_a_repetition(found)
+    return NextStep(
+        StepKind.REPETITIONS,
+        more,
+        extend_command(found, wanted),
+        None if seconds is None else more * seconds,
+        repetitions=wanted,
+        apart=apart,
+    )
+
+
+def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
+    """More repetitions of every cell: as many as bring the bound of the least cut safe cell below the next share.
+
+    Those that are scheduled are taken for made; a repetition may have several recordings.
+    """
+    counts = {each.cell: each.tally.cuts for each in cuts.safe if each.tally.cuts}
+    if not counts:
+        return
+    cell = min(counts, key=lambda each: counts[each])
+    of_each = counts[cell] / len({run.key.repetition for run in found.cells[cell].cuts})
+    there = found.study.schedule.repetitions
+    bound = proportion(0, round(of_each * there)).high
+    wanted = next((share for share in _SHARES if share < bound), bound / 2)
+    repetitions = max(math.ceil(trials_for(wanted) / of_each), there + 1)
+    seconds = seconds_of_a_repetition(found)
+    yield NextStep(
+        StepKind.CUTS,
+        round(of_each * repetitions),
+        extend_command(found, repetitions),
+        None if seconds is None else (repetitions - there) * seconds,
+        repetitions=repetitions,
+        bound=proportion(0, round(of_each * repetitions)).high,
+    )
+
+
+def _seconds_of(found: Overview, runs: Iterable[Measurement]) -> float | None:
+    """The visits of these runs once more."""
+    visits = {(m.cell, m.dataset, m.repetition) for m in runs}
+    return seconds_of_visits(found, [(cell, dataset, False) for cell, dataset, _ in visits])
+
+
+# What an installer makes where nobody chooses, by how the distribution calls itself: Debian's partman-ext3, Ubuntu's curtin;
+# Red Hat, "Managing file systems", since RHEL 7, and what is built from its sources.
+_INSTALLED = {
+    "Debian": "ext4",
+    "Ubuntu": "ext4",
+    "Red Hat": "xfs",
+    "Rocky": "xfs",
+    "AlmaLinux": "xfs",
+    "CentOS": "xfs",
+    "Oracle Linux": "xfs",
+}
+
+# mke2fs.conf(5) for disks of 512 MiB and more, mkfs.xfs(8), mkfs.btrfs(8) where a page has 4 KiB.
+_USUAL_BLOCK_BYTES = 4096
+
+_SETTING, _ON = "cluster.settings.", "on"
+
+_FILESYSTEM, _OPTIONS = "filesystem.", "filesystem.mount_options"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """`cells` depart in nothing from what the system makes by itself; `departures` are factors by cell, without its type.
+
+    `kind` is the type that the system is installed on, None where that is not known. Of what all cells share, only the file system's own levels and settings that decide durability are departures: a study
+    without barriers has no cell that a system makes by itself.
+    """
+
+    cells: tuple[str, ...]
+    departures: Mapping[str, tuple[str, ...]]
+    kind: str | None
+
+
+def defaults_of(found: Overview) -> Defaults:
+    """Of the type that the machine's distribution installs on."""
+    every = {one.cell: one.levels for one in candidates_of([found])}
+    varied = {name for levels in every.values() for name in levels if _varies(name, every)}
+    departures = {
+        cell: tuple(
+            name
+            for name in levels
+            if (name in varied or _is_telling(name)) and not _is_usual(found, name, levels)
+        )
+        for cell, levels in every.items()
+    }
+    type_ = _installed(found.study.machine.distribution)
+    return Defaults(
+        tuple(cell for cell, own in departures.items() if not own and every[cell][TYPE] == type_),
+        departures,
+        type_,
+    )
+
+
+def _installed(distribution: str) -> str | None:
+    return next((type_ for start, type_ in _INSTALLED.items() if distribution.startswith(start)), None)
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a level that all cells share makes them unlike what a system makes; `noatime` and its like do not."""
+    of_filesystem = name.startswith(_FILESYSTEM) and name not in (TYPE, _OPTIONS)
+    return of_filesystem or name.removeprefix(_SETTING) in SESSION_SETTINGS
+
+
+def _varies(name: str, every: Mapping[str, Mapping[str, Scalar]]) -> bool:
+    return name != TYPE and len({repr(levels[name]) for levels in every.values() if name in levels}) > 1
+
+
+def _is_usual(found: Overview, name: str, levels: Mapping[str, Scalar]) -> bool:
+    if name in usual_factors(levels):
+        return True
+    if name == FILESYSTEM_BLOCK:
+        return levels[name] == _USUAL_BLOCK_BYTES
+    if name == "kernel.release":
+        return levels[name] == found.study.machine.kernel_release
+    return name.removeprefix(_SETTING) in SESSION_SETTINGS and levels[name] == _ON
+
+
+# A name may be of any length: a plan's own mount options stand in it.
+NAME_CHARACTERS = 48
+
+# A level is one word, or two: `sync=full`, `no writemap`, `default commit`.
+_WORDS = re.compile(r"(?:no |default )?\S+")
+
+
+def cell_names(found: Overview) -> dict[str, str]:
+    """By cell its variant, without the words that all variants have; with block sizes where another has the same.
+
+    `xfs`, `ext4 nobarrier`, `ext4 barrier fs 4k db 8k`; of cells whose names would be the same without, those words too.
+    """
+    words = {cell: _WORDS.findall(facts.label.panel) for cell, facts in found.cells.items()}
+    shared = set.intersection(*map(set, words.values())) if len(words) > 1 else set()
+    brief = {
+        cell: " ".join([own[0], *(word for word in own[1:] if word not in shared)])
+        for cell, own in words.items()
+    }
+    if len(set(brief.values())) < len({facts.label.panel for facts in found.cells.values()}):
+        brief = {cell: " ".join(own) for cell, own in words.items()}
+    counts = Counter(brief.values())
+    return {
+        cell: name
+        if counts[name] == 1
+        else f"{name} {block_words(found.cells[cell].label).replace(' · ', ' ')}"
+        for cell, name in brief.items()
+    }
+
+
+def shortened(name: str, characters: int = NAME_CHARACTERS) -> str:
+    """Its beginning and its end, which is where names differ."""
+    if len(name) <= characters:
+        return name
+    end = characters // 3
+    return f"{name[: characters - end - 1]}…{name[-end:]}"
+
+
+# What each engine calls its copies.
+_COPIES = {FULL_PAGE_WRITES_OFF: "page images", INNODB_DOUBLEWRITE_OFF: "double writing"}
+
+_SHOWN_COPIES = 4
+
+
+@dataclass(frozen=True)
+class WithoutCopies:
+    """The recordings of a study that were made without one kind of copies (`page images`), as their cuts came out.
+
+    `whole` are those that may do without, by why their pages are whole; `torn` are unsafe, and so are those that something else than a
+    torn page broke (`broken`), or whose file system broke itself (`fallen`); of the others `unknown` says what is missing. Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC), and of `refused` as pages
+    were written otherwise for another reason, which it says. `saving` is what one of the first saves.
+    """
+
+    copies: str
+    whole: Mapping[str, tuple[CutRun, ...]]
+    torn: tuple[CutRun, ...]
+    unknown: Mapping[str, tuple[CutRun, ...]]
+    no_room: tuple[CutRun, ...] = ()
+    saving: Saving | None = None
+    broken: tuple[CutRun, ...] = ()
+    fallen: tuple[CutRun, ...] = ()
+    refused: Mapping[str, tuple[CutRun, ...]] = field(default_factory=dict)
+
+
+def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
+    """One for each kind of copies; none where no recording looked at its pages, or none was cut as sectors of 4 KiB leave it."""
+    by_code: dict[str, list[CutRun]] = {}
+    for facts in found.cells.values():
+        for run in facts.cuts:
+            verdict = run.verdict
+            is_otherwise = _pages_without_room(run) > 0 or _why_otherwise(run) is not None
+            # A visit whose pages were written otherwise may have failed, and promises nothing any more.
+            code = run.left_out if is_otherwise else run.unmended
+            looked = verdict.pages is not None and not verdict.refused and _volatile(run).cuts > 0
+            if code is not None and (looked or is_otherwise):
+                by_code.setdefault(code, []).append(run)
+    told = (_sorted_out(_COPIES[code], runs) for code, runs in by_code.items())
+    return tuple(
+        replace(each, saving=saving(found, (run.key.cell for runs in each.whole.values() for run in runs)))
+        for each in told
+    )
+
+
+def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
+    whole: dict[str, tuple[CutRun, ...]] = {}
+    unknown: dict[str, tuple[CutRun, ...]] = {}
+    refused: dict[str, tuple[CutRun, ...]] = {}
+    torn, broken, fallen = [], [], []
+    no_room = tuple(run for run in runs if _pages_without_room(run))
+    for run in runs:
+        ground = run.ground(VOLATILE_4K)
+        if run in no_room:
+            continue
+        if (why := _why_otherwise(run)) is not None:
+            refused[why] = (*refused.get(why, ()), run)
+        elif ground is not None and ground.words == PAGES_TEAR:
+            torn.append(run)
+        elif broke_itself(run.verdict.profiles):
+            fallen.append(run)
+        elif _volatile(run).broken:
+            # Where cuts that tear nothing are too few, nobody knows what broke it: that is said of the cell alone.
+            if is_broken_otherwise(run.verdict.profiles, run.verdict.pages):
+                broken.append(run)
+        elif ground is None and (again := run.verdict.cuts(VOLATILE_4K).recut).bad:
+            if are_untorn(run.verdict.pages, run.verdict.recovered_pages):
+                broken.append(run)
+            else:
+                words = f"{again.bad} of {again.cuts} cuts in recovery bad"
+                unknown[words] = (*unknown.get(words, ()), run)
+        elif ground is None and (in_order := run.verdict.cuts(PROTECTED).drawn).broken:
+            words = f"{in_order.broken} of {in_order.cuts} cuts in order bad, which no whole page mends"
+            unknown[words] = (*unknown.get(words, ()), run)
+        elif ground is None:
+            tearing = run.verdict.cuts(VOLATILE_4K).tearing
+            words = f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page"
+            unknown[words] = (*unknown.get(words, ()), run)
+        elif ground.stands in (UNKNOWN, UNSAFE):
+            unknown[ground.words] = (*unknown.get(ground.words, ()), run)
+        else:
+            whole[ground.words] = (*whole.get(ground.words, ()), run)
+    return WithoutCopies(
+        copies,
+        whole,
+        tuple(torn),
+        unknown,
+        no_room,
+        broken=tuple(broken),
+        fallen=tuple(fallen),
+        refused=refused,
+    )
+
+
+def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tuple[str, str, str, int]]:
+    """Head, text, how the text begins and rank of each line: where the copies may go, where pages tear without, and what is open."""
+    lead, without = f"{told.copies} may go", f"without {told.copies}"
+    for ground, runs in told.whole.items():
+        yield "Safe", f"{lead} where pages are {ground}: {_listed(runs, names)}.", lead, 0
+    if not told.whole:
+        yield "Safe", f"{lead} nowhere here: no recording shows that pages are whole {without}.", lead, 0
+    if told.saving is not None:
+        yield "Saves", saving_words(told.saving, told.copies, names), without, 1
+    if told.torn:
+        yield "Not", f"{without} pages tear: {_listed(told.torn, names, with_unit=True)}.", without, 1
+    if told.broken:
+        named = _listed(told.broken, names, with_unit=True)
+        yield "Not", f"{without} cuts are bad that no torn page explains: {named}.", without, 1
+    if told.fallen:
+        named = _listed(told.fallen, names, with_unit=True)
+        yield "Not", f"the file system itself broke, which {told.copies} do not mend: {named}.", "", 1
+    for run in told.no_room:
+        refused, asked = _pages_without_room(run), _pages_asked(run)
+        words = (
+            f"{without} XFS had no free space in one piece for {refused:,} of {asked:,} pages that were to be whole (ENOSPC): "
+            f"{names[run.key.cell]}{_way_out(run)}."
+        )
+        yield "Not", words, without, 1
+    for why, runs in told.refused.items():
+        # Their cuts are counted nowhere: they are of pages that were written in two ways.
+        named = ", ".join(names[run.key.cell] for run in runs[:_SHOWN_COPIES])
+        yield (
+            "Open",
+            f"{without} no verdict on {named}{and_more(len(runs), _SHOWN_COPIES)}: {why}.",
+            without,
+            2,
+        )
+    for why, runs in told.unknown.items():
+        yield "Open", f"{without} {why}: {_listed(runs, names)}.", without, 2
+
+
+def _listed(runs: Sequence[CutRun], names: Mapping[str, str], *, with_unit: bool = False) -> str:
+    """`xfs untorn_writes=on (bad: 0 of 150, < 2.5 %)`: bad cuts, and the bound of their share; bad ones that have none, as in recovery."""
+    named = []
+    for run in runs[:_SHOWN_COPIES]:
+        unit = run.spec.levels.integer(DEVICE_UNIT) if with_unit else None
+        where = f" on a device that writes {format_size(unit)} whole" if unit else ""
+        named.append(f"{names[run.key.cell]}{where} (bad: {cut_cell_words(run.verdict.cuts(VOLATILE_4K))})")
+    return f"{', '.join(named)}{and_more(len(runs), _SHOWN_COPIES)}"
+
+
+def _pages_without_room(run: CutRun) -> int:
+    """Pages that were to be written whole, and were written plainly as XFS found no room for them."""
+    return _counts(run).refused.get(ENOSPC, 0)
+
+
+def _why_otherwise(run: CutRun) -> str | None:
+    """Why pages that were to be written whole were not, by the reason that refuses the verdict."""
+    found = (reason for reason in run.verdict.refused if reason.code == PAGES_WRITTEN_OTHERWISE)
+    return next(map(str, found), None)
+
+
+def _pages_asked(run: CutRun) -> int:
+    counts = _counts(run)
+    return counts.atomic + counts.refusals
+
+
+def _counts(run: CutRun) -> PageCounts:
+    """Of the recorded server, and of it in the recoveries that were cut again."""
+    pages = run.verdict.pages
+    every = (pages.counts if pages else None, *(each.counts for each in run.verdict.recovered_pages))
+    return PageCounts.together(filter(None, every))
+
+
+def _way_out(run: CutRun) -> str:
+    pages = run.verdict.pages
+    size = format_size(pages.page_bytes).replace(" KiB", "k") if pages is not None else ""
+    return f'; cowextsize = "{size}" is the way out'
+
+
+def _volatile(run: CutRun) -> CutCounts:
+    """The drawn cuts with a volatile cache; sectors of 512 bytes tear metadata too, and say nothing of pages alone."""
+    return run.verdict.cuts(VOLATILE_4K).drawn
+
+
+# A factor and its level in some cells; None in cells that do not have the factor.
+Separating: TypeAlias = "tuple[str, Scalar | None]"
+
+Levels: TypeAlias = "Mapping[str, Mapping[str, Scalar]]"
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class CutCell:
+    """A cell whose power was cut, with the kind of cache that is meant.
+
+    `cuts` are those that chance placed, of which alone a share is a share, and those sought where metadata waits.
+    `durability` is its class with that cache: where no cut was bad, what its settings promise. `within` is what it is called
+    among the cells of its group: its name without what the group has in common.
+    """
+
+    cell: str
+    cuts: CacheCuts
+    durability: str
+    within: str = ""
+
+    @property
+    def tally(self) -> CutCounts:
+        """The cuts that chance placed."""
+        return self.cuts.drawn
+
+    @property
+    def corrupt(self) -> int:
+        """Cuts of either placement after which what was left was not whole."""
+        return self.cuts.all.broken
+
+    @property
+    def lost(self) -> int:
+        """Cuts of either placement that lost acknowledged commits and left the rest whole."""
+        return self.cuts.all.of(LOSS)
+
+    @property
+    def bounded(self) -> int:
+        """Those that lost no more than the engine's settings allow."""
+        return self.cuts.all.of(BOUNDED)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no cut found anything."""
+        return not self.cuts.all.bad
+
+
+@dataclass(frozen=True)
+class CutGroup:
+    """Cells that share a level by which they are separated from sound ones.
+
+    `name` has it in words (`full_page_writes=off`), empty where it is the type, which each name has, and for cells that nothing
+    separates from a sound one.
+    `bad` lost something, the worst first; `good` share the level and lost nothing. `otherwise` are the sound cells that differ
+    from a bad one in this level alone, and `otherwise_name` their level, or their names where that level does not tell.
+    """
+
+    name: str
+    bad: tuple[CutCell, ...]
+    good: tuple[CutCell, ...] = ()
+    otherwise: tuple[CutCell, ...] = ()
+    otherwise_name: str = ""
+
+
+@dataclass(frozen=True)
+class CutsAnswer:
+    """The power cuts of a study with one kind of cache (`cache`, of `model.device_cache`).
+
+    `sound` are the cells of which no cut found anything bad, `groups` the others, those with corruption first. `refused` had
+    cuts and no verdict, those of `of_others` tell of another device or journal, and those of `not_asked` were of other caches
+    and found nothing. `copies` says where the engine may do without copies of its pages.
+    """
+
+    cache: str
+    sound: tuple[CutCell, ...]
+    groups: tuple[CutGroup, ...]
+    refused: tuple[str, ...]
+    of_others: tuple[str, ...]
+    not_asked: tuple[str, ...]
+    uncounted: tuple[str, ...]
+    copies: tuple[WithoutCopies, ...]
+
+    @property
+    def safe(self) -> tuple[CutCell, ...]:
+        """The sound cells that are durable."""
+        return tuple(each for each in self.sound if each.durability == DURABLE)
+
+    @property
+    def promising_less(self) -> tuple[CutCell, ...]:
+        """The sound cells whose settings promise less than the cuts found: no number of cuts makes them safe."""
+        return tuple(each for each in self.sound if each.durability != DURABLE)
+
+
+def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
+    """None where no power was cut."""
+    cells = found.cells.values()
+    if not any(facts.cuts for facts in cells):
+        return None
+    judged = [each for facts in cells if (each := _judged_cuts(facts, cache)) is not None]
+    known = {each.cell for each in judged}
+    sound = tuple(each for each in judged if each.is_sound)
+    unknown = [facts for facts in cells if facts.cuts and facts.id not in known]
+    refused = [facts.id for facts in unknown if any(run.verdict.refused for run in facts.cuts)]
+    left = [facts for facts in unknown if facts.id not in refused]
+    not_asked = [facts.id for facts in left if any(run.measured for run in facts.cuts)]
+    return CutsAnswer(
+        cache=cache,
+        sound=sound,
+        groups=_Separation(found, sound).groups([each for each in judged if not each.is_sound]),
+        refused=tuple(refused),
+        of_others=tuple(facts.id for facts in left if facts.id not in not_asked),
+        not_asked=tuple(not_asked),
+        uncounted=tuple(
+            facts.id
+            for facts in cells
+            if any(run.verdict.recoveries and run.verdict.recoveries.refused for run in facts.cuts)
+        ),
+        copies=without_copies(found),
+    )
+
+
+def _judged_cuts(facts: CellFacts, cache: str) -> CutCell | None:
+    """Of the recordings that give a class; None where none does, or none was cut with this cache and nothing else was bad."""
+    runs = [run for run in facts.cuts if run.measured is not None]
+    cuts = speaking(runs, cache)
+    return CutCell(facts.id, cuts, durability_class(facts.durability, cache)) if cuts.all.cuts else None
+
+
+@dataclass(frozen=True)
+class _Separation:
+    """Finds what separates cells from the sound ones of their study."""
+
+    found: Overview
+    sound: tuple[CutCell, ...]
+
+    @cached_property
+    def levels(self) -> Levels:
+        return {one.cell: one.levels for one in candidates_of([self.found])}
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        return cell_names(self.found)
+
+    @cached_property
+    def unusual(self) -> Mapping[str, tuple[str, ...]]:
+        return defaults_of(self.found).departures
+
+    def groups(self, bad: Sequence[CutCell]) -> tuple[CutGroup, ...]:
+        """Every bad cell in one group; those with corruption first."""
+        separators = self._separators(bad)
+        left, groups = list(bad), []
+        while left:
+            covered = {
+                each: [one for one in left if self._level(one, each[0]) == each[1]] for each in separators
+            }
+            best = max(covered, key=lambda each: self._weight(each, len(covered[each])), default=None)
+            if best is not None and not covered[best]:
+                del separators[best]
+                continue
+            own = left if best is None else covered[best]
+            groups.append(CutGroup("", _worst_first(own)) if best is None else self._group(best, own, bad))
+            left = [one for one in left if one not in own]
+        return tuple(sorted(groups, key=lambda group: not any(each.corrupt for each in group.bad)))
+
+    def _separators(self, bad: Sequence[CutCell]) -> dict[Separating, None]:
+        separators: dict[Separating, None] = {}
+        for one in bad:
+            for other in self.sound:
+                differing = self._differing(one, other)
+                names = [name for name in differing if name != TYPE] or differing
+                if len(names) == 1 and (names[0] == TYPE or names[0] in self.unusual[one.cell]):
+                    separators[names[0], self._level(one, names[0])] = None
+        return separators
+
+    def _weight(self, separating: Separating, bad: int) -> tuple[bool, int, int]:
+        good = sum(self._level(each, separating[0]) == separating[1] for each in self.sound)
+        return separating[0] != TYPE, bad - good, bad
+
+    def _differing(self, one: CutCell, other: CutCell) -> list[str]:
+        """Factors that two cells have at two levels; between two types what one alone has goes with the type."""
+        first, second = self.levels[one.cell], self.levels[other.cell]
+        of_one_type = first.get(TYPE) == second.get(TYPE)
+        names = first.keys() | second.keys() if of_one_type else first.keys() & second.keys()
+        return [name for name in sorted(names) if first.get(name) != second.get(name)]
+
+    def _level(self, one: CutCell, name: str) -> Scalar | None:
+        return self.levels[one.cell].get(name)
+
+    def _group(self, separating: Separating, bad: Sequence[CutCell], all_bad: Sequence[CutCell]) -> CutGroup:
+        name, level = separating
+        otherwise = [each for each in self.sound if any(self._differing(one, each) == [name] for one in bad)]
+        others = {repr(self._level(each, name)): self._level(each, name) for each in otherwise}
+        only = next(iter(others.values())) if len(others) == 1 else None
+        return CutGroup(
+            name="" if name == TYPE else _separating_words(name, level),
+            bad=_worst_first(self._within(each, separating) for each in bad),
+            good=tuple(
+                self._within(each, separating) for each in self.sound if self._level(each, name) == level
+            ),
+            otherwise=tuple(otherwise),
+            otherwise_name=self._otherwise(name, only, otherwise, all_bad),
+        )
+
+    def _otherwise(
+        self, name: str, only: Scalar | None, sound: Sequence[CutCell], all_bad: Sequence[CutCell]
+    ) -> str:
+        """The level of the sound cells; their names where a cell with that level is bad elsewhere, as the level says too much then."""
+        if not isinstance(only, str) or name == TYPE or only == DEFAULT:
+            return "otherwise"
+        if any(self._level(each, name) == only for each in all_bad):
+            return ", ".join(self.names[each.cell] for each in sound[:_NAMED]) + and_more(len(sound), _NAMED)
+        return only
+
+    def _within(self, one: CutCell, separating: Separating) -> CutCell:
+        """The cell with the name that it has where what separates stands before it."""
+        name, level = separating
+        if name == TYPE:
+            return replace(one, within=self.names[one.cell])
+        own = _separating_words(name, level)
+        return replace(one, within=" ".join(word for word in self.names[one.cell].split() if word != own))
+
+
+def _separating_words(name: str, level: Scalar | None) -> str:
+    """As the label of a cell has it: `full_page_writes=off`, `nobarrier`, `nodatacow`; of a type its name."""
+    words = DEFAULT if level is None else level_text(name, level)
+    if name == TYPE:
+        return words
+    short = short_name(name)
+    if isinstance(level, bool):
+        return short if level else f"no{short}"
+    return f"{short}={words}"
+
+
+def _worst_first(cells: Iterable[CutCell]) -> tuple[CutCell, ...]:
+    return tuple(sorted(cells, key=lambda each: (-each.corrupt, -each.lost, -each.bounded)))
+
+
+class Answered(StrEnum):
+    """How far a question is answered."""
+
+    # One cell is ahead of all others that nothing rules out, in the run's first figure.
+    LEADS = "leads"
+    # One is at no worse level than any that it is not distinguished from cell by cell (`beyond_pairs.py`).
+    BY_LEVELS = "by levels"
+    # Several may be the best: nothing tells them apart, or they are shown to be the same.
+    TIED = "tied"
+    # One cell alone is of the class.
+    ALONE = "alone"
+    # Too few repetitions for any verdict.
+    NO_VERDICT = "no verdict"
+    # No cell of a class that may be taken has a trusted figure.
+    NOTHING = "nothing"
+
+    @property
+    def is_without_verdict(self) -> bool:
+        """Whether it is the number of repetitions that keeps it from a verdict."""
+        return self is Answered.NO_VERDICT
+
+
+class NotTakenFor(StrEnum):
+    """Why a cell is not to be taken, the gravest first."""
+
+    UNSAFE = "unsafe"
+    UNKNOWN = "unknown"
+    BOUNDED_LOSS = "bounded loss"
+    FAILED = "failed"
+    SUSPECT = "suspect"
+    NOT_RUN = "not run"
+    # Nothing is against it but that it has too few trusted runs for a verdict, and so is in none.
+    TOO_FEW = "too few"
+
+
+# A cell nearer to the default takes the place of the best one where its mean is no more than so many times worse: a
+# convention of bedplate. Beyond it the better mean is the better guess, whatever the intervals leave open.
+_AS_GOOD_MAX = 1.25
+
+_FIGURES = re.compile(r"\d[\d.,]*")
+
+_OF_TROUBLE = {
+    Trouble.FAILED: NotTakenFor.FAILED,
+    Trouble.SUSPECT: NotTakenFor.SUSPECT,
+    Trouble.UNKNOWN: NotTakenFor.SUSPECT,
+    Trouble.NOT_RUN: NotTakenFor.NOT_RUN,
+}
+
+_OF_CLASS = {
+    UNSAFE: NotTakenFor.UNSAFE,
+    UNKNOWN: NotTakenFor.UNKNOWN,
+    BOUNDED_LOSS: NotTakenFor.BOUNDED_LOSS,
+}
+
+
+@dataclass(frozen=True)
+class SeenCell:
+    """A cell with the repetitions of the question's figure; `summary.centre` is the mean that every reader shows."""
+
+    cell: str
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class BesideCell:
+    """The taken cell beside another: `comparison.estimate` is taken / other, or taken - other, as its `kind` says.
+
+    Without an interval the two may not be compared, and `comparison.reasons` say why. `ahead_in` are the other figures in which
+    the taken one is shown better.
+    """
+
+    other: SeenCell
+    comparison: Comparison
+    ahead_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotTaken:
+    """Cells that are not to be taken, all for one reason.
+
+    `reason` is the sentence of the records that most of them have, empty without any, and `having` are these. `seen` are the figures of
+    those that have one, the best first: of other durability than what is taken, so never part of its ratio or its rank.
+    """
+
+    why: NotTakenFor
+    cells: tuple[str, ...]
+    reason: str
+    having: tuple[str, ...]
+    seen: tuple[SeenCell, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """What one run answers: which cell to take, among those of one durability class.
+
+    `objective` is the run's first figure. `durability` is the class of all cells here, empty where no cell is of one that may
+    be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
+    `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
+    study has none or it is taken; `is_default` says whether it is. `default_kind` is the type that this system is installed on,
+    None where that is not known, and `default_cells` are those of the study that are like it, judged or not. `same_as` are cells that are the same in
+    force as the taken one. `seen` are all cells of the class that have a trusted
+    figure, the best first; `cells` counts those that are judged. `confidence` is that of the comparisons. `types` are the type of the taken cell beside each other one,
+    over all matched pairs of the class, as `compare` pools them, the most pairs first; of the first answer alone.
+    """
+
+    run: Run
+    objective: Objective
+    durability: str
+    answered: Answered
+    cells: int
+    seen: tuple[SeenCell, ...] = ()
+    taken: SeenCell | None = None
+    tied: tuple[BesideCell, ...] = ()
+    following: BesideCell | None = None
+    default: BesideCell | None = None
+    is_default: bool = False
+    default_kind: str | None = None
+    default_cells: tuple[str, ...] = ()
+    same_as: tuple[str, ...] = ()
+    confidence: float | None = None
+    set_up: SetUp | None = None
+    types: tuple[PooledPairs, ...] = ()
+    not_taken: tuple[NotTaken, ...] = ()
+
+    @property
+    def metric(self) -> Metric:
+        """The figure that the answer is about."""
+        return self.objective.metric
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer of one study.
+
+    `answers` has one for each run that has a speed, those that write first: the first is the answer of the study. `cuts` is
+    that of its power cuts; it stands first where no run has a speed (`cuts_first`). `following` are the steps that would
+    tell more, the most useful first, with the command and what it takes. `doubts` are sentences that stand beside every figure
+    (emulation first, an image file) and what the study says against itself. `advice` is what it was made from; it counts how many
+    comparisons can tell.
+    """
+
+    advice: Advised
+    answers: tuple[RunAnswer, ...]
+    cuts: CutsAnswer | None
+    following: tuple[NextStep, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def found(self) -> Overview:
+        """The study."""
+        return self.advice.overview
+
+    @property
+    def cuts_first(self) -> bool:
+        """Whether the study is one of power cuts."""
+        return self.cuts is not None and not self.answers
+
+
+def headline(found: Overview, advice: Advised | None = None) -> Headline:
+    """The answer of a study; `advice` is its advice with a volatile cache, where a caller has it already."""
+    told = advised(found, cache=VOLATILE) if advice is None else advice
+    defaults, pairs = defaults_of(found), AllPairs(found, told.classes)
+    asked = [
+        (run, objectives[0])
+        for run in found.runs
+        if has_speed(found, run) and (objectives := objectives_of(found, run))
+    ]
+    answers = tuple(
+        _answer(told, defaults, pairs, run, objective)
+        for run, objective in sorted(asked, key=lambda each: _order(found, *each))
+    )
+    answers = (*(_with_types(pairs, each) for each in answers[:1]), *answers[1:])
+    cuts = cuts_answer(found, told.cache)
+    return Headline(
+        advice=told,
+        answers=answers,
+        cuts=cuts,
+        following=next_steps(found, answers, cuts, told.classes),
+        doubts=(*found.marks, *found.health.sentences()),
+    )
+
+
+def _with_types(pairs: AllPairs, own: RunAnswer) -> RunAnswer:
+    if own.taken is None:
+        return own
+    return replace(own, types=pairs.beside_other_types(own, own.taken.cell))
+
+
+def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
+    """Runs that write first; of one type those that its folder puts first, as TPC-H's queries before its load."""
+    spec = found.spec(run)
+    headlines = () if spec is None else view_of(spec.workload).headlines
+    name = objective.metric.name
+    return not writes(found, run), headlines.index(name) if name in headlines else len(headlines)
+
+
+def _answer(
+    advice: Advised, defaults: Defaults, pairs: AllPairs, run: Run, objective: Objective
+) -> RunAnswer:
+    """Of the strictest class in which a cell has a trusted figure."""
+    contests = [contest for contest in advice.contests if contest.run == run]
+    having = [contest for contest in contests if _seen(advice, contest, objective)]
+    contest = next(iter(having or contests), None)
+    if contest is None:
+        nothing = RunAnswer(run, objective, "", Answered.NOTHING, 0)
+        return replace(nothing, not_taken=_not_taken(advice, nothing))
+    due = [cell for cell in (*contest.cells, *contest.left_out) if advice.overview.of(cell, run)]
+    plain = RunAnswer(
+        run,
+        objective,
+        contest.durability,
+        Answered.NOTHING,
+        cells=len(contest.cells),
+        seen=_seen(advice, contest, objective),
+    )
+    plain = replace(plain, not_taken=_not_taken(advice, plain))
+    if contest.can_judge or not plain.seen:
+        plain = replace(plain, not_taken=(*plain.not_taken, *_not_judged(advice, contest, plain)))
+    if not plain.seen:
+        return plain
+    if contest.can_judge:
+        return _judged(advice, defaults, pairs, contest, plain)
+    if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
+        return replace(plain, answered=Answered.NO_VERDICT)
+    alone = plain.seen[0]
+    same_as = contest.same_as.get(alone.cell, ())
+    return _taking(advice, defaults, replace(plain, answered=Answered.ALONE), alone, same_as=same_as)
+
+
+def _seen(advice: Advised, contest: Contest, objective: Objective) -> tuple[SeenCell, ...]:
+    """The cells of a class that have a trusted value, the best mean first."""
+    return _ranked(advice, contest.run, objective, (*contest.cells, *contest.left_out), basis=TRUSTED)
+
+
+def _ranked(
+    advice: Advised, run: Run, objective: Objective, cells: Iterable[str], *, basis: str | None = None
+) -> tuple[SeenCell, ...]:
+    sign = -1 if objective.metric.better is Better.HIGHER else 1
+    every = [SeenCell(cell, advice.summary_of(run, objective, cell)) for cell in cells]
+    known = [
+        (sign * each.summary.centre, each)
+        for each in every
+        # Where some runs were stopped at a limit, the mean of the others is that of the quick ones.
+        if each.summary.centre is not None
+        and not each.summary.censored
+        and basis in (None, each.summary.basis)
+    ]
+    return tuple(each for _, each in sorted(known, key=lambda pair: pair[0]))
+
+
+def _judged(
+    advice: Advised, defaults: Defaults, pairs: AllPairs, contest: Contest, plain: RunAnswer
+) -> RunAnswer:
+    """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default.
+
+    It is near by its mean as well: an interval so wide that it leaves everything open makes no cell as good as the best.
+    What pairs of cells do not tell, all pairs of two levels together may: at a level that is shown worse none is taken.
+    """
+    ranked = [each for each in plain.seen if each.cell in contest.cells]
+    place = contest.cells.index
+    # One that is behind in another figure only may still be the fastest.
+    ruled_out = standing_cells(contest, Standing.RULED_OUT)
+    best = [each for each in ranked if not contest.better[0, :, place(each.cell)].any()]
+    unbeaten = [each for each in best if each.cell not in ruled_out] or best
+    kept = pairs.not_beaten(plain, [each.cell for each in unbeaten])
+    among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
+    taken = min(
+        (each for each in among if _is_near(plain.metric, each, among[0])),
+        key=lambda each: (
+            each.cell not in defaults.cells,
+            len(defaults.departures[each.cell]),
+            ranked.index(each),
+        ),
+    )
+    rest = [each for each in ranked if each not in among]
+    answered = replace(
+        plain,
+        answered=Answered.TIED
+        if len(among) > 1
+        else Answered.LEADS
+        if len(unbeaten) == 1
+        else Answered.BY_LEVELS,
+        tied=tuple(_beside(advice, contest, taken, each) for each in among if each is not taken),
+        following=_beside(advice, contest, taken, rest[0]) if rest else None,
+        default=next(
+            (
+                _beside(advice, contest, taken, each)
+                for each in ranked
+                if each is not taken and {each.cell, *contest.same_as[each.cell]} & set(defaults.cells)
+            ),
+            None,
+        ),
+        confidence=contest.confidences[0].difference,
+    )
+    return _taking(advice, defaults, answered, taken, same_as=contest.same_as[taken.cell])
+
+
+def _is_near(metric: Metric, own: SeenCell, best: SeenCell) -> bool:
+    if metric.scale is not Scale.RATIO or own is best:
+        return True
+    ratio = (own.summary.centre or 0.0) / (best.summary.centre or math.inf)
+    return ratio <= _AS_GOOD_MAX if metric.better is Better.LOWER else ratio >= 1 / _AS_GOOD_MAX
+
+
+def _taking(
+    advice: Advised, defaults: Defaults, answered: RunAnswer, taken: SeenCell, *, same_as: Sequence[str] = ()
+) -> RunAnswer:
+    """With the cell that is to be taken, and how it was made."""
+    is_default = bool({taken.cell, *same_as} & set(defaults.cells))
+    return replace(
+        answered,
+        taken=taken,
+        is_default=is_default,
+        same_as=tuple(same_as),
+        default=None if is_default else answered.default,
+        default_kind=defaults.kind,
+        default_cells=tuple(cell for cell in defaults.cells if advice.overview.of(cell, answered.run)),
+        set_up=set_up(advice.overview, taken.cell),
+    )
+
+
+def _beside(advice: Advised, contest: Contest, taken: SeenCell, other: SeenCell) -> BesideCell:
+    """The taken cell as the contender; where the contest did not judge the pair, without an interval."""
+    comparison = advice.comparison(contest, contest.objectives[0], other.cell, taken.cell)
+    better = contest.better[:, contest.cells.index(taken.cell), contest.cells.index(other.cell)]
+    ahead_in = tuple(
+        each.head for each, ahead in zip(contest.objectives[1:], better[1:], strict=True) if bool(ahead)
+    )
+    return BesideCell(other, comparison, ahead_in)
+
+
+def _not_taken(advice: Advised, answered: RunAnswer) -> tuple[NotTaken, ...]:
+    """Cells of lesser classes, and those of which every run failed, is doubted or is missing; each cell once."""
+    found, run = advice.overview, answered.run
+    due = [cell for cell in found.cells if found.of(cell, run)]
+    why: dict[NotTakenFor, list[str]] = {each: [] for each in NotTakenFor}
+    for cell in due:
+        if cell not in {each.cell for each in answered.seen}:
+            reason = _why_not(advice, run, cell, answered.durability)
+            if reason is not None:
+                why[reason].append(cell)
+    return tuple(
+        NotTaken(
+            each,
+            tuple(cells),
+            *_reason(advice, run, each, cells),
+            _ranked(advice, run, answered.objective, cells),
+        )
+        for each, cells in why.items()
+        if cells
+    )
+
+
+def _not_judged(advice: Advised, contest: Contest, answered: RunAnswer) -> Iterable[NotTaken]:
+    """The cells of the class that no verdict is about: a better one may be among them."""
+    named = {cell for each in answered.not_taken for cell in each.cells}
+    cells = tuple(cell for cell in contest.left_out if cell not in named)
+    if cells:
+        stopped = [cell for cell in cells if cell in contest.stopped]
+        reason = contest.left_out[(*stopped, *cells)[0]]
+        having = tuple(cell for cell in cells if contest.left_out[cell] == reason)
+        if not stopped and len(having) < len(cells):
+            reason, having = f"fewer than {REPETITIONS_MIN} trusted runs", cells
+        seen = _ranked(advice, contest.run, answered.objective, cells)
+        yield NotTaken(NotTakenFor.TOO_FEW, cells, reason, having, seen)
+
+
+def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenFor | None:
+    """None where nothing is against a cell but that it has too few runs."""
+    own = advice.classes[cell]
+    if own == UNSAFE != durability:
+        return NotTakenFor.UNSAFE
+    troubles = [m.trouble for m in advice.overview.of(cell, run)]
+    if all(troubles):
+        worst_first = (Trouble.FAILED, Trouble.SUSPECT, Trouble.UNKNOWN, Trouble.NOT_RUN)
+        first = next(each for each in worst_first if each in troubles)
+        return _OF_TROUBLE[first]
+    return _OF_CLASS.get(own) if own != durability else None
+
+
+def _reason(advice: Advised, run: Run, why: NotTakenFor, cells: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The sentence that most of some cells have, and which of them; of two cells a sentence differs in its figures at most."""
+    told = {cell: dict(_said_of(advice, run, why, cell)) for cell in cells}
+    counts = Counter(alike for own in told.values() for alike in own)
+    if not counts:
+        return "", ()
+    alike, _ = counts.most_common(1)[0]
+    having = tuple(cell for cell, own in told.items() if alike in own)
+    return told[having[0]][alike], having
+
+
+def _said_of(advice: Advised, run: Run, why: NotTakenFor, cell: str) -> Iterable[tuple[str, str]]:
+    """Each sentence about a cell, by the same without its figures; what is measured is counted by cell, and told with the power cuts."""
+    promise = advice.overview.cells[cell].durability
+    if why in _OF_CLASS.values():
+        reasons = promise.reasons if promise is not None and promise.basis == "declared" else ()
+    else:
+        reasons = tuple(reason for m in advice.overview.of(cell, run) for reason in m.reasons)
+    return ((_FIGURES.sub("0", words), words) for words in reversed(sentences(reasons)))
+
+
+LINES_MAX = 8
+
+COLUMNS = 80
+
+# Lines of this rank and beyond go before any other is shortened.
+DISPENSABLE = 4
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+# As shlex.quote writes what has a blank in it.
+_QUOTED = re.compile(r"'[^']*'")
+
+
+@dataclass(frozen=True)
+class HeadlineLine:
+    """One line: what it is about (`Take`, `Ahead`, `Not`, `More`, …; empty where it belongs to the one above), and its text.
+
+    `copied` marks a command or a setting, to be taken as it stands. `rank` says which goes first where there is room for few:
+    the largest. `lead` is how the text begins: what a reader looks for, such as the cell or the level that is meant. `short`
+    takes the place of the text where that has one line and is too long for it.
+    """
+
+    head: str
+    text: str
+    rank: int
+    copied: bool = False
+    lead: str = ""
+    short: str = ""
+
+
+def fitted(
+    lines: Sequence[HeadlineLine], *, columns: int = COLUMNS, most: int | None = LINES_MAX
+) -> tuple[str, ...]:
+    """The lines at a width, at most so many: what matters least is shortened first, and then left out."""
+    return tuple(text for _, text in placed(lines, columns=columns, most=most))
+
+
+def placed(
+    lines: Sequence[HeadlineLine], *, columns: int, most: int | None
+) -> tuple[tuple[HeadlineLine, str], ...]:
+    """The same, each with the line that it is of. A command may be wider than the columns, where a word of it is."""
+    indent = max((len(line.head) for line in lines), default=0) + 2
+    wrapped = [(line, _wrapped(line, columns - indent)) for line in lines]
+    while most is not None and sum(len(texts) for _, texts in wrapped) > most:
+        victim, is_long = _least(wrapped)
+        line, texts = wrapped[victim]
+        if is_long:
+            wrapped[victim] = (line, _shorter(line, texts, columns - indent))
+        else:
+            # A command goes with the words that it stands behind.
+            del wrapped[
+                victim - 1 if line.copied and wrapped[victim - 1][0].text.endswith(":") else victim : victim
+                + 1
+            ]
+    return tuple(
+        (line, f"{'' if place else line.head:<{indent}}{text}".replace(NO_BREAK, " ").rstrip())
+        for line, texts in wrapped
+        for place, text in enumerate(texts)
+    )
+
+
+def _least(wrapped: Sequence[tuple[HeadlineLine, list[str]]]) -> tuple[int, bool]:
+    """Which line is to give way, and whether by being shorter: what need not be there first, then whatever has two lines."""
+    ranks = [line.rank for line, _ in wrapped]
+    last = max(range(len(wrapped)), key=lambda place: (ranks[place], place))
+    if ranks[last] >= DISPENSABLE:
+        return last, False
+    for least_rank, least_lines in ((1, 1), (0, 2), (0, 1)):
+        long = [
+            place
+            for place, (line, texts) in enumerate(wrapped)
+            if line.rank >= least_rank and len(texts) > least_lines and not line.copied
+        ]
+        # What comes first is cut to one line only where nothing is left that could go.
+        if long and (least_lines, least_rank) == (1, 0) and ranks[last] > 1:
+            break
+        if long:
+            return max(long, key=lambda place: (ranks[place], place)), True
+    return last, False
+
+
+def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
+    """A command goes on behind a backslash, as a shell reads it; a quoted word stays whole."""
+    room = max(columns - 2 if line.copied else columns, 20)
+    text = _QUOTED.sub(lambda word: word[0].replace(" ", "\0"), line.text) if line.copied else line.text
+    texts = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    if not line.copied:
+        return texts
+    return [each.replace("\0", " ") for each in (*(f"{text} \\" for text in texts[:-1]), texts[-1])]
+
+
+def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int) -> list[str]:
+    """A line less; `…` says that there is more, behind a whole sentence, clause or name where one ends in its second half."""
+    *kept, last = [line.short] if len(texts) == 2 and line.short else texts[:-1]
+    if last is line.short and len(last) <= columns:
+        return [last]
+    room = last[: columns - 2]
+    for end in (". ", "; ", ", "):
+        place = f"{room} ".rfind(end) + 1
+        if place > columns // 2:
+            room = room[:place]
+            break
+    else:
+        room = room if len(room) == len(last) else room.rpartition(" ")[0] or room
+    # An interval without its end is none.
+    if room.rfind("(") > max(room.rfind(")"), 0):
+        room = room[: room.rfind("(")]
+    return [*kept, f"{room.rstrip(',;: ')} …"]
+
+
+_NO_SEARCH = "The answer of a search is of all its cells; these are some of them, or no figure is there yet."
+
+# The page's column of heads is narrow.
+_HEADS = {"mattered": "matters"}
+
+# What makes a cell stands below its name, further in.
+_BELOW_A_CELL = "    "
+
+# What is not here may go where there is room for few lines.
+_RANKS = {"Search": 1, "Refuted": 1, "Gain": 1, "Proof": 2, "Doubted": 2, "Outside": 3, "Matters": 3}
+
+
+def instead_lines(found: Overview) -> tuple[HeadlineLine, ...]:
+    """Its answer; empty of any other study, and of some cells of a study of pairs."""
+    if is_chosen(found.study):
+        search = search_of(found)
+        return (HeadlineLine("Search", _NO_SEARCH, 0),) if search is None else tuple(_of_search(search))
+    pairs = looked(found)
+    if pairs is None:
+        return ()
+    first, *rest = answer_of_pairs(pairs)
+    return (HeadlineLine("Change", first, 0), *(HeadlineLine("", line.strip(), 1) for line in rest))
+
+
+def _of_search(found: Searched) -> Iterator[HeadlineLine]:
+    """The lines of `advise`, each behind its head."""
+    first, *rest = answer_lines(found)
+    yield HeadlineLine("Search", first, 0)
+    commands = _commands(found)
+    head = "Search"
+    for line in rest:
+        own, blanks, text = line.strip().partition("  ")
+        if line.startswith(_BELOW_A_CELL) or not blanks:
+            own, text = head, line.strip()
+        own = _HEADS.get(own, own).capitalize()
+        rank = _RANKS.get(own, DISPENSABLE)
+        text = text.strip()
+        yield HeadlineLine("" if own == head else own, text, rank, copied=text in commands)
+        head = own
+
+
+def _commands(found: Searched) -> frozenset[str]:
+    """Those that make the cells that it names."""
+    cells = () if found.end is None else map(found.id_of, found.end.cells)
+    return frozenset(
+        command
+        for cell in cells
+        if cell in found.overview.cells
+        for command in set_up(found.overview, cell).commands
+    )
+
+
+_SHOWN = 3
+
+_REASON_CHARACTERS = 90
+
+_UNNAMED_UNITS = ("1", "1/s", "share")
+
+_TIMES = ("s", "ms")
+
+_DEFAULT = "this system's default"
+
+_TYPES_SHOWN = 2
+
+
+def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
+    """All that the answer has to say, in the order in which it is read."""
+    if instead := instead_lines(told.found):
+        return instead
+    names = {cell: shortened(" ".join(name.split())) for cell, name in cell_names(told.found).items()}
+    # Whether copies of pages may go is what such a study was made to ask.
+    lines = [
+        HeadlineLine(head, text, rank, lead=lead)
+        for each in (told.cuts.copies if told.cuts is not None else ())
+        for head, text, lead, rank in copies_words(each, names)
+    ]
+    of_pages = bool(lines)
+    verdicts = list(_verdicts(told, names))
+    if told.answers:
+        first, *others = told.answers
+        lines += _taken_line(first, names)
+        lines += _others([each for each in others if each.durability], names)
+    elif told.cuts is None and not verdicts:
+        lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
+    if told.cuts is not None:
+        lines += _of_cuts(told.cuts, names, first=not told.answers and not of_pages)
+    lines += verdicts
+    for place, step in enumerate(told.following[:2]):
+        lines += _step(step, told, names, rank=3 if place else 0)
+    lines += _sureness(told)
+    return tuple(lines)
+
+
+def _verdicts(told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    """Of workloads that have verdicts of their own."""
+    specs = map(told.found.spec, told.found.runs)
+    for workload in dict.fromkeys(spec.workload for spec in specs if spec is not None):
+        for each in view_of(workload).answer(told.found, names):
+            yield HeadlineLine(each.head, each.text, each.rank, lead=each.lead)
+
+
+def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    lead = names[answer.taken.cell] if answer.taken else ""
+    yield HeadlineLine("Take", _take_words(answer, names), 0, lead=lead)
+    if answer.set_up is not None:
+        yield from _copied(answer.set_up)
+    if answer.tied:
+        yield HeadlineLine("Or", _or_words(answer, names), 1)
+    for place, pooled in enumerate(answer.types[:_TYPES_SHOWN]):
+        short = f"{pooled_in_short(pooled)}."
+        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place else 1, short=short)
+    if words := _ahead_words(answer, names):
+        yield HeadlineLine("Ahead", words, 1)
+    elif answer.taken is not None and answer.default is None and not answer.is_default:
+        # Of no use where there is room for few.
+        yield HeadlineLine("Ahead", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
+    for each in answer.not_taken:
+        yield HeadlineLine("Not", _not_words(answer, each, names), 1 if each.why is NotTakenFor.UNSAFE else 2)
+
+
+def _copied(found: SetUp) -> Iterable[HeadlineLine]:
+    if found.commands:
+        yield HeadlineLine("", " && ".join(found.commands), 1, copied=True)
+    varied = {name: found.settings[name] for name in found.varied}
+    words = [*([settings_words(varied)] if varied else []), *found.further]
+    if words:
+        yield HeadlineLine("", f"with {'; '.join(words)}", 3)
+
+
+def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    run, taken = answer.run[1], answer.taken
+    if answer.answered is Answered.NOTHING:
+        if not answer.durability:
+            return f"nothing: by {run} no cell is durable or bounded loss."
+        return f"nothing yet: of {run}, no {answer.durability} cell has a trusted {answer.objective.head}."
+    if taken is None and answer.cells:
+        # It is not the number of repetitions that keeps it from a verdict.
+        why = f"as of one {answer.durability} cell alone enough runs are trusted"
+        return f"no verdict on {run}, {why}. Seen so far, {_seen_words(answer, names)}."
+    if taken is None:
+        n = max(each.summary.n for each in answer.seen)
+        many = "s" * (n > 1)
+        return (
+            f"no verdict yet with {n} repetition{many} of {run}. Seen so far, {_seen_words(answer, names)}."
+        )
+    default = f" ({_DEFAULT})" if answer.is_default else ""
+    mean = f"{taken.summary.centre_kind} of{NO_BREAK}{taken.summary.n}"
+    own = f"{names[taken.cell]}{default}: {_figure(answer, taken)}, {mean}, {run}"
+    if answer.answered is Answered.ALONE:
+        return f"{own}; {_alone_words(answer, names)}."
+    if answer.answered is Answered.LEADS:
+        return f"{own}; the best of {answer.cells} {answer.durability} cells."
+    if answer.answered is Answered.BY_LEVELS:
+        return f"{own}; its levels are the best over all pairs of {answer.cells} {answer.durability} cells."
+    return f"{own}; none is shown better."
+
+
+def _alone_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    others = ", ".join(names[cell] for cell in answer.same_as[:_SHOWN])
+    alike = f" but {others}{_rest(answer.same_as)}, effectively the same" if others else ""
+    return f"no other cell is {answer.durability}{alike}"
+
+
+def _seen_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    seen = [f"{names[each.cell]} {_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
+    return f"{answer.durability}: {', '.join(seen)}{_rest(answer.seen)}"
+
+
+def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """How far it is ahead of the next, and of what this system makes by itself."""
+    if answer.taken is None:
+        return ""
+    words = []
+    following = answer.following if not answer.tied else None
+    default = answer.default
+    if following is not None and default is not None and following.other.cell == default.other.cell:
+        words.append(
+            _beside_words(answer, following, f"{names[following.other.cell]}, the next and {_DEFAULT}")
+        )
+    else:
+        if following is not None:
+            words.append(_beside_words(answer, following, f"{names[following.other.cell]}, the next"))
+        if default is not None:
+            words.append(_beside_words(answer, default, f"{names[default.other.cell]}, {_DEFAULT}"))
+    if words and default is None and not answer.is_default:
+        words.append(_no_default_words(answer, names))
+    return ". ".join(map(capital, words)) + "." if words else ""
+
+
+def _no_default_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """Why nothing is said of what this system makes by itself."""
+    why = "no cell is like it"
+    if answer.default_kind is None:
+        why = "what its distribution installs on is not known"
+    elif answer.default_cells:
+        why = f"{names[answer.default_cells[0]]} is not judged here"
+    return f"how far ahead of {_DEFAULT} is not known: {why}"
+
+
+def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """What may be taken as well, and how far the first of them may be away."""
+    first = answer.tied[0]
+    named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in answer.tied[:_SHOWN]]
+    if first.comparison.basis is None:
+        told = f"not compared with {named[0]}: {'; '.join(first.comparison.reasons) or 'too few repetitions'}"
+    elif first.comparison.verdict is Verdict.SAME:
+        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {ratio_words(first.comparison)} of it"
+    else:
+        told = f"not told apart from {named[0]}, {ratio_words(first.comparison)} of it"
+    others = f"; likewise {', '.join(named[1:])}{_rest(answer.tied)}" if named[1:] else ""
+    return f"{told}{others}."
+
+
+def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
+    """`×1.08 (1.05 to 1.11) of ext4, the next`; what cannot be told is said first."""
+    told = beside.comparison
+    figures = ratio_words(told)
+    if told.basis is None:
+        return f"not compared with {other}: {'; '.join(told.reasons) or 'too few repetitions'}"
+    also = f"; ahead of it in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
+    if told.verdict is Verdict.SAME:
+        return f"the same within {margin_words(told)} as {other}: {figures}{also}"
+    if told.verdict is Verdict.CANNOT_TELL:
+        return f"cell by cell not distinguished from {other}: {figures}{also}"
+    of = " the time of" if answer.metric.unit in _TIMES else " of"
+    return f"{figures}{of if told.kind is EstimateKind.RATIO else ' beside'} {other}"
+
+
+def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> str:
+    figures = {each.cell: each for each in found.seen}
+    order = [*figures, *(cell for cell in found.cells if cell not in figures)]
+    listed = ", ".join(
+        names[cell] + (f" ({figure(figures[cell].summary).mean}{_unit(answer)})" if cell in figures else "")
+        for cell in order[:_SHOWN]
+    )
+    what = {
+        NotTakenFor.UNSAFE: "unsafe",
+        NotTakenFor.UNKNOWN: "unknown after a power cut",
+        NotTakenFor.BOUNDED_LOSS: "loses the last commits",
+        NotTakenFor.FAILED: "failed",
+        NotTakenFor.SUSPECT: "not trusted",
+        NotTakenFor.NOT_RUN: "not run yet",
+        NotTakenFor.TOO_FEW: "not judged",
+    }[found.why]
+    why = ""
+    if found.reason and found.why is not NotTakenFor.NOT_RUN:
+        # What speaks against some of these cells is not said of all.
+        some = ", ".join(names[cell] for cell in found.having[:_SHOWN])
+        whose = "" if len(found.having) == len(found.cells) else f"; {some}{_rest(found.having)}"
+        why = f"{whose}: {_brief(found.reason)}"
+    return _ended(f"{what}: {listed}{_rest(order)}{why}")
+
+
+def _ended(text: str) -> str:
+    """With a full stop, unless it ends already."""
+    return text if text.endswith((".", "…")) else f"{text}."
+
+
+def _brief(reason: str) -> str:
+    text = " ".join(reason.split())
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[: _REASON_CHARACTERS - 1]}…"
+
+
+def _others(others: Sequence[RunAnswer], names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    """The other questions in one line, of several each in few words."""
+    if len(others) == 1:
+        yield HeadlineLine("Also", _also(others[0], names), 2)
+    elif others:
+        yield HeadlineLine("Also", f"{'; '.join(_briefly(each, names) for each in others)}.", 2)
+
+
+def _briefly(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    run = answer.run[1]
+    if answer.taken is None:
+        return f"{run}: no verdict yet" if answer.seen else f"{run}: nothing to take"
+    tied = f" or {len(answer.tied)} more" if answer.tied else ""
+    return f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}{tied}"
+
+
+def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """Another question in one line."""
+    run = answer.run[1]
+    if answer.answered is Answered.NOTHING:
+        return _take_words(answer, names)
+    if answer.taken is None:
+        return f"{run}, no verdict yet, {_seen_words(answer, names)}."
+    own = f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}"
+    if answer.answered is Answered.TIED:
+        others = ", ".join(names[each.other.cell] for each in answer.tied[:_SHOWN])
+        return f"{own}, not told apart from {others}{_rest(answer.tied)}."
+    if answer.following is None:
+        return f"{own}; {_alone_words(answer, names)}."
+    return f"{own}, {_beside_words(answer, answer.following, names[answer.following.other.cell])}."
+
+
+def _figure(answer: RunAnswer, seen: SeenCell) -> str:
+    """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
+    told = figure(seen.summary)
+    bounds = f" ({told.between(f'{NO_BREAK}to{NO_BREAK}')})" if told.low else ""
+    return f"{told.mean}{_unit(answer)}{bounds}"
+
+
+def _unit(answer: RunAnswer) -> str:
+    unit = answer.metric.unit
+    return f"{NO_BREAK}{answer.objective.head if unit in _UNNAMED_UNITS else unit}"
+
+
+def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
+    rank = 0 if first else 1
+    if found.safe:
+        for words, bound in _safe_words(found, names):
+            yield HeadlineLine("Safe", words, rank, lead=bound)
+            rank = 3
+    else:
+        yield HeadlineLine(
+            "Safe", f"none of the cells that were cut (with a {CACHE_WORDS[found.cache]}).", rank
+        )
+    for group in found.groups:
+        yield HeadlineLine("Not", f"{group_words(group, names)}.", 2, lead=group.name)
+    for durability in dict.fromkeys(each.durability for each in found.promising_less):
+        own = [each for each in found.promising_less if each.durability == durability]
+        listed = ", ".join(names[each.cell] for each in own[:_SHOWN])
+        lead = f"{durability} by what their settings promise"
+        yield HeadlineLine("Not", f"{lead}: {listed}{_rest(own)}; {none_bad_words(own)}.", 3, lead=lead)
+    for cells, words in (
+        (found.refused, "cut, but the verdict was refused"),
+        (found.of_others, "cut as another device or journal would leave it, which is no class of the cell"),
+        (found.not_asked, f"cut, but never with a {CACHE_WORDS[found.cache]}"),
+        (found.uncounted, "a recovery that nothing cut left damage, so that no cut in recovery counts"),
+    ):
+        if cells:
+            listed = ", ".join(names[cell] for cell in cells[:_SHOWN])
+            yield HeadlineLine("Open", f"{listed}{_rest(cells)}: {words}.", rank + 2)
+
+
+def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """A text for each number of cuts, and how it begins; what was cut most first, as its bound is the lowest."""
+    cache = f" (with a {CACHE_WORDS[found.cache]})"
+    for count in sorted({each.tally.cuts for each in found.safe}, reverse=True):
+        own = [each for each in found.safe if each.tally.cuts == count]
+        listed = _with_common([names[each.cell] for each in own[: 2 * _SHOWN]])
+        bound = none_bad_words(own)
+        yield f"{bound}: {listed}{and_more(len(own), 2 * _SHOWN)}{cache}.", bound
+        cache = ""
+
+
+def _with_common(own: Sequence[str]) -> str:
+    """`ext4, xfs, btrfs with full_page_writes=on`: what all of several names have behind their first word is said once."""
+    firsts, rests = zip(*(name.partition(" ")[::2] for name in own), strict=True)
+    if len(own) < 2 or len(set(rests)) > 1 or not rests[0]:
+        return ", ".join(own)
+    return f"{', '.join(firsts)} with {rests[0]}"
+
+
+def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
+    """`full_page_writes = off: corrupt on ext4 (8 of 30 cuts), btrfs (2 of 30); on: none of 30 bad, so under 12 %`."""
+    own = {each.cell: each.within or names[each.cell] for each in (*group.bad, *group.good)}
+    words = []
+    for what, findings in (
+        ("corrupt", BROKEN),
+        ("acknowledged commits lost", (LOSS,)),
+        ("the last commits lost", (BOUNDED,)),
+    ):
+        having = [each for each in group.bad if each.cuts.all.of(*findings)]
+        listed = [
+            f"{own[each.cell]} ({_share_words(each, findings, first=not place)})"
+            for place, each in enumerate(having[:_SHOWN])
+        ]
+        if listed:
+            words.append(f"{what} on {', '.join(listed)}{_rest(having)}")
+    if group.good:
+        listed = [own[each.cell] for each in group.good[:_SHOWN]]
+        words.append(f"{', '.join(listed)}{_rest(group.good)}: {none_bad_words(group.good)}")
+    if group.otherwise:
+        words.append(f"{group.otherwise_name}: {none_bad_words(group.otherwise)}")
+    told = "; ".join(words)
+    return f"{group.name}: {told}" if group.name else told
+
+
+def _share_words(cell: CutCell, findings: Sequence[str], *, first: bool) -> str:
+    """`3 of 208 cuts, 2 of 40 in recovery`; `3 of 208` behind the first. What is counted apart is named where it was bad."""
+    cuts = CutCounts.together((cell.cuts.drawn, cell.cuts.sought))
+    counted = (
+        (cuts, f" {'cut' if cuts.cuts == 1 else 'cuts'}" if first else ""),
+        (cell.cuts.recut, f" in{NO_BREAK}recovery"),
+        (cell.cuts.enumerated, f"{NO_BREAK}states"),
+    )
+    return ", ".join(
+        f"{bad:,}{NO_BREAK}of{NO_BREAK}{tally.cuts:,}{words}"
+        for tally, words in counted
+        if (bad := tally.of(*findings))
+    )
+
+
+def none_bad_words(cells: Sequence[CutCell]) -> str:
+    """`none of 30 bad, so under 12 %`, of several the one that was cut least."""
+    least = min(each.tally.cuts for each in cells)
+    each = " each" if len(cells) > 1 else ""
+    if not least:
+        return "no cut bad"
+    bound = percent_from_above(proportion(0, least).high)
+    return f"none of {format_count(least, 'cut')}{each} bad, so under {bound} %".replace(" %", f"{NO_BREAK}%")
+
+
+def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
+    yield HeadlineLine("More", f"{step_words(step, told, names)}{':' if step.command else '.'}", rank)
+    if step.command:
+        yield HeadlineLine("", step.command, rank, copied=True)
+
+
+def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
+    """What a step would tell, and how long it takes."""
+    takes = "" if step.seconds is None else f", about {about_words(step.seconds).replace(' ', NO_BREAK)}"
+    many = "s" * (step.count > 1)
+    if step.kind is StepKind.RETRY:
+        return f"{step.count} run{many} failed; this does {'them' if many else 'it'} again{takes}"
+    if step.kind is StepKind.GO_ON:
+        return f"{step.count} run{many} {'are' if many else 'is'} still due; this goes on{takes}"
+    if step.kind is StepKind.CUTS:
+        # One line of a mail: the bound and the minutes are what is asked.
+        bound = percent_from_above(step.bound or 1.0)
+        return f"{step.count:,} cuts of each, none bad, would mean under {bound}{NO_BREAK}%{takes}"
+    if step.kind is StepKind.ALL_THE_SAME:
+        return "which of them is the fastest all the same"
+    if step.kind is StepKind.LONGER:
+        return (
+            f"no number of repetitions up to {REPETITIONS_MAX} promises to tell these apart; longer runs, or a quieter machine, "
+            "might"
+        )
+    first = told.answers[0] if told.answers else None
+    if first is not None and first.answered is Answered.NO_VERDICT and not first.cells:
+        return f"{step.repetitions} repetitions give verdicts{takes}"
+    if first is not None and first.answered in (Answered.NO_VERDICT, Answered.NOTHING):
+        return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
+    other = "" if step.apart is None else f" it from {names[step.apart]}"
+    return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {percent(CHANCE)})"
+
+
+def _sureness(told: Headline) -> Iterable[HeadlineLine]:
+    if told.advice.judged:
+        confidences = [each.confidence for each in told.answers if each.confidence is not None]
+        words = f"{told.advice.verdicts:,} of {format_count(told.advice.judged, 'comparison')} can tell; {percent(RATE)} of verdicts are wrong on average"
+        intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
+        # A family of their own, of all pairs of types.
+        of_types = [
+            each.comparison.difference_confidence or each.comparison.confidence
+            for each in (told.answers[0].types if told.answers else ())
+            if each.comparison.basis is not None
+        ]
+        intervals += f", those of types {confidence_words(of_types)}" if of_types else ""
+        yield HeadlineLine("Sure", f"{words}{intervals}.", 4)
+    # Speeds of an emulator may not be read without it.
+    rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
+    for doubt in told.doubts:
+        yield HeadlineLine("But", _ended(capital(doubt)), rank)
+        rank = 5
+
+
+def _rest(cells: Sequence[object]) -> str:
+    return and_more(len(cells), _SHOWN)

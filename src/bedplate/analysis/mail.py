@@ -1,0 +1,223 @@
+"""A study in ten lines and a table, for a mail, a ticket or a mailing list: plain text, no wider than 72 columns but for a command's longest word.
+
+A row of Markdown is as wide as the name of its cell.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import east_asian_width
+
+from bedplate.analysis.headline import NAME_CHARACTERS, cell_names, headline_lines, placed, shortened
+from bedplate.analysis.labels import stands_on_image
+from bedplate.analysis.overview import is_chosen
+from bedplate.analysis.power_cut_view import cut_cell_words
+from bedplate.analysis.wording import (
+    BASIS_MARKS,
+    SUSPECT_MARK,
+    UNKNOWN_MARK,
+    UNKNOWN_VALIDITY,
+    durability_class,
+    figure,
+)
+from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bedplate.analysis.headline import CutsAnswer, Headline, RunAnswer, SeenCell
+    from bedplate.analysis.overview import Overview
+
+COLUMNS = 72
+
+ROWS_MAX = 12
+
+_POWER_CUT = "power cut"
+
+# With the line of the machine they are ten.
+_ANSWER_LINES = 9
+
+_NAME_COLUMNS_MIN = 8
+
+# Longer ones are cut in their middle: a name may be of any length.
+_NAME_LINES_MAX = 3
+
+_DOUBTED = (
+    (SUSPECT, SUSPECT_MARK, "suspect"),
+    (UNKNOWN_BASIS, UNKNOWN_MARK, UNKNOWN_VALIDITY),
+)
+
+
+class _Table(NamedTuple):
+    """What it shows, its heads, its rows, and what its marks mean; the first column has names. Of `figures` columns stand right."""
+
+    about: str
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    figures: int = 0
+    notes: tuple[str, ...] = ()
+
+    def is_figure(self, place: int) -> bool:
+        """Whether a column is one of the figures, which are the last."""
+        return place >= len(self.heads) - self.figures
+
+
+def mail_text(told: Headline, *, markdown: bool = False) -> str:
+    """The text, ending with a line end. As Markdown its table has bars, and its lines stay lines; it reads the same."""
+    found = told.found
+    title = _plain(found.study.facts.title) or "A study without a title"
+    lines = [title, "=" * min(_width(title), COLUMNS), ""]
+    fence = ["```"] if markdown else []
+    answer = placed(headline_lines(told), columns=COLUMNS, most=_ANSWER_LINES)
+    # A command that is cut does something else.
+    texts = [_printable(text) if line.copied else _cut(_printable(text)) for line, text in answer]
+    lines = [*map(_cut, lines), *fence, *texts, *fence]
+    rest: list[str] = []
+    # The means of cells that a search chose are too good to be ranked.
+    is_ranked = told.answers and not is_chosen(found.study)
+    tables = [_of_run(told, told.answers[0])] if is_ranked else []
+    tables += [_of_cuts(found, told.cuts)] if told.cuts is not None else []
+    for table in tables:
+        if table.rows:
+            rest += ["", *textwrap.wrap(table.about, COLUMNS, break_on_hyphens=False), ""]
+            rest += _drawn(table, markdown=markdown)
+        left = len(table.rows) - ROWS_MAX
+        notes = [f"{left} more {'cell is' if left == 1 else 'cells are'} left out here."] if left > 0 else []
+        notes += table.notes
+        # A line right behind a table of Markdown is a row of it.
+        rest += ["", *notes] if notes and markdown else notes
+    about = textwrap.wrap(machine_line(found), COLUMNS, break_on_hyphens=False)
+    return (
+        "\n".join((*lines, *(line if line.startswith("|") else _cut(line) for line in (*rest, "", *about))))
+        + "\n"
+    )
+
+
+def _of_run(told: Headline, answer: RunAnswer) -> _Table:
+    """The cells of the answer, the best first, then those that are not to be taken."""
+    names = cell_names(told.found)
+    others = [each for group in answer.not_taken for each in group.seen]
+    seen = [*(each for each in answer.seen if each not in others), *others]
+    metric = answer.metric
+    unit = "" if metric.unit in ("1", "1/s") else f", {metric.unit}"
+    kind = next((each.summary.centre_kind for each in seen if each.summary.centre_kind), "mean")
+    return _Table(
+        f"{_plain(answer.run[1])}: {metric.name}{unit}, {kind} of n, and 95 % interval or range",
+        ("cell", _POWER_CUT, metric.name, "from", "to", "n"),
+        [_row(told, names[each.cell], each) for each in seen],
+        figures=4,
+        notes=tuple(
+            f"{mark} {words}: no part of a verdict."
+            for basis, mark, words in _DOUBTED
+            if any(each.summary.basis == basis for each in seen[:ROWS_MAX])
+        ),
+    )
+
+
+def _row(told: Headline, name: str, each: SeenCell) -> tuple[str, ...]:
+    facts, words = told.found.cells[each.cell], figure(each.summary)
+    return (
+        name,
+        durability_class(facts.durability, facts.cache),
+        words.mean,
+        words.low or "–",
+        words.high or "–",
+        f"{each.summary.n}{f' {mark}' if (mark := BASIS_MARKS.get(each.summary.basis or '')) else ''}",
+    )
+
+
+def _of_cuts(found: Overview, cuts: CutsAnswer) -> _Table:
+    """Every cell whose power was cut, those that lost something first."""
+    names = cell_names(found)
+    cells = [*(cell for group in cuts.groups for cell in group.bad), *cuts.sound]
+    return _Table(
+        "bad cuts of those that chance placed; < is the 95 % bound of their share",
+        ("cell", "bad cuts", _POWER_CUT),
+        [
+            (
+                names[each.cell],
+                cut_cell_words(each.cuts),
+                durability_class(found.cells[each.cell].durability, cuts.cache),
+            )
+            for each in cells
+        ],
+    )
+
+
+def _drawn(table: _Table, *, markdown: bool) -> Iterable[str]:
+    rows = [tuple(map(_plain, row)) for row in (table.heads, *table.rows[:ROWS_MAX])]
+    edge, between = ("| ", " | ") if markdown else ("", "  ")
+    # Markdown takes a delimiter of two characters or more.
+    widths = [max(2, *(_width(row[place]) for row in rows)) for place in range(len(table.heads))]
+    others = sum(widths[1:]) + len(between) * (len(widths) - 1) + 2 * len(edge)
+    room = max(_NAME_COLUMNS_MIN, COLUMNS - others)
+    widths[0] = min(widths[0], NAME_CHARACTERS if markdown else room)
+    for place, row in enumerate(rows):
+        # Plain text goes on below: two names may differ in what is cut.
+        name, *more = [row[0]] if markdown else _name_lines(row[0], widths[0])
+        cells = [
+            _padded(text, width, right=table.is_figure(at))
+            for at, (text, width) in enumerate(zip((name, *row[1:]), widths, strict=True))
+        ]
+        yield f"{edge}{between.join(cells)}{edge[::-1]}".rstrip()
+        yield from more
+        if place == 0:
+            dashes = [
+                "-" * (width - 1) + (":" if markdown and table.is_figure(at) else "-")
+                for at, width in enumerate(widths)
+            ]
+            yield f"{edge}{between.join(dashes)}{edge[::-1]}".rstrip()
+
+
+def _name_lines(name: str, width: int) -> list[str]:
+    """Broken between its words; one of more lines than a name may have is shortened."""
+    lines = textwrap.wrap(name, width, break_on_hyphens=False, subsequent_indent="  ")
+    is_whole = len(lines) <= _NAME_LINES_MAX and all(_width(line) <= width for line in lines)
+    return lines if is_whole and lines else [name]
+
+
+def _padded(text: str, width: int, *, right: bool) -> str:
+    shown = shortened(text.replace("|", "/"), width)
+    # Of wide characters fewer fit.
+    while _width(shown) > width:
+        shown = shown[:-1]
+    gap = " " * (width - _width(shown))
+    return gap + shown if right else shown + gap
+
+
+def machine_line(found: Overview) -> str:
+    """The day, the processors, the memory and the kernel of a study, in one line."""
+    machine, facts = found.study.machine, found.study.facts
+    if facts.is_imported or machine.memory_bytes is None:
+        return _plain(f"imported {facts.created[:10]}, made on {machine.hostname}, bedplate {facts.bedplate}")
+    cpu = f"{machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}"
+    image = ", on an image file" if any(stands_on_image(each.record) for each in found.study.visits) else ""
+    return _plain(
+        f"{facts.created[:10]}, {cpu}, Linux {facts.kernel_release}, bedplate {facts.bedplate}{image}"
+    )
+
+
+def _plain(text: str) -> str:
+    """One line without double blanks."""
+    return _printable(" ".join(text.split()))
+
+
+def _printable(text: str) -> str:
+    """Nothing that a terminal, or a program that shows mails, would obey."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def _cut(line: str) -> str:
+    """No wider than the columns: a word may be longer than a line, and a path too."""
+    if _width(line) <= COLUMNS:
+        return line
+    while _width(line) > COLUMNS - 1:
+        line = line[: max(1, len(line) - max(1, (_width(line) - COLUMNS + 1) // 2))]
+    return f"{line}…"
+
+
+def _width(text: str) -> int:
+    """In columns, of which wide characters take two."""
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)

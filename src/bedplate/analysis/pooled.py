@@ -1,0 +1,635 @@
+"""Matched pairs pooled: one ratio for what is compared, over all pairs of one durability class, and where they disagree.
+
+Pairs go together that compare the same levels (xfs beside ext4), differ in nothing else, and keep the same of a power
+cut. A factor that one side alone has (ext4's `data`) must be at its usual level, as in `effects`; pairs at an unusual one
+are pooled by themselves, and their line names it. Pairs whose two sides are of two durability classes are in no line,
+unless the question is asked across them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bedplate.analysis.cell_filter import STUDY
+from bedplate.analysis.comparison import is_named
+from bedplate.analysis.labels import TYPE, level_rank, level_text, short_name, typed
+from bedplate.analysis.wording import confidence_words, number_words, safety, verdict_word, words_on_device
+from bedplate.model.course import filled
+from bedplate.model.metrics import METRICS
+from bedplate.statistics.comparison import (
+    CONFIDENCE,
+    LEVEL,
+    VALUES_MIN,
+    EstimateKind,
+    judged_together,
+    of_estimate,
+    p_disagreement,
+    taken_back,
+    weighted_mean,
+)
+from bedplate.statistics.design import complete_part
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.false_discovery import RATE, joint_confidence
+from bedplate.units import format_count, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from bedplate.analysis.cell_filter import Candidate
+    from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer
+    from bedplate.analysis.overview import CellFacts
+    from bedplate.model.levels import Scalar
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.estimation import Estimate, FloatArray
+
+if TYPE_CHECKING:
+    NamedLevels: TypeAlias = tuple[tuple[str, Scalar], ...]
+
+
+@dataclass(frozen=True)
+class LevelPair:
+    """The ratio at one level of a factor beside that at another one, over pairs that are alike in all else.
+
+    `at` and `against` are the two ratios, `estimate` the first / the second, which `low` and `high` bound; the bounds are
+    None below three repetitions. Of a figure that is compared as a difference all are differences.
+    """
+
+    level: Scalar
+    baseline: Scalar
+    at: float | None
+    against: float | None
+    estimate: float | None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    real: bool = False
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What a factor does to the ratio. `levels` are level, mean over its pairs, number of pairs.
+
+    `strongest` are the two levels that are surest to differ; None where no pairs of two levels are alike in all else.
+    """
+
+    factor: str
+    levels: tuple[tuple[Scalar, float | None, int], ...]
+    strongest: LevelPair | None
+
+    @property
+    def real(self) -> bool:
+        """Whether the ratio depends on the factor, beyond chance."""
+        return self.strongest is not None and self.strongest.real
+
+
+@dataclass(frozen=True)
+class PooledPairs:
+    """One line over matched pairs: `comparison` is the mean over these pairs, with its interval and verdict.
+
+    `baseline` and `contender` are the levels in which the two sides differ. `beside` are unusual levels of factors that
+    one side alone has. `classes` are the durability classes, the baseline's and the contender's where a pair crosses, with
+    the number of pairs: one, unless the question was asked across them. `pairs` are those behind the line, `left_out` those
+    of the same kind without two repetitions to pool (identical, not comparable, stopped at a limit, missing).
+    `p_disagreement` is the chance of pairs as far apart were they all alike; None where it cannot be told. `dependences`
+    has each factor that varies over the pairs, those on which the ratio depends beyond chance first.
+    """
+
+    asked: ComparedMetric
+    baseline: NamedLevels
+    contender: NamedLevels
+    beside: NamedLevels
+    classes: tuple[tuple[tuple[str, ...], int], ...]
+    comparison: Comparison
+    pairs: tuple[Compared, ...]
+    left_out: tuple[Compared, ...]
+    p_disagreement: float | None
+    dependences: tuple[Dependence, ...]
+
+    @property
+    def disagree(self) -> bool:
+        """Whether pairs are further apart than chance puts them: the line is a mean, and not the ratio of each."""
+        told = self.p_disagreement is not None and self.p_disagreement <= LEVEL
+        return told or any(each.real for each in self.dependences)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether cells of several durability classes are in one line."""
+        return len({name for names, _ in self.classes for name in names}) > 1
+
+
+def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
+    """The pooled lines of a comparison: of each figure the safest durability class first, then the most pairs.
+
+    Two pairs at least make a line. All lines of a question, or of several that are given together, are judged together
+    (`statistics/objectives.py`), apart from the single pairs; so are the levels that a line's ratio may depend on. Where
+    `question.across_durability` is set cells of all classes are in one line, and pairs that cross classes with them. k of n is
+    in no line.
+    """
+    lines = [(found, line) for found in answers for line in _lines(found)]
+    judged = judged_together([line.comparison for _, line in lines], [line.asked for _, line in lines])
+    order = list(dict.fromkeys(line.asked for _, line in lines))
+    ranked = sorted(
+        zip((found for found, _ in lines), (line for _, line in lines), judged, strict=True),
+        key=lambda each: (
+            order.index(each[1].asked),
+            min(safety(facts) for facts in sides_of(each[0], each[1].pairs[0])),
+            bool(each[1].beside),
+            -len(each[1].pairs),
+        ),
+    )
+    return tuple(replace(line, comparison=comparison) for _, line, comparison in ranked)
+
+
+def _lines(found: ComparisonAnswer) -> Iterator[PooledPairs]:
+    """Those of one question, not yet judged together."""
+    groups: defaultdict[_Kind, list[Compared]] = defaultdict(list)
+    for each in found.compared:
+        if each.comparison.pooled is None:
+            groups[_kind(found, each)].append(each)
+    for kind, pairs in groups.items():
+        line = _line(found, kind, pairs) if len(kind.classes) < 2 else None
+        if line is not None:
+            yield line
+
+
+def crossing_pairs(found: ComparisonAnswer) -> tuple[Compared, ...]:
+    """Those whose two sides are of two durability classes."""
+    return tuple(each for each in found.compared if len(_classes(found, each)) > 1)
+
+
+def sides_of(found: ComparisonAnswer, each: Compared) -> tuple[CellFacts, CellFacts]:
+    """What is known of the baseline's cell and of the contender's."""
+    baseline, contender = (
+        found.overviews[side.study].cells[side.cell] for side in (each.pair.baseline, each.pair.contender)
+    )
+    return baseline, contender
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What pairs of one line have in common; `classes` has none where classes are not kept apart."""
+
+    asked: ComparedMetric
+    baseline: NamedLevels
+    contender: NamedLevels
+    beside: NamedLevels
+    classes: tuple[str, ...]
+    is_within_a_study: bool
+
+
+def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
+    sides = (each.pair.baseline, each.pair.contender)
+    first, second = (_levels(each, side) for side in sides)
+    named = found.selections[0].names | found.selections[1].names
+    differing = {name for name in {*first, *second} if not _same(first, second, name)}
+    compared = {name for name in differing if name == STUDY or is_named(name, named)}
+    beside = {
+        name: levels[name]
+        for side, levels in zip(sides, (first, second), strict=True)
+        for name in differing - compared
+        if name in levels and name not in side.usual
+    }
+    before, after = (
+        tuple((name, level) for name, level in levels.items() if name in compared)
+        for levels in (first, second)
+    )
+    return _Kind(
+        asked=each.asked,
+        baseline=before,
+        contender=after,
+        beside=tuple(beside.items()),
+        classes=() if found.question.across_durability else _classes(found, each),
+        is_within_a_study=each.pair.is_within_a_study,
+    )
+
+
+def _levels(each: Compared, side: Candidate) -> Mapping[str, Scalar]:
+    """Within a study only its own factors count, as where pairs are matched."""
+    return side.own_levels if each.pair.is_within_a_study else side.levels
+
+
+def _same(first: Mapping[str, Scalar], second: Mapping[str, Scalar], name: str) -> bool:
+    return name in first and name in second and typed(first[name]) == typed(second[name])
+
+
+def _classes(found: ComparisonAnswer, each: Compared) -> tuple[str, ...]:
+    """The durability classes of a pair: one, or the baseline's and the contender's."""
+    return tuple(dict.fromkeys(map(words_on_device, sides_of(found, each))))
+
+
+def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> PooledPairs | None:
+    usable = [each for each in every if _is_usable(each)]
+    if len(usable) < 2:
+        return None
+    values = _Values(usable)
+    metric = METRICS[kind.asked.metric]
+    estimate = values.mean(_share(range(len(usable))))
+    classes = Counter(_classes(found, each) for each in usable)
+    return PooledPairs(
+        asked=kind.asked,
+        baseline=kind.baseline,
+        contender=kind.contender,
+        beside=kind.beside,
+        classes=tuple(classes.most_common()),
+        comparison=of_estimate(
+            metric, estimate, margin=found.question.margin, is_paired=kind.is_within_a_study
+        ),
+        pairs=tuple(usable),
+        left_out=tuple(each for each in every if not _is_usable(each)),
+        p_disagreement=values.p_disagreement(),
+        dependences=tuple(_dependences(usable, values, usable[0].comparison.kind)),
+    )
+
+
+def _is_usable(each: Compared) -> bool:
+    differences = each.comparison.differences
+    return (
+        bool(differences)
+        and not each.identical
+        and not each.incomparable
+        and all(len(own) >= VALUES_MIN for own in differences)
+    )
+
+
+class _Values:
+    """The differences of some pairs as an array: a row for each pair (two of a pair between studies), a column for each block."""
+
+    def __init__(self, pairs: Sequence[Compared]) -> None:
+        self._pairs = pairs
+        rows = [
+            (at, {(study, repetition): value for repetition, value in own.items()})
+            for at, each in enumerate(pairs)
+            for own, study in zip(each.comparison.differences, _studies(each), strict=True)
+        ]
+        blocks = sorted({block for _, own in rows for block in own})
+        self._owners = [at for at, _ in rows]
+        self._studies = np.array([study for study, _ in blocks], dtype=np.intp)
+        self._differences: FloatArray = np.array(
+            [[own.get(block, math.nan) for block in blocks] for _, own in rows], dtype=np.float64
+        )
+
+    def mean(self, weights: Mapping[int, float]) -> Estimate:
+        """The weighted sum of the means of pairs, by their numbers."""
+        own = np.array([weights.get(at, 0.0) for at in self._owners], dtype=np.float64)
+        return weighted_mean(self._differences, own, self._studies)
+
+    def p_disagreement(self) -> float | None:
+        """Over the pairs and repetitions that make a complete part; None of two studies, and with too few of either."""
+        if not self._is_of_one_study:
+            return None
+        blocks, kept = complete_part([each.comparison.differences[0] for each in self._pairs])
+        if len(blocks) < REPETITIONS_MIN or len(kept) < 2:
+            return None
+        chosen = [[self._pairs[at].comparison.differences[0][block] for block in blocks] for at in kept]
+        return float(p_disagreement(np.array(chosen, dtype=np.float64)))
+
+    @cached_property
+    def _is_of_one_study(self) -> bool:
+        return len(set(self._studies)) == 1 and all(each.pair.is_within_a_study for each in self._pairs)
+
+
+def _studies(each: Compared) -> tuple[int, ...]:
+    """Whose repetitions the differences of a pair are of."""
+    if each.pair.is_within_a_study:
+        return (each.pair.baseline.study,)
+    return each.pair.baseline.study, each.pair.contender.study
+
+
+@dataclass(frozen=True)
+class _Contrast:
+    """Pairs at one level of a factor beside those at another, on the scale of the arithmetic."""
+
+    level: Scalar
+    baseline: Scalar
+    difference: Estimate
+    at: float
+    against: float
+
+
+def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind) -> list[Dependence]:
+    """Every factor that varies over the pairs; their contrasts are judged together."""
+    keys = [_in_common(each) for each in pairs]
+    factors = _factors([common for common, _ in keys])
+    contrasts = {
+        name: list(_contrasts(name, levels, keys, factors, values)) for name, levels in factors.items()
+    }
+    judged = [
+        float(each.difference.p_difference())
+        for found in contrasts.values()
+        for each in found
+        if each.difference.n >= REPETITIONS_MIN
+    ]
+    confidence = float(joint_confidence(judged)) if judged else CONFIDENCE
+    found = []
+    for name, levels in factors.items():
+        places = [
+            [at for at, (common, _) in enumerate(keys) if _has(common, name, level)] for level in levels
+        ]
+        means = [taken_back(kind, float(values.mean(_share(own)).mean)) for own in places]
+        found.append(
+            Dependence(
+                name,
+                tuple(zip(levels, means, map(len, places), strict=True)),
+                min((_judged(each, kind, confidence) for each in contrasts[name]), key=_doubt, default=None),
+            )
+        )
+    return sorted(found, key=lambda each: 2.0 if each.strongest is None else _doubt(each.strongest))
+
+
+def _in_common(each: Compared) -> tuple[Mapping[str, Scalar], frozenset[str]]:
+    """The levels that both sides of a pair have, and which of them are what holds where nobody asks."""
+    sides = (each.pair.baseline, each.pair.contender)
+    first, second = (_levels(each, side) for side in sides)
+    common = {name: level for name, level in first.items() if _same(first, second, name)}
+    return common, sides[0].usual & sides[1].usual & common.keys()
+
+
+def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...]]:
+    """The factors of several levels, in order; of those that divide the pairs alike the first."""
+    found: dict[tuple[int, ...], tuple[str, tuple[Scalar, ...]]] = {}
+    for name in dict.fromkeys(name for levels in own for name in levels):
+        known = {typed(each[name]): each[name] for each in own if name in each}
+        levels = tuple(sorted(known.values(), key=level_rank))
+        division = tuple(
+            [typed(level) for level in levels].index(typed(each[name])) if name in each else -1
+            for each in own
+        )
+        alike = tuple(list(dict.fromkeys(division)).index(part) for part in division)
+        if len(levels) > 1:
+            found.setdefault(alike, (name, levels))
+    return dict(found.values())
+
+
+def _contrasts(
+    name: str,
+    levels: Sequence[Scalar],
+    keys: Sequence[tuple[Mapping[str, Scalar], frozenset[str]]],
+    factors: Collection[str],
+    values: _Values,
+) -> Iterator[_Contrast]:
+    """Every two levels of a factor, over the pairs that are alike in all other factors.
+
+    A factor at its usual level is the same as one that a pair has not, as in `effects`.
+    """
+    strata: defaultdict[frozenset[tuple[str, type, Scalar]], dict[int, list[int]]] = defaultdict(dict)
+    for at, (common, usual) in enumerate(keys):
+        rest = frozenset(
+            (one, *typed(own))
+            for one, own in common.items()
+            if one in factors and one != name and one not in usual
+        )
+        for number, level in enumerate(levels):
+            if _has(common, name, level):
+                strata[rest].setdefault(number, []).append(at)
+    for baseline, level in combinations(range(len(levels)), 2):
+        matched = [found for found in strata.values() if baseline in found and level in found]
+        if not matched:
+            continue
+        sides = [
+            {at: 1 / len(matched) / len(found[number]) for found in matched for at in found[number]}
+            for number in (level, baseline)
+        ]
+        yield _Contrast(
+            levels[level],
+            levels[baseline],
+            values.mean({**sides[0], **{at: -weight for at, weight in sides[1].items()}}),
+            *(float(values.mean(side).mean) for side in sides),
+        )
+
+
+def _judged(each: _Contrast, kind: EstimateKind, confidence: float) -> LevelPair:
+    found = LevelPair(
+        each.level,
+        each.baseline,
+        taken_back(kind, each.at),
+        taken_back(kind, each.against),
+        taken_back(kind, float(each.difference.mean)),
+    )
+    if each.difference.n < REPETITIONS_MIN:
+        return found
+    low, high = map(float, each.difference.interval(confidence))
+    return replace(
+        found,
+        low=taken_back(kind, low),
+        high=taken_back(kind, high),
+        p_value=float(each.difference.p_difference()),
+        real=low > 0 or high < 0,
+    )
+
+
+def _doubt(each: LevelPair) -> float:
+    return 2.0 if each.p_value is None else each.p_value
+
+
+def _share(places: Sequence[int]) -> dict[int, float]:
+    return {at: 1 / len(places) for at in places}
+
+
+def _has(levels: Mapping[str, Scalar], name: str, level: Scalar) -> bool:
+    return name in levels and typed(levels[name]) == typed(level)
+
+
+_DECIMALS = (2, 4)
+
+# What the page's script says too.
+POOLED = "{sides} over {n} matched pairs, {classes}: {figure}"
+
+MIXED_CLASSES = (
+    "of several durability classes ({classes}), which weighs speed against what a power cut leaves"
+)
+
+WITH_INTERVAL = "{estimate} ({low} to {high}): {verdict}"
+
+WITHOUT_INTERVAL = "{estimate}, no interval: {reasons}"
+
+PAIRS_DISAGREE = (
+    "the pairs disagree beyond chance, so this is a mean over these pairs and not the ratio of each"
+)
+
+DEPENDS = "It depends on {factor}: {levels}; {level} beside {baseline} {figure}."
+
+NO_FACTOR_TOLD = "On which factor it depends is not known. The pairs range from {least} to {greatest}."
+
+PAIRS_RANGE = "The pairs range from {least} to {greatest}; that they disagree is not shown."
+
+PAIRS_WITHOUT = "{n} more pair{s} of this kind {verb} no ratio to pool."
+
+PAIRS_CROSS = "{n} pair{s} cross{es} durability classes ({classes}) and {verb} in no pooled line. {way}"
+
+ACROSS_OPTION = "`--across-durability` pools all."
+
+ABOUT_POOLED = (
+    f"A pooled line is a mean over its pairs, with repetitions as blocks. Of the pooled verdicts on one figure {percent(RATE)} are "
+    "wrong on average; for that an interval that shows a difference has a confidence of {confidence}."
+)
+
+
+def pooled_lines(found: ComparisonAnswer) -> tuple[tuple[PooledPairs, tuple[str, ...]], ...]:
+    """Each pooled line with its sentences: the line itself, then what its pairs disagree in."""
+    return tuple((each, (pooled_line(each), *disagreement_sentences(each))) for each in pooled_pairs(found))
+
+
+def pooled_line(each: PooledPairs) -> str:
+    """`xfs / ext4 over 18 matched pairs, durable: ×1.08 (1.05 to 1.11): faster`, with what must be known of it."""
+    line = filled(
+        POOLED,
+        sides=sides_words(each.contender, each.baseline, each.beside),
+        n=len(each.pairs),
+        classes=_classes_words(each),
+        figure=figure_words(each.comparison),
+    )
+    return f"{line}; {PAIRS_DISAGREE}" if each.disagree else line
+
+
+def pooled_in_short(each: PooledPairs) -> str:
+    """`xfs / ext4, durable: ×1.08 (1.05 to 1.11): faster; 18 pairs`; that these disagree comes before the figure."""
+    sides = sides_words(each.contender, each.baseline, each.beside)
+    pairs, told = format_count(len(each.pairs), "pair"), figure_words(each.comparison)
+    words = f"{pairs} disagree: {told}" if each.disagree else f"{told}; {pairs}"
+    return f"{sides}, {_classes_words(each)}: {words}"
+
+
+def disagreement_sentences(each: PooledPairs) -> tuple[str, ...]:
+    """Which factors the ratio depends on, with the ratios; else how far the pairs range."""
+    kind = each.comparison.kind
+    told = [
+        _depends(one, one.strongest, kind)
+        for one in each.dependences
+        if one.strongest is not None and one.real
+    ]
+    estimates = [one.comparison.estimate for one in each.pairs if one.comparison.estimate is not None]
+    if not told and estimates and each.comparison.basis is not None:
+        ends = (estimate_words(kind, end, 2) for end in (min(estimates), max(estimates)))
+        template = NO_FACTOR_TOLD if each.disagree else PAIRS_RANGE
+        told = [filled(template, least=next(ends), greatest=next(ends))]
+    if each.left_out:
+        verb = "has" if len(each.left_out) == 1 else "have"
+        told.append(filled(PAIRS_WITHOUT, n=len(each.left_out), verb=verb))
+    return tuple(told)
+
+
+def closing_pooled_sentences(found: ComparisonAnswer, lines: Sequence[PooledPairs]) -> tuple[str, ...]:
+    """What holds of all pooled lines, and which pairs are in none because they cross durability classes."""
+    known = [each.comparison.difference_confidence for each in lines]
+    confidences = [each for each in known if each is not None]
+    about = [filled(ABOUT_POOLED, confidence=confidence_words(confidences))] if confidences else []
+    crossing = () if found.question.across_durability else crossing_pairs(found)
+    return (*about, *_crossing_words(found, crossing))
+
+
+def sides_words(contender: NamedLevels, baseline: NamedLevels, beside: NamedLevels = ()) -> str:
+    """`xfs / ext4`, `barrier no / yes`; `xfs / ext4 with data journal` where one side alone has a factor."""
+    names = [name for name, _ in contender]
+    if len(names) == 1 and names == [name for name, _ in baseline] and names[0] != TYPE:
+        sides = (
+            f"{short_name(names[0])} {' / '.join(level_text(*levels[0]) for levels in (contender, baseline))}"
+        )
+    else:
+        sides = " / ".join(" ".join(map(_level_words, levels)) or "–" for levels in (contender, baseline))
+    return f"{sides} with {', '.join(map(_level_words, beside))}" if beside else sides
+
+
+def figure_words(comparison: Comparison) -> str:
+    """`×1.08 (1.05 to 1.11): faster`: no more digits than the interval bears."""
+    kind, estimate, low, high = comparison.kind, comparison.estimate, comparison.low, comparison.high
+    if low is None or high is None or estimate is None:
+        words = estimate_words(kind, estimate, _DECIMALS[0])
+        return filled(WITHOUT_INTERVAL, estimate=words, reasons="; ".join(comparison.reasons))
+    return filled(
+        WITH_INTERVAL, **_interval_words(kind, estimate, low, high), verdict=verdict_word(comparison)
+    )
+
+
+def ratio_words(comparison: Comparison) -> str:
+    """The same without the verdict: `×1.08 (1.05 to 1.11)`; without an interval the estimate alone."""
+    kind, estimate, low, high = comparison.kind, comparison.estimate, comparison.low, comparison.high
+    if low is None or high is None or estimate is None:
+        return estimate_words(kind, estimate, _DECIMALS[0])
+    words = _interval_words(kind, estimate, low, high)
+    return f"{words['estimate']} ({words['low']} to {words['high']})"
+
+
+def estimate_words(kind: EstimateKind, value: float | None, decimals: int) -> str:
+    """`×1.08`; a difference with its sign."""
+    if value is None:
+        return "–"
+    if kind is EstimateKind.DIFFERENCE:
+        return f"{value:+.{decimals}f}"
+    return f"×{value:.{decimals}f}" if 0.01 <= value < 100 else f"×{number_words(value)}"
+
+
+def _interval_words(kind: EstimateKind, estimate: float, low: float, high: float) -> dict[str, str]:
+    half = (high - low) / 2
+    least, most = _DECIMALS
+    decimals = most if half <= 0 else min(most, max(least, math.ceil(-math.log10(half))))
+    # A bound that leaves out equality is not written as equality, where a digit or two more tell the two apart.
+    equal = 1.0 if kind is EstimateKind.RATIO else 0.0
+    bound = low if low > equal else high
+    while decimals < most and not low <= equal <= high and float(f"{bound:.{decimals}f}") == equal:
+        decimals += 1
+    words = [estimate_words(kind, each, decimals) for each in (estimate, low, high)]
+    return {"estimate": words[0], "low": words[1].removeprefix("×"), "high": words[2].removeprefix("×")}
+
+
+def _level_words(named: tuple[str, Scalar]) -> str:
+    name, level = named
+    words = level_text(name, level)
+    return words if name == TYPE else f"{short_name(name)} {words}"
+
+
+def _classes_words(each: PooledPairs) -> str:
+    if not each.crosses:
+        return each.classes[0][0][0]
+    return filled(MIXED_CLASSES, classes=_counted_classes(each.classes))
+
+
+def _counted_classes(classes: Iterable[tuple[tuple[str, ...], int]]) -> str:
+    return ", ".join(f"{' beside '.join(reversed(names))}: {n}" for names, n in classes)
+
+
+def _depends(each: Dependence, strongest: LevelPair, kind: EstimateKind) -> str:
+    levels = [
+        f"{estimate_words(kind, ratio, 2)} at {level_text(each.factor, level)}"
+        for level, ratio, _ in each.levels
+    ]
+    estimate, low, high = (
+        value if value is not None else math.inf
+        for value in (strongest.estimate, strongest.low, strongest.high)
+    )
+    words = _interval_words(kind, estimate, low, high)
+    return filled(
+        DEPENDS,
+        factor=short_name(each.factor),
+        levels=", ".join(levels),
+        level=level_text(each.factor, strongest.level),
+        baseline=level_text(each.factor, strongest.baseline),
+        figure=f"{words['estimate']} ({words['low']} to {words['high']})",
+    )
+
+
+def _crossing_words(found: ComparisonAnswer, crossing: Sequence[Compared]) -> Iterator[str]:
+    places = {
+        (pair.baseline.study, pair.baseline.cell, pair.contender.study, pair.contender.cell): each
+        for each in crossing
+        for pair in [each.pair]
+    }
+    if not places:
+        return
+    classes = Counter(tuple(map(words_on_device, sides_of(found, each))) for each in places.values())
+    n = len(places)
+    yield filled(
+        PAIRS_CROSS,
+        n=n,
+        es="es" if n == 1 else "",
+        verb="is" if n == 1 else "are",
+        classes=_counted_classes(classes.most_common()),
+        way=ACROSS_OPTION,
+    )

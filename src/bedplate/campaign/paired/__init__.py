@@ -1,1 +1,0 @@
-"""A change measured in pairs: the plan of it, and blocks until it can be told."""

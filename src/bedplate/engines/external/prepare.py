@@ -1,0 +1,575 @@
+"""The programs of an own engine as visits run them: a copy in the cache, named by its digest, that nobody changes any more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pwd
+import re
+import shutil
+import stat
+import time
+import tomllib
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate.campaign.preparation import NamedEngine, Unused
+from bedplate.errors import PlanError, RequirementMissing
+from bedplate.host.files import (
+    cache_directory,
+    file_lock,
+    is_work_folder,
+    lock_of,
+    plain_bytes,
+    put_in_place,
+    sweep_work_folders,
+    work_folder,
+)
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE
+from bedplate.model.levels import Levels, Scalar, as_in_a_plan
+from bedplate.near_names import unknown_name
+from bedplate.text_encoding import decode_text
+from bedplate.units import KIB, MIB, format_size, parse_duration_s, parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from bedplate.campaign.preparation import OwnPrograms
+    from bedplate.model.plan import EngineSetup
+
+FILE = "engine.toml"
+
+PROMISED_CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE)
+
+# Levels of a cell beside the author's settings: what the engine is called, and the digest of its folder.
+NAME, DIGEST = "name", "programs"
+
+# The setting that is the page size: what a cut can tear, and an axis of heat maps.
+PAGE_SIZE = "page_size"
+
+# Options of the writer's beside the settings.
+_RESERVED = (NAME, DIGEST, "clients", "seed", "duration")
+
+_CHECK_LIMIT_S, _CHECK_LIMIT_MOST_S = 30.0, 600.0
+
+_MOST_SETTINGS, _MOST_LEVELS, _LONGEST = 50, 100, 300
+
+_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
+
+_SETTING = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+_KEYS = ("name", "writer", "checker", "check_limit", "settings", "promise")
+
+_SETTING_KEYS = ("kind", "levels", "default")
+
+_PROMISE_KEYS = ("when", "class", "transactions", "ms", "source")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the writer takes as `--NAME=VALUE`. `kind` is a key of `KINDS`; no `levels`: any value of the kind.
+
+    `default` is the value that both programs get where a plan gives none; None: no option.
+    """
+
+    kind: str
+    levels: tuple[Scalar, ...]
+    default: Scalar | None
+
+    def value(self, given: object) -> Scalar:
+        """A level as cells have it (sizes in bytes); ValueError says what is allowed."""
+        found = KINDS[self.kind](given)
+        if self.levels and found not in self.levels:
+            raise ValueError(f"allowed is one of {', '.join(map(as_in_a_plan, self.levels))}")
+        return found
+
+
+@dataclass(frozen=True)
+class EnginePromise:
+    """The class of commits under settings, and who says so. What a bounded loss may take at most: `transactions`, `ms`."""
+
+    when: Levels
+    durability: str
+    transactions: int | None
+    ms: float | None
+    source: str
+
+
+@dataclass(frozen=True)
+class EngineDescription:
+    """An engine.toml that was understood. `writer` and `checker` are paths in its folder."""
+
+    name: str
+    writer: str
+    checker: str
+    check_limit_s: float
+    settings: Mapping[str, Setting]
+    promises: tuple[EnginePromise, ...]
+
+    def told(self, settings: Levels) -> Levels:
+        """The options of both programs for the settings of a cell: those that were asked for, and defaults that are written down."""
+        defaults = {name: each.default for name, each in self.settings.items() if each.default is not None}
+        asked = {name: level for name, level in settings.items() if name in self.settings}
+        return Levels({**defaults, **asked})
+
+    def promise(self, settings: Levels) -> EnginePromise | None:
+        """The first that is made for the settings of a cell; None without one."""
+        told = self.told(settings)
+        return next(
+            (each for each in self.promises if each.when.items() <= told.items()),
+            None,
+        )
+
+
+@cache
+def read_description(text: str) -> EngineDescription:
+    """An engine.toml; PlanError has every reason."""
+    try:
+        found = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PlanError(f"{FILE} is no TOML: {error}") from None
+    reader = _Reader(found)
+    if reader.reasons:
+        raise PlanError(*(f"{FILE}: {reason}" for reason in reader.reasons))
+    return reader.description
+
+
+class _Reader:
+    """Reads key by key; what is wrong becomes a reason, and the next key is read."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self.reasons: list[str] = [*_unknown(found, _KEYS, "")]
+        name = found.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self._refuse(
+                'name: allowed are small letters, digits, dots and hyphens, up to 40: name = "my-engine"'
+            )
+        settings = self._settings(found.get("settings", {}))
+        self.description = EngineDescription(
+            name=str(name),
+            writer=self._program(found, "writer"),
+            checker=self._program(found, "checker"),
+            check_limit_s=self._limit(found.get("check_limit")),
+            settings=settings,
+            promises=tuple(self._promises(found.get("promise", []), settings)),
+        )
+
+    def _refuse(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def _program(self, found: Mapping[str, Any], key: str) -> str:
+        path = found.get(key, key)
+        if not isinstance(path, str) or not path.isprintable() or not 0 < len(path) <= _LONGEST:
+            self._refuse(f'{key}: allowed is the path of a program in the folder: {key} = "{key}"')
+            return key
+        if path.startswith("/") or ".." in path.split("/"):
+            self._refuse(f"{key}: {path!r} lies outside of the folder; put the program into it")
+        return path
+
+    def _limit(self, given: object) -> float:
+        if given is None:
+            return _CHECK_LIMIT_S
+        try:
+            seconds = parse_duration_s(given) if isinstance(given, str) else 0.0
+        except ValueError:
+            seconds = 0.0
+        if not 1 <= seconds <= _CHECK_LIMIT_MOST_S:
+            self._refuse('check_limit: allowed is a time from 1 s to 10 min, such as "30 s"')
+        return seconds
+
+    def _settings(self, tables: object) -> dict[str, Setting]:
+        if not isinstance(tables, dict) or len(tables) > _MOST_SETTINGS:
+            self._refuse(f"settings: allowed are up to {_MOST_SETTINGS} tables such as [settings.sync]")
+            return {}
+        found = {}
+        for name, table in tables.items():
+            where = f"settings.{name}"
+            if not _SETTING.fullmatch(name) or name in _RESERVED:
+                self._refuse(
+                    f"{where}: a name has small letters, digits and underscores, and is none of {', '.join(_RESERVED)}"
+                )
+            elif not isinstance(table, dict):
+                self._refuse(f'{where}: allowed is a table, such as {{ levels = ["on", "off"] }}')
+            else:
+                found[name] = self._setting(name, table, where)
+        return found
+
+    def _setting(self, name: str, table: Mapping[str, Any], where: str) -> Setting:
+        self.reasons += _unknown(table, _SETTING_KEYS, f"{where}.")
+        kind = table.get("kind", "size" if name == PAGE_SIZE else "text")
+        if kind not in KINDS or (name == PAGE_SIZE and kind != "size"):
+            kinds = "size" if name == PAGE_SIZE else ", ".join(KINDS)
+            self._refuse(f"{where}.kind: found {kind!r}; allowed: {kinds}")
+            return Setting("text", (), None)
+        levels = table.get("levels", [])
+        if not isinstance(levels, list) or len(levels) > _MOST_LEVELS:
+            self._refuse(f"{where}.levels: allowed is a list of up to {_MOST_LEVELS} values")
+            levels = []
+        known = tuple(self._values(Setting(kind, (), None), levels, f"{where}.levels"))
+        default = table.get("default")
+        given = (
+            () if default is None else self._values(Setting(kind, known, None), [default], f"{where}.default")
+        )
+        return Setting(kind, known, next(iter(given), None))
+
+    def _values(self, setting: Setting, given: list[Any], where: str) -> Iterator[Scalar]:
+        for each in given:
+            try:
+                yield setting.value(each)
+            except ValueError as error:
+                self._refuse(f"{where}: found {each!r}; {error}")
+
+    def _promises(self, tables: object, settings: Mapping[str, Setting]) -> Iterator[EnginePromise]:
+        if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+            self._refuse("promise: allowed are tables [[promise]]")
+            return
+        for number, table in enumerate(tables):
+            where = f"promise[{number}]"
+            self.reasons += _unknown(table, _PROMISE_KEYS, f"{where}.")
+            durability, source = table.get("class"), table.get("source")
+            if durability not in PROMISED_CLASSES:
+                self._refuse(f"{where}.class: found {durability!r}; allowed: {', '.join(PROMISED_CLASSES)}")
+            if not isinstance(source, str) or not source.isprintable() or not 0 < len(source) <= _LONGEST:
+                self._refuse(
+                    f"{where}.source: missing: where the promise is written down, a page or a sentence"
+                )
+            yield EnginePromise(
+                when=self._when(table.get("when", {}), settings, f"{where}.when"),
+                durability=str(durability),
+                transactions=self._bound(table, "transactions", where),
+                ms=self._bound(table, "ms", where),
+                source=str(source),
+            )
+
+    def _when(self, table: object, settings: Mapping[str, Setting], where: str) -> Levels:
+        if not isinstance(table, dict):
+            self._refuse(f'{where}: allowed is a table of settings: {{ sync = "on" }}')
+            return Levels()
+        found: dict[str, Scalar] = {}
+        for name, level in table.items():
+            if name not in settings:
+                self._refuse(f"{where}: {unknown_name('setting', name, settings)}")
+                continue
+            for each in self._values(settings[name], [level], f"{where}.{name}"):
+                found[name] = each
+        return Levels(found)
+
+    def _bound(self, table: Mapping[str, Any], key: str, where: str) -> int | None:
+        bound = table.get(key)
+        if bound is None:
+            return None
+        if isinstance(bound, bool) or not isinstance(bound, int) or not 0 < bound < 10**9:
+            self._refuse(f"{where}.{key}: allowed is a whole number from 1")
+            return None
+        if table.get("class") != BOUNDED_LOSS:
+            self._refuse(f'{where}.{key}: only of class = "{BOUNDED_LOSS}"')
+        return bound
+
+
+def _unknown(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> Iterator[str]:
+    return (f"{where}{unknown_name('key', name, known)}" for name in table if name not in known)
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str) or not given.isprintable() or not 0 < len(given) <= _LONGEST:
+        raise ValueError("allowed is a text on one line")
+    return given
+
+
+def _number(given: object) -> int | float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < 2**53:
+        raise ValueError("allowed is a number")
+    return given
+
+
+def _size(given: object) -> int:
+    allowed = 'allowed is a size in bytes, such as 4096 or "4 kB"'
+    try:
+        found = parse_size(given) if isinstance(given, str) else given
+    except ValueError:
+        raise ValueError(allowed) from None
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 2**53:
+        raise ValueError(allowed)
+    return found
+
+
+def _switch(given: object) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError("allowed is true or false")
+    return given
+
+
+KINDS: Mapping[str, Callable[[object], Scalar]] = {
+    "text": _text,
+    "number": _number,
+    "size": _size,
+    "switch": _switch,
+}
+
+_MOST_FILES, _MOST_BYTES, _DEEPEST = 1000, 256 * MIB, 20
+
+_MOST_TEXT_BYTES = 64 * KIB
+
+_DIGITS = 16
+
+# What a visit knows the folder of its copy by.
+PROGRAMS_KEY = "own engine"
+
+# Made by interpreters beside the programs, and no part of them.
+_LEFT_OUT = frozenset({"__pycache__", ".git"})
+
+
+@dataclass(frozen=True)
+class EngineFolder:
+    """A folder that was read. `digest` is of the paths, rights and contents of its files, engine.toml's too."""
+
+    path: Path
+    text: str
+    description: EngineDescription
+    digest: str
+
+
+def read_folder(path: Path) -> EngineFolder:
+    """Look at everything in it; PlanError has every reason why it is none to run."""
+    if not path.is_dir():
+        raise PlanError(f"{path} is no directory; name the folder that has {FILE} and the programs")
+    try:
+        content = plain_bytes(path / FILE, _MOST_TEXT_BYTES + 1)
+        text = decode_text(content)
+    except OSError as error:
+        raise PlanError(
+            f"{path / FILE} cannot be read: {error.strerror}; docs/ENGINES.md shows one"
+        ) from None
+    except ValueError as error:
+        raise PlanError(f"{path / FILE} cannot be read: {error}") from None
+    if len(content) > _MOST_TEXT_BYTES:
+        raise PlanError(
+            f"{path / FILE} has more than {format_size(_MOST_TEXT_BYTES)}; docs/ENGINES.md shows a short one"
+        )
+    description = read_description(text)
+    files = files_of(path)
+    reasons = [*_of_others(path, files), *_no_programs(path, description)]
+    if reasons:
+        raise PlanError(*reasons)
+    return EngineFolder(path, text, description, digest_of(path, files))
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Every file below a folder, by its path; PlanError for what cannot be kept: links, devices, too many or too large ones."""
+    found: list[Path] = []
+    size_bytes = 0
+    for count, (place, folders, names) in enumerate(os.walk(path), start=1):
+        folder = Path(place)
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
+        links = [name for name in folders if (folder / name).is_symlink()]
+        for name in (*names, *links):
+            mode = (folder / name).lstat()
+            if not stat.S_ISREG(mode.st_mode):
+                raise PlanError(
+                    f"{folder / name} is no regular file; put a copy in its place, so that the folder has all it needs"
+                )
+            found.append(folder / name)
+            size_bytes += mode.st_size
+        is_deep = len(folder.parts) - len(path.parts) > _DEEPEST
+        if is_deep or max(len(found), count) > _MOST_FILES or size_bytes > _MOST_BYTES:
+            raise PlanError(
+                f"{path} has more than {_MOST_FILES} files or folders, {format_size(_MOST_BYTES)}, or folders more than {_DEEPEST} deep: name a folder that has the engine alone"
+            )
+    return tuple(sorted(found))
+
+
+def digest_of(path: Path, files: tuple[Path, ...]) -> str:
+    """The first digits of a SHA-256."""
+    found = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        runs = b"x" if os.access(file, os.X_OK) else b"-"
+        name = os.fsencode(file.relative_to(path))
+        for part in (name, runs, content):
+            found.update(len(part).to_bytes(8, "little") + part)
+    return found.hexdigest()[:_DIGITS]
+
+
+def _of_others(path: Path, files: tuple[Path, ...]) -> Iterator[str]:
+    """What somebody else may change is not run by root, as little as it may do."""
+    trusted = {0, os.geteuid(), int(os.environ.get("SUDO_UID", "0"))}
+    for place in dict.fromkeys(
+        (path, *(parent for file in files for parent in _between(file, path)), *files)
+    ):
+        found = place.stat()
+        if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not _is_own_group(found)):
+            yield f"others may write to {place}; take that right away: chmod -R go-w {path}"
+            return
+        if found.st_uid not in trusted:
+            yield f"{place} belongs to another account (uid {found.st_uid}); copy the folder, so that it is yours"
+            return
+
+
+def _is_own_group(found: os.stat_result) -> bool:
+    """Whether the group is the owner's own, as many systems make one for each account and let it write."""
+    try:
+        return pwd.getpwuid(found.st_uid).pw_gid == found.st_gid
+    except KeyError:
+        return False
+
+
+def _between(file: Path, top: Path) -> Iterator[Path]:
+    return (parent for parent in file.parents if parent != top and parent.is_relative_to(top))
+
+
+def _no_programs(path: Path, description: EngineDescription) -> Iterator[str]:
+    for key, name in (("writer", description.writer), ("checker", description.checker)):
+        program = path / name
+        if not program.is_file():
+            yield f"{FILE}: {key}: there is no {program}"
+        elif not os.access(program, os.X_OK):
+            yield f"{FILE}: {key}: {program} may not be executed; chmod +x {program}"
+
+
+_INTERPRETER = b"#!"
+
+_ENV = "env"
+
+_FOLDER = "engines"
+
+# The copy of an engine and the digest of its programs, as `keep` calls it.
+_COPY = re.compile(r"(.+)-[0-9a-f]{16}")
+
+
+class ExternalPrograms:
+    """Copied once; a later change of the folder is another engine."""
+
+    def named(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
+        """The table has the digest of the programs, so that changed ones are another plan."""
+        found = read_folder(folder.resolve())
+        known = found.description.settings
+        varied = {name: _values(name, words, known) for name, words in settings.items()}
+        lines = [
+            f"# {DIGEST} {found.digest}",
+            "[engine]",
+            f"path = {json.dumps(str(found.path), ensure_ascii=False)}",
+        ]
+        if varied:
+            lines.append("[engine.settings]")
+            lines += (f"{name} = {{ vary = [{', '.join(values)}] }}" for name, values in varied.items())
+        return NamedEngine(found.description.name, "\n".join(("", *lines, "")))
+
+    def keep(self, setup: EngineSetup) -> Mapping[str, str]:
+        """The folder of the copy; RequirementMissing where the programs are gone, or could not be started here."""
+        cluster = setup.clusters[0]
+        digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
+        description = read_description(cluster.configuration or "")
+        kept = cache_directory() / _FOLDER / f"{name}-{digest}"
+        if not _is_whole(kept):
+            if setup.folder is None:
+                raise RequirementMissing(
+                    f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
+                )
+            _copy(Path(setup.folder), kept, digest)
+        reasons = tuple(_cannot_start(kept, description))
+        if reasons:
+            raise RequirementMissing(*reasons)
+        # When it was used last (`unused`).
+        os.utime(kept)
+        return {PROGRAMS_KEY: str(kept)}
+
+    def unused(self, cache: Path, days: float) -> Iterator[Unused]:
+        """Copies of programs that were changed since, or that nobody started in more than so many days, and those half made.
+
+        A study that stands on one asks for its folder when it goes on.
+        """
+        copies: dict[str, list[Path]] = defaultdict(list)
+        for path in sorted((cache / _FOLDER).glob("*")):
+            named = _COPY.fullmatch(path.name)
+            if named is None or not path.is_dir() or path.is_symlink():
+                continue
+            if is_work_folder(path) or not _is_whole(path):
+                yield Unused(path, "half made, or half removed", lock_of(path), FILE)
+            else:
+                copies[named[1]].append(path)
+        old_s = time.time() - days * 86400
+        for name, found in copies.items():
+            *older, newest = sorted(found, key=_used_s)
+            for path in older:
+                yield Unused(path, f"the programs of {name} were changed since", lock_of(path), FILE)
+            if _used_s(newest) < old_s:
+                yield Unused(
+                    newest,
+                    f"not used for {(time.time() - _used_s(newest)) / 86400:.0f} days",
+                    lock_of(newest),
+                    FILE,
+                )
+
+
+def _values(name: str, words: Sequence[str], known: Mapping[str, Setting]) -> list[str]:
+    """The values of a setting as TOML, from words of a command line."""
+    if name not in known:
+        raise PlanError(unknown_name("setting", name, known))
+    try:
+        return [_toml(known[name].value(_read(word, known[name].kind))) for word in words]
+    except ValueError as error:
+        raise PlanError(f"{name}={','.join(words)}: {error}") from None
+
+
+def _read(word: str, kind: str) -> Scalar:
+    """A word as a plan would have it; what is none of its kind is that setting's to refuse."""
+    if kind == "switch":
+        return {"true": True, "false": False}.get(word, word)
+    try:
+        return json.loads(word) if kind == "number" else word
+    except ValueError:
+        return word
+
+
+def _toml(level: Scalar) -> str:
+    return json.dumps(level, ensure_ascii=False)
+
+
+def _is_whole(kept: Path) -> bool:
+    return (kept / FILE).is_file()
+
+
+def _used_s(kept: Path) -> float:
+    return kept.stat().st_mtime
+
+
+def _copy(folder: Path, kept: Path, digest: str) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(lock_of(kept)):
+        if _is_whole(kept):
+            return
+        fresh = work_folder(kept)
+        sweep_work_folders(kept.parent, but=fresh)
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o755)
+        for file in files_of(folder):
+            copied = fresh / file.relative_to(folder)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copied)
+            copied.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+        if digest_of(fresh, files_of(fresh)) != digest:
+            shutil.rmtree(fresh)
+            raise RequirementMissing(f"{folder} was changed while the plan was read; start again")
+        put_in_place(fresh, kept)
+
+
+def _cannot_start(kept: Path, description: EngineDescription) -> Iterator[str]:
+    """A sentence for each script whose interpreter is not there."""
+    for name in (description.writer, description.checker):
+        with (kept / name).open("rb") as file:
+            first = file.readline(512)
+        if not first.startswith(_INTERPRETER):
+            continue
+        words = os.fsdecode(first[len(_INTERPRETER) :]).split()
+        program = words[0] if words else ""
+        if Path(program).name == _ENV:
+            program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        if not program or shutil.which(program) is None:
+            yield f"{name} begins with {first.decode(errors='replace').strip()!r}, and there is no such interpreter here"
+
+
+OWN_PROGRAMS: OwnPrograms = ExternalPrograms()

@@ -1,1 +1,0 @@
-"""Programs, servers and data of others: what they are kept from, and how."""

@@ -1,1 +1,0 @@
-"""Slower devices than the machine has: limits by the kernel, and a device with latency. Names, values, and what cannot be."""

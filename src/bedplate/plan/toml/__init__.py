@@ -1,1 +1,0 @@
-"""Plans as texts: read, written, and kept to one cell."""

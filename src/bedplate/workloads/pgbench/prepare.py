@@ -1,0 +1,119 @@
+"""One's own databases: a dump is restored once for each build and layout, and a data directory is copied from where it is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.campaign.preparation import Unused
+from bedplate.engines.postgresql.own_data import ClusterLayout
+from bedplate.engines.postgresql.prepare import (
+    RECORD,
+    DatabaseSource,
+    databases_directory,
+    ensure_restored,
+    is_whole_database,
+    needs_root,
+)
+from bedplate.errors import BedplateError, PlanError
+from bedplate.host.files import cache_directory, is_work_folder, lock_of
+from bedplate.model.engines import POSTGRESQL
+from bedplate.units import KIB
+from bedplate.workloads.pgbench.model import COPY, DUMP, SHA256, is_own
+from bedplate.workloads.pgbench.own_files import demand_unchanged, scripts_of_dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bedplate.campaign.preparation import DatasetInputs, MadeAnyway
+    from bedplate.model.cell import Dataset
+    from bedplate.model.levels import Levels
+
+_DAY_S = 86_400.0
+
+
+class OwnDatabaseInputs:
+    """Data directories to be copied; of pgbench's own tables nothing is made beforehand."""
+
+    def make(
+        self, dataset: Dataset, made: MadeAnyway, tell: Callable[[str, int, int], None]
+    ) -> Mapping[str, str]:
+        """Of a dump one for each build and layout of the study's cells."""
+        place = made.archives.get(dataset.levels.text(SHA256) or "")
+        if COPY in dataset.levels:
+            return {COPY: _unchanged(place, dataset.levels)}
+        return self._restored(dataset, place, made, tell) if DUMP in dataset.levels else {}
+
+    def obstacle(self, dataset: Dataset, *, on_nodes: bool) -> str | None:
+        """What comes from one's own database needs root to be made, and lies where this machine alone reads it."""
+        levels = dataset.levels
+        if not is_own(levels):
+            return None
+        name = levels.get(DUMP) or levels.get(COPY)
+        if on_nodes:
+            return (
+                f"{name} stays on this machine: bedplate ships no database to the nodes of a cluster; "
+                "run the plan on one of them, with --executor local"
+            )
+        return needs_root(str(name)) if DUMP in levels else None
+
+    def _restored(
+        self, dataset: Dataset, archive: str | None, made: MadeAnyway, tell: Callable[[str, int, int], None]
+    ) -> Mapping[str, str]:
+        name = dataset.levels.text(DUMP) or ""
+        source = DatabaseSource(name, dataset.levels.text(SHA256) or "", scripts_of_dataset(dataset.levels))
+        found: dict[str, str] = {}
+        for build, cluster in made.clusters(POSTGRESQL):
+            layout = ClusterLayout(build, cluster.data_checksums)
+            if layout.key in found:
+                continue
+            words = f"{name} for blocks of {build.block_size_bytes // KIB} kB"
+
+            def told(step: str, words: str = words) -> None:
+                tell(f"{words}: {step}", 0, 0)
+
+            path = ensure_restored(
+                source,
+                layout,
+                archive=None if archive is None else Path(archive),
+                cache_directory=cache_directory(),
+                tell=told,
+            )
+            found[layout.key] = str(path)
+        return found
+
+    def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:
+        """What is not whole, or that nobody has asked for."""
+        directory = databases_directory(cache_directory)
+        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+            if not path.is_dir() or path.is_symlink():
+                continue
+            reason = _why_unused(path, days)
+            if reason is not None:
+                yield Unused(path, reason, lock_of(path), RECORD)
+
+
+def _unchanged(place: str | None, levels: Levels) -> str:
+    """A data directory in the state that the plan was read in; PlanError otherwise."""
+    if place is None:
+        raise PlanError(
+            f"the place of copy = {levels[COPY]} is not known; begin with the plan beside it: bedplate run PLAN"
+        )
+    try:
+        demand_unchanged(Path(place), levels)
+    except BedplateError as error:
+        raise PlanError(*error.reasons) from error
+    return place
+
+
+def _why_unused(path: Path, at_most_days: float) -> str | None:
+    if is_work_folder(path):
+        return "half made by a start that was ended"
+    if not is_whole_database(path):
+        return "not a whole database"
+    days = (time.time() - (path / RECORD).stat().st_mtime) / _DAY_S
+    return f"nobody has asked for it for {days:.0f} days" if days > at_most_days else None
+
+
+INPUTS: DatasetInputs = OwnDatabaseInputs()

@@ -1,0 +1,377 @@
+"""Why one cut is bad: replays of its log that lose less and less, until nothing can be spared.
+
+A cut that is bad although nothing is lost is compared with later cuts in order: which write, behind it, brings what had been
+promised by then. What is left is named by the files of the image on which all is kept, and of the one that is bad.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from bedplate.figures.power_cut import finding_of
+from bedplate.model.durability import BOUNDED, BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
+from bedplate.model.power_cut import ChosenState, CutPoint, Placement, PointOutcome, Profile
+from bedplate.workloads.power_cut.bench import Found
+from bedplate.workloads.power_cut.log import DEVICE_NAMES, FUA, MARK, Piece, losses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from bedplate.model.power_cut import PointRecord, RecordingFacts
+    from bedplate.workloads.power_cut.bench import ImageBuilder, ReplayJob
+    from bedplate.workloads.power_cut.log import Acknowledged, Acknowledgements, Log
+    from bedplate.workloads.power_cut.tearing import ImageNames, Named
+    from bedplate.workloads.power_cut.worker import CutSite
+
+if TYPE_CHECKING:
+    Breaks = Callable[[frozenset[int]], bool]
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The parts that are left. `is_smallest` is false where the questions ended before each of them had been spared once."""
+
+    parts: tuple[int, ...]
+    is_smallest: bool
+
+
+class Questions:
+    """Asks `breaks` of a set once, and `most` times in all."""
+
+    def __init__(self, breaks: Breaks, most: int) -> None:
+        self._breaks, self._most = breaks, most
+        self._answers: dict[frozenset[int], bool] = {}
+
+    @property
+    def asked(self) -> int:
+        """How often `breaks` was called."""
+        return len(self._answers)
+
+    def ask(self, parts: Iterable[int]) -> bool:
+        """NoMoreQuestions where it would be one too many."""
+        lost = frozenset(parts)
+        if lost not in self._answers:
+            if self.asked >= self._most:
+                raise NoMoreQuestions
+            self._answers[lost] = self._breaks(lost)
+        return self._answers[lost]
+
+
+class NoMoreQuestions(Exception):
+    """As many were asked as may be."""
+
+
+def shrink(writes: Sequence[Sequence[int]], questions: Questions) -> Shrunk:
+    """Of parts that break together, by the write that each belongs to; none of `writes` may be empty."""
+    left = _Shrinking([tuple(write) for write in writes], questions)
+    try:
+        left.minimise()
+        if any(len(write) > 1 for write in left.units):
+            left.units = [(part,) for part in chain.from_iterable(left.units)]
+            left.minimise()
+    except NoMoreQuestions:
+        return Shrunk(left.parts, is_smallest=False)
+    return Shrunk(left.parts, is_smallest=True)
+
+
+class _Shrinking:
+    """`units` break together, and each is lost whole or not at all."""
+
+    def __init__(self, units: list[tuple[int, ...]], questions: Questions) -> None:
+        self.units = units
+        self._questions = questions
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return tuple(sorted(chain.from_iterable(self.units)))
+
+    def minimise(self) -> None:
+        """The algorithm `ddmin`: one of n pieces is enough, or all but one, or finer pieces are tried."""
+        pieces = 2
+        while len(self.units) > 1:
+            pieces = min(pieces, len(self.units))
+            chunks = _chunks(self.units, pieces)
+            if (enough := self._first(chunks)) is not None:
+                self.units, pieces = enough, 2
+            elif pieces > 2 and (rest := self._first(_without_each(chunks))) is not None:
+                self.units, pieces = rest, pieces - 1
+            elif pieces == len(self.units):
+                return
+            else:
+                pieces *= 2
+
+    def _first(self, candidates: Iterable[list[tuple[int, ...]]]) -> list[tuple[int, ...]] | None:
+        return next((each for each in candidates if self._questions.ask(chain.from_iterable(each))), None)
+
+
+def _chunks(units: list[tuple[int, ...]], count: int) -> list[list[tuple[int, ...]]]:
+    ends = [len(units) * number // count for number in range(count + 1)]
+    return [units[first:end] for first, end in pairwise(ends)]
+
+
+def _without_each(chunks: list[list[tuple[int, ...]]]) -> Iterable[list[tuple[int, ...]]]:
+    return (list(chain(*chunks[:number], *chunks[number + 1 :])) for number in range(len(chunks)))
+
+
+_NAMES_MOST = 3
+
+# Ages are differences of whole microseconds.
+_SLACK_MS = 0.0005
+
+
+class Cut(NamedTuple):
+    """What one inquest is about: a point of a log, and what had been promised before it.
+
+    `marks` are those of the log, None of a recovery's, in which nobody promises anything. The facts of the
+    `recording` bound what settings may lose; without them no loss is a bounded one.
+    """
+
+    log: Log
+    point: CutPoint
+    measured_from: int
+    promised: Acknowledged
+    marks: Acknowledgements | None
+    recording: RecordingFacts | None = None
+
+
+class Inquest:
+    """Of one cut, with at most `most` replays. `builder` builds of its log."""
+
+    def __init__(self, job: ReplayJob, cut: Cut, builder: ImageBuilder, site: CutSite, most: int) -> None:
+        self._job, self._cut, self._builder, self._site = job, cut, builder, site
+        self._losses = losses(cut.log, cut.point, job.window_bytes, measured_from=cut.measured_from)
+        self._most = most
+        self._replays = 0
+        self._records: dict[frozenset[int], PointRecord] = {}
+        self._is_steady = True
+
+    def hold(self) -> Found:
+        """As many replays as it takes, up to the limit. What is left at their end is asked again, and so is a cut that is not bad."""
+        first = self._replayed(self._losses.parts)
+        if not first.outcome.is_bad:
+            first = self._replayed(self._losses.parts)
+            self._is_steady = not first.outcome.is_bad
+        begun = BlameEvidence(
+            self._cut.point.number,
+            first.outcome,
+            self._cut.point.profile,
+            control=self._cut.point.control,
+            in_recovery=self._cut.point.recovery_of is not None,
+            lost_writes=len({piece.entry for piece in self._losses.parts.values()}),
+            lost_parts=len(self._losses.parts),
+            replays=self._replays,
+            steadiness=Repeatability.NOT_BAD_AGAIN,
+            first_problem=first.problems[0] if first.problems else "",
+        )
+        if not first.outcome.is_bad:
+            return Found(begun, self._cut.point)
+        whole = self._replayed(())
+        if not self._losses.parts or self._finding(whole) == self._finding(first):
+            return self._without_loss(begun, first, whole)
+        return self._with_losses(begun, first, whole)
+
+    def _with_losses(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
+        """What gives the same finding as the cut, of which there is none, or another one, without any loss."""
+        finding = self._finding(first)
+        questions = Questions(
+            lambda lost: self._finding(self._replayed(lost)) == finding,
+            max(1, self._most - self._replays - 2),
+        )
+        by_write: dict[int, list[int]] = {}
+        for number, piece in self._losses.parts.items():
+            by_write.setdefault(piece.entry, []).append(number)
+        shrunk = shrink(list(by_write.values()), questions)
+        lost = frozenset(shrunk.parts)
+        told = self._records[lost]
+        again = [self._replayed(lost)]
+        names = self._names(lost)
+        was_there = self._was_there(lost, told)
+        # Whoever answers now so and now so may have spared what matters, or kept what does not.
+        if shrunk.is_smallest and self._replays < self._most:
+            again.append(self._replayed(lost))
+        evidence = replace(
+            begun,
+            replays=self._replays,
+            steadiness=self._steadiness(first, told, *again),
+            smallest=tuple(self._blamed(lost, names)),
+            is_smallest=shrunk.is_smallest,
+            without_loss=whole.outcome if whole.outcome.is_bad else None,
+            was_there=was_there,
+        )
+        found = self._of_record(evidence, told)
+        found = replace(
+            found,
+            repaired=found.repaired and _is_worse(told, whole),
+            replay_failed=found.replay_failed and not whole.replay_failed,
+        )
+        return Found(found, self._losses.only(lost))
+
+    def _without_loss(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
+        again = self._replayed(())
+        # Where nothing was lost the cut itself is the same image.
+        looks = (whole, again) if self._losses.parts else (first, whole, again)
+        late = self._mended() if whole.outcome.is_bad else None
+        mended_by = None if late is None else self._late_write(late)
+        evidence = replace(
+            begun,
+            replays=self._replays,
+            steadiness=self._steadiness(*looks),
+            bad_without_loss=whole.outcome.is_bad,
+            mended_by=mended_by,
+            writes_until_mended=None if late is None or mended_by is None else self._writes_behind(late),
+        )
+        return Found(self._of_record(evidence, whole), self._losses.only(()))
+
+    def _finding(self, record: PointRecord) -> str:
+        return finding_of(record, self._cut.recording)
+
+    def _of_record(self, evidence: BlameEvidence, record: PointRecord) -> BlameEvidence:
+        known = self._cut.recording
+        has_bound = known is not None and (known.bound_ms, known.bound_transactions) != (None, None)
+        is_loss = record.outcome is PointOutcome.LOST
+        return replace(
+            evidence,
+            found=record.outcome,
+            repaired=_is_repaired(record),
+            replay_failed=record.replay_failed,
+            lost_ms=record.lost_ms,
+            is_bounded=self._finding(record) == BOUNDED if is_loss and has_bound else None,
+            problem=record.problems[0] if record.problems else "",
+        )
+
+    def _steadiness(self, *looks: PointRecord) -> Repeatability:
+        """Whether all looks found the same, none after a first one that failed."""
+        alike = len(set(map(self._finding, looks))) == 1 and all(each.failed_once is None for each in looks)
+        return Repeatability.STEADY if alike and self._is_steady else Repeatability.CHANGES
+
+    def _replayed(self, lost: Iterable[int]) -> PointRecord:
+        lost = frozenset(lost)
+        record = self._asked(self._losses.only(lost), self._cut.promised)
+        self._records[lost] = record
+        return record
+
+    def _asked(
+        self, point: CutPoint, promised: Acknowledged, known: Acknowledged | None = None
+    ) -> PointRecord:
+        self._replays += 1
+        return self._site.replay(point, self._builder, promised, known=known)
+
+    def _mended(self) -> int | None:
+        """The first position behind the cut, found by halving, at which a cut in order has all that was promised at this one."""
+        log, begin = self._cut.log, self._cut.point.position
+        until, step = begin, 1
+        try:
+            while True:
+                if until == len(log):
+                    return None
+                last, until = until, min(len(log), begin + step)
+                if self._has_all(until):
+                    break
+                step *= 2
+            while until - last > 1:
+                middle = (last + until) // 2
+                last, until = (last, middle) if self._has_all(middle) else (middle, until)
+        except NoMoreQuestions:
+            return None
+        return until
+
+    def _has_all(self, position: int) -> bool:
+        """Whether a cut in order there is good, held against what was promised here; the oracle knows what is promised there."""
+        if self._replays >= self._most:
+            raise NoMoreQuestions
+        known = self._cut.promised if self._cut.marks is None else self._cut.marks.before(position)
+        return not self._asked(_all_before(position), self._cut.promised, known).outcome.is_bad
+
+    def _was_there(self, lost: frozenset[int], record: PointRecord) -> bool | None:
+        """Whether a cut in order before the first lost write has what is missing, where that is older than the write."""
+        first = min(self._losses.parts[number].entry for number in lost)
+        ms = self._ms_before_cut(first)
+        if record.outcome is not PointOutcome.LOST or record.lost_ms is None or ms is None:
+            return None
+        if record.lost_ms <= ms or self._cut.marks is None or self._replays >= self._most:
+            return None
+        before = self._cut.marks.before(first)
+        there = self._asked(_all_before(first), before)
+        if there.outcome is PointOutcome.LOST and there.lost_ms is not None:
+            if before.cut_us is None or self._cut.promised.cut_us is None:
+                return None
+            # Settings may lose the last ones there too: what counts is whether the first that is missing there is a later one.
+            between_ms = (self._cut.promised.cut_us - before.cut_us) / 1000
+            return there.lost_ms + between_ms < record.lost_ms - _SLACK_MS
+        return not there.outcome.is_bad
+
+    def _ms_before_cut(self, entry: int) -> float | None:
+        log = self._cut.log
+        at_ns, cut_ns = log.entry(entry).time_ns, log.time_before(self._cut.point.position)
+        return None if at_ns is None or cut_ns is None else (cut_ns - at_ns) / 1e6
+
+    def _names(self, lost: frozenset[int]) -> ImageNames:
+        """Of the image that keeps everything first: there a file has its name that the bad one may lack."""
+        points = (self._losses.only(()), self._losses.only(lost))
+        return self._site.names_on(points, self._builder)
+
+    def _blamed(self, lost: frozenset[int], names: ImageNames) -> Iterator[BlamedWrite]:
+        by_entry: dict[int, list[Piece]] = {}
+        for number in sorted(lost):
+            piece = self._losses.parts[number]
+            by_entry.setdefault(piece.entry, []).append(piece)
+        for entry, pieces in by_entry.items():
+            found = [each for piece in pieces for each in names.of(self._cut.log, piece)]
+            yield self._write(entry, tuple((piece.start, piece.length) for piece in pieces), found)
+
+    def _late_write(self, position: int) -> BlamedWrite | None:
+        """The last entry before the position at which all was there; none where that is a mark or a flush, which brings nothing."""
+        log, entry = self._cut.log, position - 1
+        if not _is_change(log, entry):
+            return None
+        names = self._site.names_on((_all_before(position),), self._builder)
+        whole = Piece(entry, 0, log.lengths[entry])
+        return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
+
+    def _write(self, entry: int, lost: tuple[tuple[int, int], ...], named: list[Named]) -> BlamedWrite:
+        log, position = self._cut.log, self._cut.point.position
+        device = log.devices[entry]
+        flushes = log.histories[device].flushes
+        return BlamedWrite(
+            entry,
+            DEVICE_NAMES[device],
+            log.offsets[entry],
+            log.lengths[entry],
+            lost,
+            self._ms_before_cut(entry),
+            sum(entry < flush < position for flush in flushes),
+            named[0].place if named else WrittenPlace.UNKNOWN,
+            tuple(dict.fromkeys(each.words for each in named))[:_NAMES_MOST],
+            log.histories[device].flushes_met(entry, position),
+            log.writers(entry),
+            is_through=bool(log.flags[entry] & FUA) and entry < position,
+        )
+
+    def _writes_behind(self, position: int) -> int:
+        return sum(_is_change(self._cut.log, each) for each in range(self._cut.point.position, position))
+
+
+def _all_before(position: int) -> CutPoint:
+    """A cut in order that keeps nothing of what was on its way: of two such cuts the later one has all that the other has."""
+    nothing = ChosenState((), kept=True)
+    return CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0, state=nothing)
+
+
+def _is_change(log: Log, entry: int) -> bool:
+    """Whether it is a write or a discard."""
+    return log.lengths[entry] > 0 and not log.flags[entry] & MARK
+
+
+def _is_repaired(record: PointRecord) -> bool:
+    return record.fsck_s is not None or record.outcome is PointOutcome.FILE_SYSTEM_LOST
+
+
+def _is_worse(record: PointRecord, whole: PointRecord) -> bool:
+    """Whether the file system came back worse than with all that had been written; some are repaired after every cut."""
+    if whole.outcome is PointOutcome.FILE_SYSTEM_LOST:
+        return False
+    if record.outcome is PointOutcome.FILE_SYSTEM_LOST or not _is_repaired(whole):
+        return True
+    return record.replay_failed and not whole.replay_failed

@@ -1,0 +1,34 @@
+"""What a study says of a run of power cuts: a verdict, and no speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from bedplate.analysis.run_heads import RunHead, WorkloadView
+from bedplate.model.power_cut import WORKLOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.model.cell import RunSpec
+
+_HEAD = RunHead("power_cuts_bad", "cuts bad", "power_cuts", "cuts", beneath=True)
+
+
+class PowerCutView(WorkloadView):
+    """Cuts of one recording."""
+
+    heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
+    headlines: ClassVar[tuple[str, ...]] = ("power_cuts",)
+
+    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+        """What was recorded is what was written."""
+        return True
+
+    def kind(self, spec: RunSpec) -> str | None:  # noqa: ARG002 -- all alike
+        """They have a kind of their own."""
+        return WORKLOAD
+
+
+ANALYSIS = PowerCutView()

@@ -1,0 +1,766 @@
+"""How a recorded server's pages come to the file system: what it takes untorn, where they lie, and what was counted.
+
+Asked of a server whose pages are to be written untorn, or whose device is said to write a unit whole. Files are known as the server's data
+by being open with O_DIRECT, so they are looked for while the clients work, or while the server recovers and is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import select
+import stat
+import struct
+import threading
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from bedplate import registry
+from bedplate.errors import BedplateError
+from bedplate.filesystem.blocks import GRID_BYTES, SECTOR_BYTES
+from bedplate.host.files import folders_below
+from bedplate.host.pages import (
+    TAKEN,
+    FileExtent,
+    direct_files,
+    extents_of,
+    page_layout,
+    probe_untorn_write,
+    untorn_unit,
+)
+from bedplate.model.cell import UNTORN_ON
+from bedplate.model.durability import WritingProcess, WrittenPlace
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.power_cut import ENOSPC, IN_FLIGHT, PageFacts, RecoveredPages
+from bedplate.units import KERNEL_SECTOR_BYTES, KIB, format_size
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.log import (
+    DISCARD,
+    DISK,
+    FLUSH,
+    FUA,
+    cache_at,
+    is_torn,
+    overwrite,
+    packed_writers,
+    read_log,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from bedplate.filesystem.blocks import BlockOwners, Metadata, Owner
+    from bedplate.host.block_requests import BlockRequest, RequestTrace
+    from bedplate.host.process import ProcessTitle
+    from bedplate.model.cell import Cell
+    from bedplate.model.power_cut import Profile
+    from bedplate.visit.cuts import FaultEngine, PageNames, Subject
+    from bedplate.visit.declaration import UntornWrites
+    from bedplate.workloads.power_cut.log import Log, Piece
+
+_LOOK_EVERY_S = 0.2
+
+# A server that recovers may be asked all questions, and be gone, within half a second.
+_LOOK_AT_RECOVERY_EVERY_S = 0.02
+
+_END_LIMIT_S = 60.0
+
+# Of each file its size and its extents.
+_Mapped = dict[Path, tuple[int, tuple[FileExtent, ...]]]
+
+
+@dataclass(frozen=True)
+class PagePlaces:
+    """Where pages lie, by bytes of the device, those that touch as one."""
+
+    page_bytes: int
+    parts: tuple[tuple[int, int], ...]
+
+    def writes(self, log: Log, entries: range, unit: Profile) -> tuple[int, int]:
+        """How many writes had a part of them; and how many of those the unit does not cover, or are shorter than a page.
+
+        By the log, as the kernel joins requests that a server made one by one. Zeros are left out: they are written where nothing was.
+        """
+        own = [index for index in entries if self._is_met(log, index)]
+        uncovered = sum(is_torn(log, unit, index) or log.lengths[index] < self.page_bytes for index in own)
+        return len(own), uncovered
+
+    def _is_met(self, log: Log, index: int) -> bool:
+        if not log.is_write(index) or log.devices[index] != DISK:
+            return False
+        start, length = log.offsets[index], log.lengths[index]
+        following = bisect_left(self.parts, (start + length,))
+        if not following or self.parts[following - 1][1] <= start:
+            return False
+        with log.data(index) as data:
+            return data != bytes(length)
+
+
+class DirectFiles:
+    """Looks again and again for the files below a directory that a server has open with O_DIRECT, but those of its log.
+
+    The directory is named as /proc names it, without a link.
+    """
+
+    def __init__(self, below: Path, *, logs: Sequence[str], every_s: float) -> None:
+        self._below = below
+        self._logs = tuple(logs)
+        self._every_s = every_s
+        self._found: set[Path] = set()
+        self._ended = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="page watch", daemon=True)
+
+    def begin(self) -> None:
+        """From now on."""
+        self._looking.start()
+
+    def end(self) -> AbstractSet[Path] | None:
+        """Look once more; those that were ever found, None where the looking has failed."""
+        if not self._looking.is_alive():
+            return None
+        self._ended.set()
+        self._looking.join(_END_LIMIT_S)
+        return {path for path in self._found if not self._is_of_log(path)}
+
+    def _is_of_log(self, path: Path) -> bool:
+        return any(path.relative_to(self._below).match(pattern) for pattern in self._logs)
+
+    def _look(self) -> None:
+        has_ended = False
+        while not has_ended:
+            has_ended = self._ended.wait(self._every_s)
+            # Once more behind the last transaction: a short recording is over between two looks.
+            self._found |= direct_files(self._below)
+
+
+class PageWatch:
+    """Looks from `with` to its end at the files of a server that runs; `facts` afterwards, None where there is no page to look at.
+
+    `logs` are patterns of the files that are the engine's log, below its data directory.
+    BedplateError at its beginning where pages are to be written untorn and the file system refuses the first.
+    """
+
+    def __init__(
+        self,
+        data_directory: Path,
+        cell: Cell,
+        untorn: UntornWrites | None,
+        *,
+        wanted: bool,
+        logs: Sequence[str] = (),
+    ) -> None:
+        self.facts: PageFacts | None = None
+        self._data_directory = data_directory = data_directory.resolve()
+        self._page_bytes = cell.database_block_bytes if wanted or untorn is not None else None
+        self._untorn = untorn
+        self._has_own_addresses = TRAITS[cell.filesystem.type].has_own_addresses
+        self._direct = DirectFiles(data_directory, logs=logs, every_s=_LOOK_EVERY_S)
+        self._before: _Mapped = {}
+        self._probe = ""
+        # Where they lay in the end.
+        self._places: PagePlaces | None = None
+
+    def __enter__(self) -> Self:
+        if self._page_bytes is not None:
+            self._probe = probe_untorn_write(
+                self._data_directory.parent / "untorn-write.probe", self._page_bytes
+            )
+            # For want of room is a finding, and the server meets it too: its pages are counted.
+            if (
+                self._untorn is not None
+                and self._untorn.mode == UNTORN_ON
+                and self._probe not in (TAKEN, ENOSPC)
+            ):
+                raise BedplateError(
+                    f"untorn_writes = on: an untorn write of a page of {format_size(self._page_bytes)} into the recorded file system "
+                    f"came to {self._probe}; XFS with reflink and blocks no larger than the page takes one, others where the device does"
+                )
+            paths = (Path(each.path) for _, found in folders_below(self._data_directory) for each in found)
+            self._before = _mapped(paths, self._page_bytes, has_own_addresses=self._has_own_addresses)
+            self._direct.begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._page_bytes is None:
+            return
+        direct = self._direct.end()
+        if kind is None and direct is not None:
+            self.facts = self._found(direct, self._page_bytes)
+
+    def facts_of(self, log: Log, measured: range, unit: Profile | None) -> PageFacts | None:
+        """With what reached the disk of the pages, where it is said to write a `unit` whole."""
+        if self.facts is None or self._places is None or unit is None:
+            return self.facts
+        writes, uncovered = self._places.writes(log, measured, unit)
+        return replace(self.facts, writes=writes, uncovered_writes=uncovered)
+
+    def _found(self, direct: AbstractSet[Path], page_bytes: int) -> PageFacts:
+        after = _mapped(direct, page_bytes, has_own_addresses=self._has_own_addresses)
+        own = sorted(after)
+        self._places = _places(after, page_bytes)
+        unit = untorn_unit(own[0] if own else self._data_directory)
+        before = [self._before[path] for path in own if path in self._before]
+        return PageFacts(
+            page_bytes=page_bytes,
+            unit_min_bytes=unit.min_bytes if unit else None,
+            unit_max_bytes=unit.max_bytes if unit else None,
+            unit_max_optimised_bytes=unit.max_optimised_bytes if unit else None,
+            probe=self._probe,
+            direct_files=len(own),
+            before=page_layout(before, page_bytes),
+            after=page_layout(after.values(), page_bytes),
+            counts=self._untorn.counted() if self._untorn else None,
+        )
+
+
+class RecoveryWatch:
+    """Looks from `with` to its end at the files of a server that recovers, if its pages have a size by which to look."""
+
+    def __init__(
+        self,
+        data_directory: Path,
+        filesystem: str,
+        page_bytes: int | None,
+        untorn: UntornWrites | None,
+        *,
+        logs: Sequence[str] = (),
+    ) -> None:
+        self.places: PagePlaces | None = None
+        self._page_bytes = page_bytes
+        self.untorn = untorn
+        self._has_own_addresses = TRAITS[filesystem].has_own_addresses
+        self._direct = DirectFiles(data_directory, logs=logs, every_s=_LOOK_AT_RECOVERY_EVERY_S)
+        self._found: AbstractSet[Path] | None = None
+
+    def __enter__(self) -> Self:
+        if self._page_bytes is not None:
+            self._direct.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._page_bytes is not None:
+            self._found = self._direct.end()
+
+    def facts(self) -> RecoveredPages | None:
+        """Once all is written back, as `places`; None where nobody looked."""
+        if self._page_bytes is None or self._found is None:
+            return None
+        after = _mapped(self._found, self._page_bytes, has_own_addresses=self._has_own_addresses)
+        self.places = _places(after, self._page_bytes)
+        counts = self.untorn.counted() if self.untorn else None
+        return RecoveredPages(len(after), page_layout(after.values(), self._page_bytes), counts)
+
+
+def _mapped(paths: Iterable[Path], page_bytes: int, *, has_own_addresses: bool) -> _Mapped:
+    """Sizes and extents of those that are files of a page or more; the server may take one away meanwhile."""
+    found: _Mapped = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_size >= page_bytes:
+                extents = _extents(path)
+                # Of such a file system nobody can tell where on the device a page lies.
+                if has_own_addresses:
+                    extents = tuple(replace(each, at=None) for each in extents)
+                found[path] = (status.st_size, extents)
+    return found
+
+
+def _places(files: _Mapped, page_bytes: int) -> PagePlaces:
+    """Of those with a place."""
+    found: list[tuple[int, int]] = []
+    extents = (each for _, extents in files.values() for each in extents)
+    for start, length in sorted((each.at, each.length) for each in extents if each.at is not None):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], start + length))
+        else:
+            found.append((start, start + length))
+    return PagePlaces(page_bytes, tuple(found))
+
+
+def _extents(path: Path) -> tuple[FileExtent, ...]:
+    """None where the file system has no map of its files: no page has a place then."""
+    try:
+        return extents_of(path)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY):
+            raise
+        return ()
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Positions from `first` to `last` at which the same blocks wait; `kinds` says what they are, sorted."""
+
+    first: int
+    last: int
+    kinds: tuple[str, ...]
+    blocks: int
+
+
+def waiting_metadata(
+    log: Log, metadata: Metadata, *, measured_from: int, until: int, window_bytes: int
+) -> tuple[Waiting, ...]:
+    """The spans between two flushes, or of a cache that holds no more, in which metadata waits that can be torn."""
+    found: dict[tuple[int, int], list[tuple[int, str]]] = {}
+    for index, kind in _changes(log, metadata, measured_from, until):
+        device = log.devices[index]
+        flushes = bisect_right(log.histories[device].flushes, index)
+        found.setdefault((device, flushes), []).append((index, kind))
+    return tuple(
+        _span(log, device, flushes, blocks, until=until, measured_from=measured_from, cache=window_bytes)
+        for (device, flushes), blocks in sorted(found.items())
+    )
+
+
+def flushes_in_flight(log: Log, *, measured_from: int, until: int) -> tuple[Waiting, ...]:
+    """The spans behind a flush that met writes on their way, up to the next flush of that device, which may cover them."""
+    found = []
+    for history in log.histories:
+        # Without late writes none is looked for.
+        for flush, following in pairwise((*history.flushes, until)) if history.has_late else ():
+            met = history.in_flight(flush + 1)
+            if met and measured_from <= flush < until:
+                found.append(Waiting(flush + 1, min(following, until), (IN_FLIGHT,), len(met)))
+    return tuple(sorted(found, key=lambda span: (span.first, span.last)))
+
+
+def _span(
+    log: Log,
+    device: int,
+    flushes: int,
+    blocks: list[tuple[int, str]],
+    *,
+    until: int,
+    measured_from: int,
+    cache: int,
+) -> Waiting:
+    history = log.histories[device]
+
+    def waiting(position: int) -> list[str]:
+        held = cache_at(history, position, cache, measured_from=measured_from)
+        oldest = history.changes[held.first] if held.first < held.end else position
+        return [kind for index, kind in blocks if index >= oldest]
+
+    first = blocks[-1][0] + 1
+    last = min(history.flushes[flushes], until) if flushes < len(history.flushes) else until
+    kinds = waiting(first)
+    if len(waiting(last)) < len(kinds):
+        last = first
+    return Waiting(first, last, tuple(sorted(set(kinds))), len(kinds))
+
+
+def _changes(log: Log, metadata: Metadata, measured_from: int, until: int) -> Iterator[tuple[int, str]]:
+    """Each block of the grid that a measured write changes in more than one sector, if it is metadata."""
+    contents = _Contents(log)
+    for index in range(until):
+        if not log.is_write(index):
+            continue
+        device, offset, length = log.devices[index], log.offsets[index], log.lengths[index]
+        start = 0
+        while start < length:
+            part = min(length - start, GRID_BYTES - (offset + start) % GRID_BYTES)
+            with log.data(index, start, part) as block:
+                kind = metadata.kind(device, offset + start, block)
+                # What goes past the cache does not wait in it.
+                if kind is not None and index >= measured_from and not log.flags[index] & FUA:
+                    changed = contents.changed(device, offset + start, block, counts_new=metadata.counts_new)
+                    if changed > 1:
+                        yield index, kind
+            contents.take(device, offset + start, index, start, part)
+            start += part
+
+
+class _Contents:
+    """Which entry last wrote which part of a block, so that what a device held can be looked up in the log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        # By device and block: where in it, how long, which entry, where in its data; oldest first.
+        self._parts: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+
+    def take(self, device: int, offset: int, index: int, start: int, length: int) -> None:
+        """A part that was written; what it covers in full is no longer needed."""
+        key, at = (device, offset // GRID_BYTES), offset % GRID_BYTES
+        written = (at, length, index, start)
+        if length == GRID_BYTES or key not in self._parts:
+            self._parts[key] = [written]
+            return
+        former = [
+            each for each in self._parts[key] if not (at <= each[0] and each[0] + each[1] <= at + length)
+        ]
+        self._parts[key] = [*former, written]
+
+    def changed(self, device: int, offset: int, block: memoryview, *, counts_new: bool) -> int:
+        """In how many sectors the block differs from what was there; blanks where nothing was written yet."""
+        parts = self._parts.get((device, offset // GRID_BYTES), ())
+        if not parts and not counts_new:
+            return 0
+        before = bytearray(GRID_BYTES)
+        for at, length, index, start in parts:
+            with self._log.data(index, start, length) as former:
+                before[at : at + length] = former
+        at = offset % GRID_BYTES
+        return sum(
+            block[sector : sector + SECTOR_BYTES] != before[at + sector : at + sector + SECTOR_BYTES]
+            for sector in range(0, len(block), SECTOR_BYTES)
+        )
+
+
+_BLOCK_SECTORS = 4 * KIB // KERNEL_SECTOR_BYTES
+
+
+def note_writers(path: Path, trace: RequestTrace) -> int:
+    """Write into the log who asked for each write while it was traced; how many have a name now. CallsNotCounted where the trace has a gap."""
+    requests, titles = trace.found, trace.titles
+    with read_log(path) as log:
+        found = {
+            log.writers_at(entry): packed_writers(_processes(asked, titles))
+            for device, number in enumerate(trace.devices)
+            for entry, asked in askers(log, device, [each for each in requests if each.device == number])
+        }
+    overwrite(path, found.items())
+    return len(found)
+
+
+def askers(
+    log: Log, device: int, requests: Sequence[BlockRequest]
+) -> Iterator[tuple[int, tuple[BlockRequest, ...]]]:
+    """Writes of a device, by their entries, each with the requests that it is made of; one of which a part was not asked for is left out.
+
+    `requests` are that device's, in the order of their times.
+    """
+    last = _LastAsked()
+    waiting = iter(each for each in requests if each.sectors and not each.is_done)
+    following = next(waiting, None)
+    for entry in log.histories[device].changes:
+        time_ns = log.entry(entry).time_ns
+        if not log.is_write(entry) or time_ns is None:
+            continue
+        while following is not None and following.time_ns <= time_ns:
+            last.take(following)
+            following = next(waiting, None)
+        begin = log.offsets[entry] // KERNEL_SECTOR_BYTES
+        asked = last.of(begin, begin + log.lengths[entry] // KERNEL_SECTOR_BYTES)
+        if asked:
+            yield entry, asked
+
+
+class _LastAsked:
+    """Who asked last for each sector. Of a block that two requests share, the one that begins in it is known by its first sector as well."""
+
+    def __init__(self) -> None:
+        self._by_block: dict[int, BlockRequest] = {}
+        self._by_begin: dict[int, BlockRequest] = {}
+
+    def take(self, request: BlockRequest) -> None:
+        """The next one."""
+        end = request.sector + request.sectors
+        self._by_begin[request.sector] = request
+        for block in range(request.sector // _BLOCK_SECTORS, -(-end // _BLOCK_SECTORS)):
+            self._by_block[block] = request
+
+    def of(self, begin: int, end: int) -> tuple[BlockRequest, ...]:
+        """The requests that these sectors came from, in their order; empty where one of them is nobody's."""
+        found: list[BlockRequest] = []
+        while begin < end:
+            both = (self._by_begin.get(begin), self._by_block.get(begin // _BLOCK_SECTORS))
+            covering = [each for each in both if each and each.sector <= begin < each.sector + each.sectors]
+            if not covering:
+                return ()
+            found.append(max(covering, key=lambda each: each.time_ns))
+            begin = found[-1].sector + found[-1].sectors
+        return tuple(found)
+
+
+def _processes(
+    asked: Sequence[BlockRequest], titles: Mapping[int, ProcessTitle | None]
+) -> Iterator[WritingProcess]:
+    """Each once."""
+    for request in {(each.thread, each.thread or each.name): each for each in asked}.values():
+        title = titles.get(request.thread)
+        if title is None:
+            yield WritingProcess(request.thread, request.name, None)
+        else:
+            yield WritingProcess(title.pid, title.name, title.is_kernel)
+
+
+_FLAGS = struct.Struct("<Q")
+
+_FOREVER_NS = 2**63
+
+
+@dataclass(frozen=True)
+class WrittenThrough:
+    """Entries of a log: `writes` that go past the cache, and `needless` flushes, which were sent for want of FUA alone."""
+
+    writes: frozenset[int]
+    needless: frozenset[int]
+
+
+def written_through(log: Log, requests: Sequence[BlockRequest], devices: Sequence[int]) -> WrittenThrough:
+    """Of a log whose devices have these numbers; `requests` in the order of their times, of the time in which they were looked at."""
+    writes: set[int] = set()
+    needless: set[int] = set()
+    for device, number in enumerate(devices):
+        own = [each for each in requests if each.device == number]
+        if own:
+            through, without_need = _of_device(log, device, own)
+            writes |= through
+            needless |= without_need
+    return WrittenThrough(frozenset(writes), frozenset(needless))
+
+
+def as_with_fua(path: Path, trace: RequestTrace) -> int:
+    """Make the log that of a device with FUA, by what was asked of its devices while it was recorded; how many writes went past the cache."""
+    with read_log(path) as log:
+        asked = [each for each in trace.found if each.asks_for_medium]
+        found = written_through(log, asked, trace.devices)
+    write_down(path, found)
+    return len(found.writes)
+
+
+def write_down(path: Path, found: WrittenThrough) -> None:
+    """Give the entries their flags, in the log itself."""
+    with read_log(path) as log:
+        changed = [(log.flags_at(index), log.flags[index] | FUA) for index in found.writes]
+        changed += [(log.flags_at(index), log.flags[index] & ~FLUSH) for index in found.needless]
+    overwrite(path, [(at, _FLAGS.pack(flags)) for at, flags in changed])
+
+
+def _of_device(log: Log, device: int, requests: Sequence[BlockRequest]) -> tuple[set[int], set[int]]:
+    entries = [index for index in range(len(log)) if log.devices[index] == device]
+    times = [log.entry(index).time_ns or 0 for index in entries]
+    begin, end = requests[0].time_ns, requests[-1].time_ns
+    queued = [each for each in requests if not each.is_done]
+    taken: set[int] = set()
+
+    def write_of(request: BlockRequest) -> int | None:
+        """The entry that it became: the first of its place behind its coming that is no other's."""
+        for place in range(bisect_left(times, request.time_ns), len(entries)):
+            index = entries[place]
+            same = log.offsets[index] == request.sector * KERNEL_SECTOR_BYTES
+            if same and log.lengths[index] == request.sectors * KERNEL_SECTOR_BYTES and index not in taken:
+                return index if log.is_write(index) else None
+        return None
+
+    waits = list(_syncs(requests))
+    writes: set[int] = set()
+    for request in queued:
+        if not request.sectors:
+            continue
+        index = write_of(request)
+        if index is not None:
+            taken.add(index)
+        if request.goes_through and index is not None:
+            writes.add(index)
+        if request.flushes_before:
+            written_ns = None if index is None else log.entry(index).time_ns
+            waits.append((request.time_ns, _FOREVER_NS if written_ns is None else written_ns))
+    flushes = [index for index in log.histories[device].flushes if not log.lengths[index]]
+    waited = _merged(waits)
+    first = min(writes, default=len(log))
+    needless = {
+        index
+        for index in flushes
+        if first < index
+        and begin <= (time := log.entry(index).time_ns or 0) <= end
+        and not _is_waited_for(time, waited)
+    }
+    return writes, needless
+
+
+def _syncs(requests: Sequence[BlockRequest]) -> Iterable[tuple[int, int]]:
+    """When each sync began to wait for a flush, and when it had waited; they are done in the order in which they came."""
+    done = [each.time_ns for each in requests if each.is_done and each.is_sync and not each.sector]
+    # A write of the first sector is done in the same words: who waited meanwhile may have waited for one more.
+    alike = [each.time_ns for each in requests if each.sectors and not each.sector and not each.is_done]
+    place = 0
+    for each in requests:
+        if each.is_done or not each.is_sync:
+            continue
+        place = bisect_left(done, each.time_ns, place)
+        end = place + any(_is_beside(each.time_ns, first, done, place) for first in alike)
+        yield each.time_ns, done[end] if end < len(done) else _FOREVER_NS
+        place += 1
+
+
+def _is_beside(began_ns: int, first_ns: int, done: Sequence[int], place: int) -> bool:
+    """Whether a sync that began then, and ended at that place or later, was under way with a request of that time, which is done once."""
+    if place < len(done) and done[place] < first_ns:
+        return False
+    last = bisect_left(done, first_ns) + 1
+    return last >= len(done) or began_ns <= done[last]
+
+
+def _merged(waits: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, and none within another."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(waits):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _is_waited_for(time_ns: int, waits: Sequence[tuple[int, int]]) -> bool:
+    place = bisect_right(waits, (time_ns, _FOREVER_NS)) - 1
+    return place >= 0 and time_ns <= waits[place][1]
+
+
+class Named(NamedTuple):
+    """Whose it is, and its name."""
+
+    place: WrittenPlace
+    words: str
+
+
+@dataclass(frozen=True)
+class ImageNames:
+    """Names by images in turn: the next one is asked where the one before knows no file's name.
+
+    `called` are the engine's own names of files, `log_files` patterns of its log's; whose they are says the `subject`, without which
+    parts of files have no names.
+    """
+
+    owners: Sequence[BlockOwners]
+    pages: PageNames | None
+    called: Mapping[str, str] = field(default_factory=dict)
+    log_files: tuple[str, ...] = ()
+    subject: Subject | None = None
+
+    def of(self, log: Log, piece: Piece) -> Iterator[Named]:
+        """Of a part of a write; a discard brings nothing that has a name."""
+        if log.flags[piece.entry] & DISCARD:
+            yield Named(WrittenPlace.UNKNOWN, "a discard")
+            return
+        device, offset = log.devices[piece.entry], log.offsets[piece.entry] + piece.start
+        with log.data(piece.entry, piece.start, piece.length) as data:
+            found: tuple[Owner, ...] = ()
+            for owners in self.owners:
+                found = owners.of(device, offset, data)
+                if found[0].place is not WrittenPlace.UNKNOWN:
+                    break
+            else:
+                found = self._by_whole_blocks(log, piece) or found
+            for owner in found:
+                yield self._named(owner, bytes(data[owner.start : owner.start + owner.length]))
+
+    def _by_whole_blocks(self, log: Log, piece: Piece) -> tuple[Owner, ...]:
+        """The file system's own blocks that a part is of: only its beginning says what a block is, and that may have been kept."""
+        begin = log.offsets[piece.entry]
+        first, end = begin + piece.start, begin + piece.start + piece.length
+        start = max(0, first - first % GRID_BYTES - begin)
+        stop = min(log.lengths[piece.entry], end + -end % GRID_BYTES - begin)
+        with log.data(piece.entry, start, stop - start) as blocks:
+            for owners in self.owners:
+                found = owners.of(log.devices[piece.entry], begin + start, blocks)
+                if found[0].place is WrittenPlace.METADATA:
+                    return found
+        return ()
+
+    def _named(self, owner: Owner, data: bytes) -> Named:
+        if owner.path is None:
+            return Named(owner.place, owner.words)
+        inside = owner.path.removeprefix(f"{DATA_DIRECTORY}/")
+        if inside == owner.path:
+            return Named(WrittenPlace.OTHER_FILE, owner.words)
+        page = None
+        if self.pages is not None and self.subject is not None:
+            page = self.pages.name(inside, owner.offset, data, self.called, self.subject)
+        words = owner.words.removeprefix(f"{DATA_DIRECTORY}/")
+        is_log = any(fnmatch(inside, pattern) for pattern in self.log_files)
+        place = WrittenPlace.ENGINE_LOG if is_log else WrittenPlace.ENGINE
+        return Named(place, words if page is None else f"{words}: {page}")
+
+
+def page_names(engine: str) -> PageNames | None:
+    """The engine's own words for parts of its files; None of one that has none."""
+    found: PageNames | None = registry.engine_part_or_none(engine, "page_names")
+    return found
+
+
+def log_files(engine: str) -> tuple[str, ...]:
+    """Patterns of its log's files, below its data directory; none of an engine that has no log, or none that is known."""
+    found: FaultEngine | None = registry.engine_part_or_none(engine, "faulty_disk")
+    return () if found is None else found.log_files
+
+
+# linux/inotify.h: IN_MOVED_TO, IN_DELETE; IN_CLOEXEC and IN_NONBLOCK are those of open(2).
+_MOVED_TO, _DELETE = 0x80, 0x200
+
+_EVENTS_BYTES = 64 * 1024
+
+_NOTHING_TO_WATCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
+
+
+class NameCommits:
+    """From `with` on until its end. `folder` and those that are below it then are watched; `file` is made on the same file system."""
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        self._folder = folder
+        self._file = file
+        self._thread = threading.Thread(target=self._work, name="neighbour", daemon=True)
+
+    def __enter__(self) -> Self:
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._events = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        if self._events < 0:
+            code = ctypes.get_errno()
+            raise BedplateError(_unwatched(str(self._folder), code))
+        try:
+            self._watch(libc.inotify_add_watch)
+        except BaseException:
+            os.close(self._events)
+            raise
+        self._over, self._end = os.pipe2(os.O_CLOEXEC)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._end)
+        self._thread.join()
+        os.close(self._over)
+        os.close(self._events)
+
+    def _watch(self, add_watch: Callable[[int, bytes, int], int]) -> None:
+        for folder, _ in folders_below(self._folder):
+            if add_watch(self._events, os.fsencode(folder), _MOVED_TO | _DELETE) >= 0:
+                continue
+            code = ctypes.get_errno()
+            # One that is gone meanwhile, or cannot be read, has no names that change.
+            if code not in _NOTHING_TO_WATCH:
+                raise BedplateError(_unwatched(folder, code))
+
+    def _work(self) -> None:
+        # A file system that gives errors is the engine's to complain of.
+        with suppress(OSError):
+            file = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                self._commit(file)
+            finally:
+                os.close(file)
+
+    def _commit(self, file: int) -> None:
+        while True:
+            ready, _, _ = select.select([self._events, self._over], [], [])
+            if self._events not in ready:
+                return
+            os.write(file, b"%d\n" % len(os.read(self._events, _EVENTS_BYTES)))
+            os.fsync(file)
+
+
+def _unwatched(folder: str, code: int) -> str:
+    said = f"nothing tells what is renamed in {folder}: {os.strerror(code)}"
+    if code != errno.ENOSPC:
+        return said
+    return f"{said}, which is the limit of watches of a user; raise fs.inotify.max_user_watches"
