@@ -8,11 +8,10 @@ whoever reads the visit's record.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bedplate.model.reason import Reason
 
 EXIT_DONE = 0

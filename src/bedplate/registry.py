@@ -7,14 +7,12 @@ when they are asked for: a visit stays on the standard library, and a start of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bedplate.errors import PlanError
 from bedplate.near_names import unknown_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # By the type that a plan names, in the order in which they are listed.
 WORKLOADS: Mapping[str, str] = {

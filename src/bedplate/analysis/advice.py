@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bedplate.analysis.comparison import candidates_of, surroundings_between, surroundings_of
-from bedplate.analysis.overview import Trouble, default_metric
+from bedplate.analysis.overview import Measurement, Overview, Trouble, default_metric
 from bedplate.analysis.power_cut_view import disagreement, speaking
 from bedplate.analysis.run_heads import cells_due, has_speed, has_speeds, is_meant
 from bedplate.analysis.search import chance_words
@@ -52,8 +53,10 @@ from bedplate.statistics.comparison import (
     CHANCE,
     MARGIN,
     REPETITIONS_MAX,
+    Comparison,
     Confidence,
     EstimateKind,
+    Pairs,
     Verdict,
     all_pairs,
     compare,
@@ -62,20 +65,14 @@ from bedplate.statistics.comparison import (
     judged_apart,
 )
 from bedplate.statistics.estimation import REPETITIONS_MIN
-from bedplate.statistics.heat_map import Standing, front, told_apart
+from bedplate.statistics.heat_map import Front, Standing, front, told_apart
 from bedplate.statistics.search import SearchSpace, Tried, lead, posterior
-from bedplate.statistics.summary import TRUSTED, Observation, summarise
+from bedplate.statistics.summary import TRUSTED, Observation, Summary, summarise
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count, format_duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.statistics.comparison import Comparison, Pairs
     from bedplate.statistics.estimation import BoolArray, FloatArray
-    from bedplate.statistics.heat_map import Front
-    from bedplate.statistics.summary import Summary
 
 Run = tuple[str, str]
 

@@ -13,8 +13,8 @@ passed over, and that is said.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.analysis.labels import (
@@ -29,13 +29,9 @@ from bedplate.analysis.labels import (
 from bedplate.errors import PlanError
 from bedplate.model.cell import database_block_levels
 from bedplate.model.course import first_of
+from bedplate.model.levels import Scalar
 from bedplate.near_names import did_you_mean, near_names, quoted
 from bedplate.units import parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from bedplate.model.levels import Scalar
 
 STUDY = "study"
 

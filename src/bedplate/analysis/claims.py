@@ -5,22 +5,34 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from bedplate.analysis.cell_filter import Selection, factor_named, select
-from bedplate.analysis.comparison import asked_of, candidates_of, is_named, matched, surroundings_between
+from bedplate.analysis.cell_filter import Candidate, Selection, factor_named, select
+from bedplate.analysis.comparison import (
+    ComparedMetric,
+    Pair,
+    Surroundings,
+    asked_of,
+    candidates_of,
+    is_named,
+    matched,
+    surroundings_between,
+)
 from bedplate.analysis.labels import TYPE, level_text, short_name, typed
-from bedplate.analysis.overview import VISIT_FIGURES
+from bedplate.analysis.overview import VISIT_FIGURES, Measurement, Overview
 from bedplate.analysis.wording import ratio_figure, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.course import filled
 from bedplate.model.figure import Better, Scale
+from bedplate.model.levels import Scalar
 from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.model.metrics import METRICS, metric_today
 from bedplate.model.visit import Outcome, Validity
@@ -29,7 +41,16 @@ from bedplate.plan.load import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.toml import parse_toml
 from bedplate.plan.words import at_most, shown
-from bedplate.statistics.claims import Mean, Witness, all_of, best_is_among, opposite, spread_within, within
+from bedplate.statistics.claims import (
+    Doubt,
+    Mean,
+    Witness,
+    all_of,
+    best_is_among,
+    opposite,
+    spread_within,
+    within,
+)
 from bedplate.statistics.comparison import TOO_FEW_IN_COMMON
 from bedplate.statistics.design import complete_part
 from bedplate.statistics.estimation import REPETITIONS_MIN, of_differences
@@ -38,14 +59,6 @@ from bedplate.text_encoding import decode_text
 from bedplate.units import format_count, parse_size, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.cell_filter import Candidate
-    from bedplate.analysis.comparison import ComparedMetric, Pair, Surroundings
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.model.levels import Scalar
-    from bedplate.statistics.claims import Doubt
     from bedplate.statistics.estimation import Estimate, FloatArray
 
 # Figures by repetition, on the scale of the arithmetic.

@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from bedplate.analysis.cell_filter import STUDY, Candidate, Selection, choose, select
+from bedplate.analysis.cell_filter import STUDY, Candidate, Lacking, Selection, choose, select
 from bedplate.analysis.fleet import NODE, nodes_of_repetitions
 from bedplate.analysis.labels import DEFAULT, TYPE, factor_levels, short_name, study_marks
 from bedplate.analysis.overview import (
     SCORES,
     VISIT_FIGURES,
     WHOLE,
+    CellFacts,
+    Measurement,
+    Overview,
     default_metric,
     overview,
     score_summaries,
     score_views,
     search_marks,
 )
+from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.run_heads import is_meant, writes
 from bedplate.analysis.wording import (
     NO_RUN_IN_BOTH,
@@ -36,13 +42,15 @@ from bedplate.model.cell import library_levels
 from bedplate.model.course import filled, first_of
 from bedplate.model.device_cache import CACHES
 from bedplate.model.durability import CLASSES, UNKNOWN
-from bedplate.model.figure import Better, Scale, Status
+from bedplate.model.figure import Better, Metric, Scale, Status
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS, unknown_metric
-from bedplate.model.reason import because
-from bedplate.model.visit import LOADED, Outcome, Validity
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import LOADED, Outcome, Validity, VisitRecord
 from bedplate.near_names import did_you_mean, unknown_run
 from bedplate.statistics.comparison import (
     MARGIN,
+    Comparison,
     EstimateKind,
     Verdict,
     at_confidence,
@@ -53,22 +61,8 @@ from bedplate.statistics.comparison import (
     usable,
 )
 from bedplate.statistics.estimation import blocks
-from bedplate.statistics.summary import Summaries, summarise
+from bedplate.statistics.summary import Observation, Summaries, Summary, summarise
 from bedplate.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.cell_filter import Lacking
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
-    from bedplate.analysis.power_cut_view import CutRun
-    from bedplate.model.figure import Metric
-    from bedplate.model.levels import Scalar
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import VisitRecord
-    from bedplate.statistics.comparison import Comparison
-    from bedplate.statistics.summary import Observation, Summary
 
 
 def accepting(overviews: Sequence[Overview], words: Sequence[str]) -> tuple[Overview, ...]:

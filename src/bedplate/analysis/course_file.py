@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -17,10 +19,6 @@ from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.limits import MOST_NAME_CHARACTERS, most_bytes_of
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Unpacked. A course of 24 hours takes 25 MiB. Latencies are read a group of rows at a time: bedplate's groups take 12 MiB, and 24 hours
 # with a hundred different latencies in each second are nine million rows.

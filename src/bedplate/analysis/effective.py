@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bedplate.analysis.overview import Overview
 from bedplate.analysis.wording import rounded
 from bedplate.model.reason import sentences
-from bedplate.model.visit import Outcome
-
-if TYPE_CHECKING:
-    from bedplate.analysis.overview import Overview
-    from bedplate.model.visit import ReadBack, VisitRecord
+from bedplate.model.visit import Outcome, ReadBack, VisitRecord
 
 Row = tuple[str, Any, Any, str]
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from bedplate.analysis.comparison import asked_of, candidates_of, surroundings_between
-from bedplate.analysis.overview import NO_EFFECTS_OF_A_SEARCH, is_chosen
+from bedplate.analysis.cell_filter import Candidate
+from bedplate.analysis.comparison import (
+    ComparedMetric,
+    Surroundings,
+    asked_of,
+    candidates_of,
+    surroundings_between,
+)
+from bedplate.analysis.overview import NO_EFFECTS_OF_A_SEARCH, Measurement, Overview, is_chosen
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.design import DesignCell
-from bedplate.statistics.effects import effects, within_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bedplate.analysis.cell_filter import Candidate
-    from bedplate.analysis.comparison import ComparedMetric, Surroundings
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.statistics.effects import Crossing, Effects
+from bedplate.statistics.effects import Crossing, Effects, effects, within_classes
 
 
 @dataclass(frozen=True)

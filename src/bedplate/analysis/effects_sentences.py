@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.labels import TYPE, level_text, short_name
 from bedplate.analysis.wording import ratio_figure
 from bedplate.model.course import first_of
-from bedplate.model.figure import Better
+from bedplate.model.figure import Better, Metric
+from bedplate.model.levels import Scalar
 from bedplate.statistics.comparison import MARGIN
-from bedplate.statistics.design import Lack
+from bedplate.statistics.design import Lack, Share, Variation
 from bedplate.statistics.estimation import REPETITIONS_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from bedplate.analysis.effects import FactorEffects
-    from bedplate.model.figure import Metric
-    from bedplate.model.levels import Scalar
-    from bedplate.statistics.design import Share, Variation
     from bedplate.statistics.effects import Crossing, Effect, Effects, Interaction, Unmatched
 
 _LITTLE = "matters little"

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.model.visit import Outcome
+from bedplate.model.visit import Outcome, VisitRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from bedplate.model.machine import NodeFacts
-    from bedplate.model.visit import VisitRecord
     from bedplate.study.stored import Study
 
 NODE = "node"

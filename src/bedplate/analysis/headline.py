@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,6 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from bedplate.analysis.advice import (
     VOLATILE,
+    Advised,
+    Contest,
+    Objective,
+    Run,
     about_words,
     advised,
     extend_command,
@@ -27,13 +32,13 @@ from bedplate.analysis.advice import (
 from bedplate.analysis.comparison import ComparisonQuestion, answer, candidates_of
 from bedplate.analysis.effects import study_effects
 from bedplate.analysis.labels import DEFAULT, FILESYSTEM_BLOCK, TYPE, level_text, short_name, usual_factors
-from bedplate.analysis.overview import Trouble, is_chosen
+from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble, is_chosen
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
 from bedplate.analysis.pooled import pooled_in_short, pooled_line, pooled_pairs, ratio_words
-from bedplate.analysis.power_cut_view import cut_cell_words, percent_from_above, speaking
+from bedplate.analysis.power_cut_view import CutRun, cut_cell_words, percent_from_above, speaking
 from bedplate.analysis.run_heads import has_speed, view_of, writes
-from bedplate.analysis.search import answer_lines, search_of, set_up, settings_words
+from bedplate.analysis.search import Searched, SetUp, answer_lines, search_of, set_up, settings_words
 from bedplate.analysis.wording import (
     block_words,
     capital,
@@ -57,12 +62,14 @@ from bedplate.model.durability import (
     SESSION_SETTINGS,
     UNKNOWN,
     UNSAFE,
+    CacheCuts,
     CutCounts,
     are_untorn,
     broke_itself,
     is_broken_otherwise,
 )
-from bedplate.model.figure import Better, Scale
+from bedplate.model.figure import Better, Metric, Scale
+from bedplate.model.levels import Scalar
 from bedplate.model.power_cut import DEVICE_UNIT, ENOSPC, PageCounts
 from bedplate.model.reason import (
     FULL_PAGE_WRITES_OFF,
@@ -74,31 +81,21 @@ from bedplate.model.reason import (
 from bedplate.statistics.comparison import (
     CHANCE,
     REPETITIONS_MAX,
+    Comparison,
     EstimateKind,
     Verdict,
     proportion,
     trials_for,
 )
+from bedplate.statistics.effects import Effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.heat_map import Standing
-from bedplate.statistics.summary import TRUSTED
+from bedplate.statistics.summary import TRUSTED, Summary
 from bedplate.units import format_count, format_size, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.analysis.advice import Advised, Contest, Objective, Run
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.analysis.pooled import NamedLevels, PooledPairs
-    from bedplate.analysis.power_cut_view import CutRun
-    from bedplate.analysis.search import Searched, SetUp
-    from bedplate.model.durability import CacheCuts
-    from bedplate.model.figure import Metric
-    from bedplate.model.levels import Scalar
-    from bedplate.statistics.comparison import Comparison
-    from bedplate.statistics.effects import Effects
-    from bedplate.statistics.summary import Summary
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import TYPE_CHECKING
 
-from bedplate.model.cell import BuildLevels, ClusterLevels, KernelLevels, database_block_levels, engine_model
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    KernelLevels,
+    database_block_levels,
+    engine_model,
+)
 from bedplate.model.filesystem import TRAITS
+from bedplate.model.levels import Scalar
 from bedplate.model.plan import model_of
+from bedplate.model.visit import VisitRecord
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from bedplate.model.cell import Cell
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import VisitRecord
 
 DEFAULT = "default"
 

@@ -6,12 +6,23 @@ A row of Markdown is as wide as the name of its cell.
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from bedplate.analysis.headline import NAME_CHARACTERS, cell_names, headline_lines, placed, shortened
+from bedplate.analysis.headline import (
+    NAME_CHARACTERS,
+    CutsAnswer,
+    Headline,
+    RunAnswer,
+    SeenCell,
+    cell_names,
+    headline_lines,
+    placed,
+    shortened,
+)
 from bedplate.analysis.labels import stands_on_image
-from bedplate.analysis.overview import is_chosen
+from bedplate.analysis.overview import Overview, is_chosen
 from bedplate.analysis.power_cut_view import cut_cell_words
 from bedplate.analysis.wording import (
     BASIS_MARKS,
@@ -23,12 +34,6 @@ from bedplate.analysis.wording import (
 )
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bedplate.analysis.headline import CutsAnswer, Headline, RunAnswer, SeenCell
-    from bedplate.analysis.overview import Overview
 
 COLUMNS = 72
 

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from bedplate import registry
 from bedplate.analysis.fleet import fleet_marks, incomplete_nodes, node_of
-from bedplate.analysis.labels import effective_block_bytes, label_cells, study_marks
+from bedplate.analysis.labels import CellLabel, effective_block_bytes, label_cells, study_marks
 from bedplate.analysis.power_cut_view import CutRun, cut_runs, durability_by_cuts
 from bedplate.analysis.run_heads import run_head, view_of
+from bedplate.model.cell import RunSpec
 from bedplate.model.course import first_of
 from bedplate.model.device_cache import least_sector_bytes, sector_bytes_of, volatile_cache_of
 from bedplate.model.durability import UNKNOWN, promised, worse
-from bedplate.model.figure import Better, Status
+from bedplate.model.figure import Better, Figure, RunFigures, Status
 from bedplate.model.metrics import CUT, METRICS
+from bedplate.model.plan import ScheduledVisit
 from bedplate.model.power_cut import UNIT_PROFILES, VOLATILE_PROFILES
-from bedplate.model.reason import because, sentences
-from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.model.reason import Reason, because, sentences
+from bedplate.model.visit import Durability, Outcome, Validity, VisitRecord
 from bedplate.statistics.comparison import differences
 from bedplate.statistics.drift import OUTLIER_LEVEL, Dips, Drift, Outlier, Visited, dips, drift, outliers
 from bedplate.statistics.heat_map import effective_cells
 from bedplate.statistics.summary import Observation, Summaries, Summary, SummaryKey, summarise
 from bedplate.study.checksums import MODE_METRICS, in_other_modes
-from bedplate.study.stored import place_of, read_study, scheduled_place
+from bedplate.study.stored import Place, SetAside, StoredVisit, Study, place_of, read_study, scheduled_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.labels import CellLabel
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.plan import ScheduledVisit
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import VisitRecord
     from bedplate.statistics.tpch_scores import QueryRun, Score, Scores
-    from bedplate.study.stored import Place, SetAside, StoredVisit, Study
 
 # In the order in which they are shown.
 COUNTED = (

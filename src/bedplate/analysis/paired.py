@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from bedplate.analysis.comparison import (
     BAD,
+    Compared,
     ComparisonQuestion,
     Condition,
     Truth,
@@ -26,28 +28,19 @@ from bedplate.analysis.comparison import (
     parse_condition,
     truth,
 )
-from bedplate.analysis.overview import WHOLE, overview
+from bedplate.analysis.overview import WHOLE, Overview, overview
 from bedplate.analysis.pooled import estimate_words, figure_words, ratio_words
 from bedplate.analysis.wording import capital, durability_class, figure, verdict_word
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.durability import UNKNOWN, UNSAFE
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS, metric_today
-from bedplate.model.visit import Outcome
+from bedplate.model.visit import Outcome, VisitRecord
 from bedplate.near_names import did_you_mean
 from bedplate.statistics.comparison import EstimateKind, Verdict, at_confidence
 from bedplate.statistics.paired_sequence import FIRST_LOOK, joint, sequential
-from bedplate.study.records import PairedStep
+from bedplate.study.records import PairedCells, PairedRecord, PairedStep
 from bedplate.units import cut_line, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.comparison import Compared
-    from bedplate.analysis.overview import Overview
-    from bedplate.model.visit import VisitRecord
-    from bedplate.study.records import PairedCells, PairedRecord
 
 WORDS_THAT_DO = "'slower 10%', 'latency_ms_p99 worse 10%', 'flushes per appending fsync < 1', 'tps < 1000', 'unsafe', 'bad'"
 

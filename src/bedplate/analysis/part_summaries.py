@@ -7,22 +7,16 @@ the run as a whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING
 
-from bedplate.analysis.overview import WHOLE
+from bedplate.analysis.overview import WHOLE, Overview
 from bedplate.analysis.run_heads import view_of
+from bedplate.model.cell import RunSpec
 from bedplate.model.figure import Status
 from bedplate.model.visit import Outcome
-from bedplate.statistics.summary import MEDIAN, basis_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
-    from bedplate.statistics.summary import Summary, SummaryKey
+from bedplate.statistics.summary import MEDIAN, Summary, SummaryKey, basis_of
 
 
 @dataclass(frozen=True)

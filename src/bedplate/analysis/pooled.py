@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from bedplate.analysis.cell_filter import STUDY
-from bedplate.analysis.comparison import is_named
+from bedplate.analysis.cell_filter import STUDY, Candidate
+from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer, is_named
 from bedplate.analysis.labels import TYPE, level_rank, level_text, short_name, typed
+from bedplate.analysis.overview import CellFacts
 from bedplate.analysis.wording import confidence_words, number_words, safety, verdict_word, words_on_device
 from bedplate.model.course import filled
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import (
     CONFIDENCE,
     LEVEL,
     VALUES_MIN,
+    Comparison,
     EstimateKind,
     judged_together,
     of_estimate,
@@ -40,14 +44,6 @@ from bedplate.statistics.false_discovery import RATE, joint_confidence
 from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
-
-    from bedplate.analysis.cell_filter import Candidate
-    from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer
-    from bedplate.analysis.overview import CellFacts
-    from bedplate.model.levels import Scalar
-    from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.estimation import Estimate, FloatArray
 
 if TYPE_CHECKING:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s, verdict_of
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import (
     CacheCuts,
     CutCounts,
+    PageGround,
     PowerCutVerdict,
+    Story,
     measured,
     page_ground,
     promised,
     worst_of,
 )
+from bedplate.model.levels import Scalar
 from bedplate.model.power_cut import (
     AT_ONCE,
     COMPLETIONS,
@@ -33,21 +39,15 @@ from bedplate.model.power_cut import (
     USUAL_SECTOR_BYTES,
     WORKLOAD,
     PointOutcome,
+    RecordingFacts,
 )
 from bedplate.model.reason import distinct, pages_unmended, sentences
+from bedplate.model.visit import Durability, VisitKey
 from bedplate.statistics.comparison import proportion
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.durability import PageGround, Story
-    from bedplate.model.levels import Scalar
-    from bedplate.model.power_cut import RecordingFacts
-    from bedplate.model.visit import Durability, VisitKey
     from bedplate.study.stored import StoredVisit
 
 # Levels by which recordings of a cell are told apart: what holds without a word, and what each is called.

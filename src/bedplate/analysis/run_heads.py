@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bedplate import registry
 from bedplate.errors import PlanError, StudyError
+from bedplate.model.cell import RunSpec
 from bedplate.model.plan import model_of
+from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from bedplate.analysis.overview import CellFacts, Overview, Scoring
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.visit import Durability
 
 
 @dataclass(frozen=True)

@@ -5,29 +5,40 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bedplate.analysis.comparison import accepting
-from bedplate.analysis.labels import factor_levels, label_cells, level_text, short_name
-from bedplate.analysis.overview import overview
+from bedplate.analysis.labels import CellLabel, factor_levels, label_cells, level_text, short_name
+from bedplate.analysis.overview import Measurement, Overview, overview
 from bedplate.analysis.pooled import figure_words
 from bedplate.analysis.wording import durability_class, durability_told, number_words
 from bedplate.errors import PlanError, StudyError
-from bedplate.model.cell import BuildLevels, ClusterLevels, digest, engine_model
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, FilesystemLevels, digest, engine_model
 from bedplate.model.device_cache import PROTECTED
-from bedplate.model.figure import Status
+from bedplate.model.figure import Metric, Status
 from bedplate.model.filesystem import LABEL, TRAITS, FilesystemTraits
-from bedplate.model.levels import as_in_a_plan
+from bedplate.model.levels import Scalar, as_in_a_plan
 from bedplate.model.metrics import METRICS
-from bedplate.model.plan import ANY, MEASURED, NOT_ASKED, SURVIVING, WANTED, SearchedBlock, SearchStep
+from bedplate.model.plan import (
+    ANY,
+    MEASURED,
+    NOT_ASKED,
+    SURVIVING,
+    WANTED,
+    SearchedBlock,
+    SearchRecord,
+    SearchStep,
+)
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import AlikeFailures, Outcome
+from bedplate.model.visit import AlikeFailures, Outcome, VisitRecord
 from bedplate.near_names import did_you_mean
 from bedplate.statistics.comparison import Comparison, compare
 from bedplate.statistics.design import DesignCell, design
@@ -35,7 +46,11 @@ from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.search import (
     CHANCE,
     Ending,
+    Lead,
+    NextBlock,
+    Posterior,
     SearchEnd,
+    SearchProof,
     SearchQuestion,
     SearchSpace,
     Tried,
@@ -51,18 +66,7 @@ from bedplate.statistics.summary import TRUSTED, Observation, Summary, summarise
 from bedplate.units import asked_percent, format_count, format_duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.labels import CellLabel
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.model.cell import Cell, FilesystemLevels
-    from bedplate.model.figure import Metric
-    from bedplate.model.levels import Scalar
-    from bedplate.model.plan import SearchRecord
-    from bedplate.model.visit import VisitRecord
     from bedplate.statistics.estimation import BoolArray, FloatArray
-    from bedplate.statistics.search import Lead, NextBlock, Posterior, SearchProof
 
 
 @dataclass(frozen=True)

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context
-from typing import TYPE_CHECKING
 
-from bedplate.analysis.overview import Trouble
+from bedplate.analysis.labels import CellLabel
+from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble
+from bedplate.analysis.power_cut_view import CutRun
 from bedplate.installation import COMMAND
 from bedplate.model.course import filled
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import CLASSES, DURABLE, UNKNOWN, worst_of
-from bedplate.model.figure import Scale
+from bedplate.model.figure import Metric, Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, HAS_FUA, IN_FLIGHT, LATE, LATE_US, PageCounts
 from bedplate.model.reason import sentences
-from bedplate.statistics.comparison import EstimateKind, Verdict
+from bedplate.model.visit import Durability
+from bedplate.statistics.comparison import Comparison, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
-from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
+from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS, Summary
 from bedplate.study.records import IMPORTED
 from bedplate.units import format_size, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bedplate.analysis.labels import CellLabel
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
-    from bedplate.analysis.power_cut_view import CutRun
-    from bedplate.model.figure import Metric
-    from bedplate.model.visit import Durability
-    from bedplate.statistics.comparison import Comparison
-    from bedplate.statistics.summary import Summary
 
 _AMOUNT = re.compile(
     r"(?:(?<=\s)|^)[+-]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?=%|\)|\s|;|:|$|,(?![0-9])|\.(?:\s|$))"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from bedplate.errors import BedplateError, PlanError, StudyError
 from bedplate.host.git import Repository, borrow, commit_in, is_full_hash, resolve
 from bedplate.model import codec
+from bedplate.model.cell import SourceCommit
 from bedplate.near_names import quoted
 from bedplate.units import cut_line, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from bedplate.model.cell import SourceCommit
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 

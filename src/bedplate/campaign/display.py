@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, Self
 
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-
     from bedplate.model.levels import Scalar
 
 

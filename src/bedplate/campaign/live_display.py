@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -23,10 +24,6 @@ from bedplate.campaign.terminal_console import TerminalConsole
 from bedplate.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rich.console import Console
-
     from bedplate.model.levels import Scalar
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bedplate import registry
 from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.planning import kept_plan, plan_path, planned_text, read_plan
+from bedplate.campaign.planning import PlannedStudy, kept_plan, plan_path, planned_text, read_plan
 from bedplate.campaign.running import extend, run
 from bedplate.errors import PlanError, StudyError
+from bedplate.model.cell import Cell
 from bedplate.near_names import did_you_mean
 from bedplate.plan.rules import QEMU
 from bedplate.plan.toml import toml_text
@@ -32,11 +34,7 @@ from bedplate.study.store import StudyStore
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bedplate.campaign.planning import PlannedStudy
     from bedplate.campaign.running import Consent, StudyOutcome, Watch
-    from bedplate.model.cell import Cell
     from bedplate.plan.table import PlanTable
 
 

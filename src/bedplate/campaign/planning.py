@@ -10,6 +10,7 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
@@ -26,28 +27,23 @@ from bedplate.host.interruption import held
 from bedplate.host.ledger import Ledger
 from bedplate.installation import shipped
 from bedplate.model import codec, limits
-from bedplate.model.cell import SOURCES, FilesystemLevels, is_commit_level
+from bedplate.model.cell import SOURCES, Cell, Dataset, FilesystemLevels, KernelLevels, is_commit_level
 from bedplate.model.course import first_of
 from bedplate.model.filesystem import BARRIER_BY_MOUNT_OPTION, TRAITS, contradictions, without_age
 from bedplate.model.levels import Levels
-from bedplate.model.plan import DEFAULTS_VERSION, Schedule
+from bedplate.model.machine import Machine, NodeFacts
+from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan, Schedule, SearchRecord
 from bedplate.near_names import near_names, near_paths, quoted
 from bedplate.plan.rules import LOCAL, QEMU, SLURM, Platform, kernel_refusals
 from bedplate.study.layout import StudyLayout, refuse_imported, require_known_format
-from bedplate.study.records import StudyFacts, read_nodes, read_order, recorded_expansion
+from bedplate.study.records import StudyFacts, StudySchedule, read_nodes, read_order, recorded_expansion
 from bedplate.study.stored import scheduled_place
 from bedplate.text_encoding import decode_text
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from bedplate.executors.protocol import Executor
-    from bedplate.model.cell import Cell, Dataset, KernelLevels
-    from bedplate.model.machine import Machine, NodeFacts
-    from bedplate.model.plan import Expansion, Plan, SearchRecord
     from bedplate.plan.estimate import StudyEstimate
-    from bedplate.study.records import StudySchedule
 
 
 def with_repetitions(text: str, repetitions: int) -> str:

@@ -7,37 +7,41 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
 from bedplate.errors import BuildFailed
 from bedplate.executors.local import LocalExecutor
+from bedplate.executors.protocol import Executor
 from bedplate.filesystem import aged_image, kept_dataset
 from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory, file_lock_if_free, is_work_folder, lock_of
 from bedplate.host.mount import holders
-from bedplate.host.native_driver import LIBFUSE3, compiler_requirements, ensure_driver, library_requirement
+from bedplate.host.native_driver import (
+    LIBFUSE3,
+    BuildProgress,
+    Library,
+    compiler_requirements,
+    ensure_driver,
+    library_requirement,
+)
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Requirement, look
 from bedplate.installation import shipped
-from bedplate.model.cell import UNTORN_OFF
+from bedplate.model.cell import UNTORN_OFF, BuildLevels, Cell, ClusterLevels, Dataset, PlanSources, SourceTree
+from bedplate.model.levels import Levels
+from bedplate.model.plan import EngineSetup, Plan
+from bedplate.model.visit import EngineBuild
 from bedplate.visit.declaration import UNTORN_SHIM
 from bedplate.visit.recording import Driver, drivers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from bedplate.campaign.display import Display
-    from bedplate.executors.protocol import Executor
-    from bedplate.host.native_driver import BuildProgress, Library
-    from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, PlanSources, SourceTree
-    from bedplate.model.levels import Levels
-    from bedplate.model.plan import EngineSetup, Plan
-    from bedplate.model.visit import EngineBuild
 
 
 class EnginePreparation(Protocol):

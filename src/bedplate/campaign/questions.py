@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
@@ -17,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.campaign.preparation import builds_to_make, preparations
+from bedplate.campaign.preparation import OwnPrograms, builds_to_make, preparations
 from bedplate.errors import PlanError
-from bedplate.filesystem.standing import standing_of
+from bedplate.filesystem.standing import MountedPlace, standing_of
 from bedplate.host.block_tree import CacheKind, DeclaredCache, gets_flushes, worst_cache
 from bedplate.model.cell import (
     JOURNAL_IN_RAM,
@@ -35,6 +36,7 @@ from bedplate.model.cell import (
 from bedplate.model.durability import OF_FLUSHES, UNKNOWN, UNSAFE, FilesystemPromise, worse
 from bedplate.model.figure import Better, Scale
 from bedplate.model.filesystem import TRAITS, feature_levels
+from bedplate.model.machine import Machine
 from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.plan import (
     ANY,
@@ -42,7 +44,9 @@ from bedplate.model.plan import (
     NOT_ASKED,
     SURVIVING,
     WANTED,
+    Load,
     NotWorse,
+    PlannedCell,
     SearchCandidate,
     SearchLeftOut,
     SearchRecord,
@@ -59,14 +63,8 @@ from bedplate.units import format_duration
 from bedplate.visit.declaration import declare, durability_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from bedplate.campaign.planning import PlannedStudy
-    from bedplate.campaign.preparation import OwnPrograms
-    from bedplate.filesystem.standing import MountedPlace
     from bedplate.model.engines import DataDirectory, KnownFiles
-    from bedplate.model.machine import Machine
-    from bedplate.model.plan import Load, PlannedCell
 
 # Where no file system is named: those that a server is usually put on.
 USUAL = ("ext4", "xfs", "btrfs")

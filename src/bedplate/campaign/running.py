@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.campaign.display import LineDisplay
-from bedplate.campaign.planning import begun_study, kept_plan, read_plan, repeated, work_out
+from bedplate.campaign.display import Display, LineDisplay
+from bedplate.campaign.planning import (
+    BegunStudy,
+    PlannedStudy,
+    begun_study,
+    kept_plan,
+    read_plan,
+    repeated,
+    work_out,
+)
 from bedplate.errors import (
     EXIT_DONE,
     EXIT_REQUIREMENT_MISSING,
@@ -30,6 +39,7 @@ from bedplate.host.files import cache_directory, state_directory
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.host.requirement import Requirement
 from bedplate.host.scratch_device import (
     device_identity,
     image_path,
@@ -39,25 +49,17 @@ from bedplate.host.scratch_device import (
     shared_bytes_reasons,
 )
 from bedplate.model import codec
+from bedplate.model.cell import Cell
+from bedplate.model.devices import DeviceIdentity
 from bedplate.model.machine import fleet_identity
-from bedplate.model.plan import pruned_lines
+from bedplate.model.plan import Plan, SearchRecord, pruned_lines
+from bedplate.model.visit import ScratchDevice
 from bedplate.study.layout import StudyLayout, is_study
-from bedplate.study.records import read_nodes
+from bedplate.study.records import PairedRecord, read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    from bedplate.campaign.display import Display
-    from bedplate.campaign.planning import BegunStudy, PlannedStudy
     from bedplate.executors.protocol import Executor, StartOutcome
-    from bedplate.host.requirement import Requirement
-    from bedplate.model.cell import Cell
-    from bedplate.model.devices import DeviceIdentity
-    from bedplate.model.plan import Plan, SearchRecord
-    from bedplate.model.visit import ScratchDevice
-    from bedplate.study.records import PairedRecord
 
 # The visit of a killed start stops its server and unmounts; a full cache on a slow disk takes long.
 _LEAVING_LIMIT_S = 300.0

@@ -6,12 +6,15 @@ a `SearchCourse`, from the study alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bedplate.campaign.display import LineDisplay, SearchDisplay
-from bedplate.campaign.questions import asked_again, search_record
+from bedplate.campaign.display import Display, LineDisplay, SearchDisplay
+from bedplate.campaign.planning import PlannedStudy
+from bedplate.campaign.questions import SearchAsked, asked_again, search_record
 from bedplate.campaign.running import (
     Consent,
     absolute,
@@ -26,23 +29,16 @@ from bedplate.campaign.running import (
     tell_doubts,
 )
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, StudyError
+from bedplate.executors.protocol import StartOutcome
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
-from bedplate.model.plan import Schedule
+from bedplate.model.cell import Cell
+from bedplate.model.plan import Schedule, ScheduledVisit, SearchRecord, SearchStep
 from bedplate.plan.order import block_visits, canary_visit
+from bedplate.study.store import StudyStore
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.campaign.display import Display
-    from bedplate.campaign.planning import PlannedStudy
-    from bedplate.campaign.questions import SearchAsked
     from bedplate.campaign.running import Watch
-    from bedplate.executors.protocol import StartOutcome
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import ScheduledVisit, SearchRecord, SearchStep
-    from bedplate.study.store import StudyStore
 
 
 class SearchCourse(Protocol):

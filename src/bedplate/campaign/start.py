@@ -6,12 +6,13 @@ import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.planning import runs_here
+from bedplate.campaign.planning import PlannedStudy, runs_here
 from bedplate.campaign.preparation import (
     MadeAnyway,
     drivers_of_plan,
@@ -21,29 +22,34 @@ from bedplate.campaign.preparation import (
     prepare_inputs,
     prepare_programs,
 )
-from bedplate.errors import BedplateError, MachineUnfit, RequirementMissing, StudyError
+from bedplate.errors import BedplateError, BuildFailed, MachineUnfit, RequirementMissing, StudyError
 from bedplate.executors.local import lost_record
-from bedplate.executors.protocol import StartOutcome
+from bedplate.executors.protocol import Executor, StartOutcome, VisitRunner
 from bedplate.figures.run import make_figures
 from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Ledger
 from bedplate.host.process import wait_until, writers_below
-from bedplate.host.recorder import DRIVER, fitting_way, way_there
+from bedplate.host.recorder import DRIVER, WayThere, fitting_way, way_there
 from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model import codec
-from bedplate.model.cell import database_block_levels, digest, engine_model
+from bedplate.model.cell import BuildLevels, Cell, Dataset, database_block_levels, digest, engine_model
+from bedplate.model.devices import DeviceIdentity
+from bedplate.model.figure import RunFigures
 from bedplate.model.filesystem import fill_of
-from bedplate.model.levels import as_in_a_plan
+from bedplate.model.levels import Scalar, as_in_a_plan
 from bedplate.model.metrics import CUT, RECUT, SOUGHT
-from bedplate.model.reason import because, reasons_of
+from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
+from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.model.visit import (
     FORMAT_VERSION,
     RECORD_FILE,
     AlikeFailures,
+    EngineBuild,
     Outcome,
     RunRecord,
+    ScratchDevice,
     Validity,
     VisitKey,
     VisitRecord,
@@ -57,21 +63,8 @@ from bedplate.study.stored import visit_directories
 from bedplate.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from bedplate.campaign.display import Display
-    from bedplate.campaign.planning import PlannedStudy
     from bedplate.campaign.running import Consent
-    from bedplate.errors import BuildFailed
-    from bedplate.executors.protocol import Executor, VisitRunner
-    from bedplate.host.recorder import WayThere
-    from bedplate.model.cell import BuildLevels, Cell, Dataset
-    from bedplate.model.devices import DeviceIdentity
-    from bedplate.model.figure import RunFigures
-    from bedplate.model.levels import Scalar
-    from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import EngineBuild, ScratchDevice
     from bedplate.study.store import Attempt, StudyStore
 
 # Facts of a timed item (`answer_check.py` of TPC-H): what was asked, and the digest of what came.

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from bedplate.campaign.terminal_edge import neutral, unguarded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import ConsoleOptions, RenderableType
 
 
 class TerminalConsole(Console):

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TextIO, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
 
 # C0 but for tab and line feed, DEL, C1; marks of direction, embeddings, overrides and isolates (Unicode, UAX #9);
 # the separators of lines and paragraphs; interlinear annotations.

@@ -13,7 +13,8 @@ import os
 import resource
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from types import FrameType
 
 from bedplate.campaign.display import silence_standard_output
 from bedplate.campaign.terminal_edge import guard_streams
@@ -26,11 +27,6 @@ from bedplate.errors import (
 )
 from bedplate.host.interruption import arrive, open_said
 from bedplate.units import GIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
-
 
 # `report` of a small study reserves 1.5 GiB with 2 processors and 2 GiB with 64.
 _ADDRESS_SPACE_BYTES = 2 * GIB

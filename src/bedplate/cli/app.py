@@ -6,7 +6,8 @@ it imports when it is called. Why click: docs/decisions/0007-command-line-by-cli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -47,10 +48,6 @@ from bedplate.cli.read import (
     summary,
 )
 from bedplate.errors import EXIT_DONE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 EXIT_CODES = (
     (0, "done"),

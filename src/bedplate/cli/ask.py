@@ -5,12 +5,14 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.decorators import FC
 
 from bedplate.cli.options import (
     ACCEPT,
@@ -34,10 +36,6 @@ from bedplate.cli.options import (
 from bedplate.units import parse_duration_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from click.decorators import FC
-
     from bedplate.campaign.paired import Change
     from bedplate.campaign.searching import SearchOutcome
     from bedplate.cli.changes import PairsAsked

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bedplate.campaign.planning import own_plans, planned_study, planned_text
+from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, planned_text
 from bedplate.campaign.running import plan_doubts
 from bedplate.cli.printing import print_tables, say
 from bedplate.cli.read import say_inspected
@@ -23,9 +24,6 @@ from bedplate.study.layout import Folder, is_study
 from bedplate.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bedplate.campaign.planning import PlannedStudy
     from bedplate.campaign.questions import Question
 
 

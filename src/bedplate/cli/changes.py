@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison import Truth, exit_status, parse_share
 from bedplate.analysis.paired import (
     ConditionSubject,
+    Looked,
+    PairedCondition,
     UntilTold,
     answer_lines,
     lacking_words,
@@ -31,8 +33,10 @@ from bedplate.campaign.bisection import (
     BY_RECORD,
     GOOD,
     SKIP,
+    Bisected,
     BisectEnding,
     BisectionRecord,
+    Ends,
     JudgedCommit,
     bisect,
     ends_of,
@@ -41,7 +45,14 @@ from bedplate.campaign.bisection import (
     subject_of,
 )
 from bedplate.campaign.display import display_for_terminal
-from bedplate.campaign.paired import commits_of, measure_pairs, paired_plan, refuse_too_short
+from bedplate.campaign.paired import (
+    Change,
+    PairedPlan,
+    commits_of,
+    measure_pairs,
+    paired_plan,
+    refuse_too_short,
+)
 from bedplate.cli.asking import (
     PAGE,
     PLAN_FILE,
@@ -58,19 +69,12 @@ from bedplate.cli.printing import say
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BuildFailed, PlanError, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model import codec
+from bedplate.model.cell import SourceCommit
 from bedplate.model.course import first_of
 from bedplate.statistics.comparison import MARGIN
 from bedplate.study.layout import Folder, is_study
+from bedplate.study.records import PairedRecord
 from bedplate.units import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bedplate.analysis.paired import Looked, PairedCondition
-    from bedplate.campaign.bisection import Bisected, Ends
-    from bedplate.campaign.paired import Change, PairedPlan
-    from bedplate.model.cell import SourceCommit
-    from bedplate.study.records import PairedRecord
 
 
 @dataclass(frozen=True)

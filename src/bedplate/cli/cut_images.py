@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from bedplate import registry
 from bedplate.analysis.power_cut_view import bound_words
@@ -25,22 +27,44 @@ from bedplate.figures.power_cut import CONTROLS_BAD_MIN, finding_of, read_cuts
 from bedplate.filesystem.after_cut import image_levels, repair_commands
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import in_place_of, recorded_account
-from bedplate.host.command import Commands
+from bedplate.host.command import Account, Commands
 from bedplate.host.requirement import Need, demand, look
 from bedplate.model import codec, limits
 from bedplate.model.durability import (
     NOT_BAD_AGAIN,
+    BlamedWrite,
+    BlameEvidence,
     CutCounts,
     Repeatability,
+    Story,
     finding_words,
     story_of,
     with_kept_journal,
 )
-from bedplate.model.power_cut import CONTROLS, LOG_FILE, RECORDING_FILE, ChosenState, Profile, RecordingFacts
-from bedplate.model.visit import VisitRecord
+from bedplate.model.power_cut import (
+    CONTROLS,
+    LOG_FILE,
+    RECORDING_FILE,
+    ChosenState,
+    CutPoint,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.model.visit import Durability, VisitRecord
 from bedplate.study.power_cut_stories import keep_stories, read_stories
 from bedplate.units import format_count, format_size, one_line
-from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, choose_points, cut_engine, rebuilt, replayed
+from bedplate.visit.cuts import Reproduction
+from bedplate.workloads.power_cut.bench import (
+    DATA_DIRECTORY,
+    Built,
+    Found,
+    ReplayJob,
+    choose_points,
+    cut_engine,
+    rebuilt,
+    replayed,
+)
 from bedplate.workloads.power_cut.cut_questions import CutQuestion, inquest, inquests, recovery_of
 from bedplate.workloads.power_cut.log import (
     DEVICE_NAMES,
@@ -49,22 +73,11 @@ from bedplate.workloads.power_cut.log import (
     FUA,
     MARK,
     Acknowledgements,
+    Log,
     read_log,
     unpacked,
 )
 from bedplate.workloads.power_cut.visit import measured_span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.host.command import Account
-    from bedplate.model.durability import BlamedWrite, BlameEvidence, Story
-    from bedplate.model.power_cut import CutPoint, PointRecord
-    from bedplate.model.visit import Durability
-    from bedplate.visit.cuts import Reproduction
-    from bedplate.workloads.power_cut.bench import Built, Found, ReplayJob
-    from bedplate.workloads.power_cut.log import Log
 
 
 def require_log(folder: Path) -> None:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.figures.power_cut import finding_of, read_cuts, recoveries_not_whole
+from bedplate.figures.power_cut import Cuts, finding_of, read_cuts, recoveries_not_whole
 from bedplate.model import limits
-from bedplate.model.durability import GOOD, Repeatability
-from bedplate.model.power_cut import LOG_FILE, Placement
+from bedplate.model.durability import GOOD, Repeatability, Story
+from bedplate.model.power_cut import LOG_FILE, Placement, PointRecord
 from bedplate.study.layout import StudyLayout
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import format_count, format_milliseconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.figures.power_cut import Cuts
-    from bedplate.model.durability import Story
-    from bedplate.model.power_cut import PointRecord
 
 _INDENT = "  "
 

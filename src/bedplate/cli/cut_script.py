@@ -11,8 +11,8 @@ import os
 import platform
 import re
 import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.filesystem.after_cut import image_levels, repair_commands
@@ -20,17 +20,13 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.facts import read_machine
 from bedplate.host.files import cache_directory
 from bedplate.model import codec
+from bedplate.model.cell import FilesystemLevels, KernelLevels
 from bedplate.model.filesystem import TRAITS, unsafe_options
 from bedplate.model.visit import VisitRecord
 from bedplate.plan.rules import QEMU
+from bedplate.visit.cuts import Subject
 from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, JOB_FILE, ReplayJob, cut_engine
 from bedplate.workloads.power_cut.log import DEVICE_NAMES, DISK, JOURNAL
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from bedplate.model.cell import FilesystemLevels, KernelLevels
-    from bedplate.visit.cuts import Subject
 
 LINES_MOST = 100
 

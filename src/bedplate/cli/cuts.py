@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,8 +28,6 @@ from bedplate.errors import (
 from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
     from bedplate.cli.guest_cuts import GuestCuts, GuestOfRun, PreparedRun
     from bedplate.model.durability import BlameEvidence, Story
     from bedplate.model.power_cut import ChosenState, CutPoint, PointRecord

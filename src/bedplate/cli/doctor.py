@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bedplate.campaign.planning import own_plans, planned_study
 from bedplate.cli.printing import print_json, say
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
 from bedplate.host.files import cache_directory
+from bedplate.host.requirement import Requirement
 from bedplate.installation import COMMAND
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.codec import to_json
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import as_in_a_plan
+from bedplate.model.machine import Machine
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.host.requirement import Requirement
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.machine import Machine
 
 
 @dataclass(frozen=True)

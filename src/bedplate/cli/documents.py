@@ -8,14 +8,16 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
+from pydantic.fields import FieldInfo
 
 from bedplate import __version__, registry
 from bedplate.analysis.claims import CHECKS, Check, Claim, ClaimFile
@@ -24,6 +26,7 @@ from bedplate.cli.options import EXAMPLES
 from bedplate.executors.qemu.own_kernel import EVERY_GUEST, FILESYSTEMS, RECORDER, SCHEDULERS
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
 from bedplate.export.tables import SEARCH_COLUMNS, workload_exports
+from bedplate.figures.facts import Rule, RunRules
 from bedplate.model.cell import SourceTree
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
 from bedplate.model.durability import Story
@@ -41,13 +44,6 @@ from bedplate.plan.load import TABLES
 from bedplate.plan.table import PlanTable
 from bedplate.study.records import Checksums, PairedRecord, StudyFacts, StudySchedule
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from pydantic.fields import FieldInfo
-
-    from bedplate.figures.facts import Rule, RunRules
 
 NAME = "bedplate.1"
 

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from bedplate.cli import tried_script
 from bedplate.cli.cut_script import job_of, record_of_visit, require_trusted_kernel
-from bedplate.cli.tried_script import TRY_LIMIT_S, TriedScript
+from bedplate.cli.tried_script import TRY_LIMIT_S, ScriptQuestion, TriedScript
 from bedplate.errors import BedplateError, RequirementMissing, StudyError
+from bedplate.executors.protocol import Listener
 from bedplate.executors.qemu.executor import prepare_guests
-from bedplate.executors.qemu.kernels import find_kernel
+from bedplate.executors.qemu.kernels import GuestKernel, find_kernel
 from bedplate.executors.qemu.slot import Errand, ErrandRunner, GuestProgram, GuestSlot
+from bedplate.host.apt import PackageTree
 from bedplate.host.files import cache_directory
 from bedplate.model import codec, limits
 from bedplate.model.cell import KernelLevels
-from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, PointRecord
+from bedplate.model.durability import BlameEvidence
+from bedplate.model.levels import Scalar
+from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
+from bedplate.model.visit import VisitRecord
 from bedplate.plan.rules import GUEST_MEMORY_BYTES
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count, parse_size
 from bedplate.workloads.power_cut import cut_questions
 from bedplate.workloads.power_cut.bench import Found
 from bedplate.workloads.power_cut.cut_questions import ANSWER, IS_LAST, CutQuestion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bedplate.cli.tried_script import ScriptQuestion
-    from bedplate.executors.protocol import Listener
-    from bedplate.executors.qemu.kernels import GuestKernel
-    from bedplate.host.apt import PackageTree
-    from bedplate.model.durability import BlameEvidence
-    from bedplate.model.levels import Scalar
-    from bedplate.model.power_cut import CutPoint
-    from bedplate.model.visit import VisitRecord
 
 # A single replay may take as long: repairs, servers and their answers have limits of minutes, and the log is unpacked first. A guest that is
 # silent is noticed earlier. Of many replays each has so long at most on average, in an emulated guest.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -18,8 +19,6 @@ from bedplate.cli.printing import study_at
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Holdings
     from bedplate.host.requirement import Need

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.campaign import running
-from bedplate.campaign.display import display_for_terminal
-from bedplate.campaign.planning import own_plans, planned_study, work_out
+from bedplate.campaign.display import Display, display_for_terminal
+from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, work_out
 from bedplate.campaign.preparation import MadeAnyway, builds_to_make, preparations
-from bedplate.campaign.running import Consent, ensure_requirements
+from bedplate.campaign.running import Consent, StudyOutcome, ensure_requirements
 from bedplate.cli.asking import agreed, say_answer
 from bedplate.errors import BuildFailed
-from bedplate.model.cell import engine_model
+from bedplate.executors.protocol import StartOutcome
+from bedplate.model.cell import BuildLevels, engine_model
 from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from bedplate.campaign.display import Display
-    from bedplate.campaign.planning import PlannedStudy
-    from bedplate.campaign.running import StudyOutcome
-    from bedplate.executors.protocol import StartOutcome
     from bedplate.executors.qemu.kernels import GuestKernel
-    from bedplate.model.cell import BuildLevels
 
 
 def consent(erase: Sequence[str] = (), *, erase_foreign: bool = False, yes: bool = False) -> Consent:

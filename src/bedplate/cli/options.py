@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from click.decorators import FC
 
 from bedplate.installation import shipped
 from bedplate.registry import WORKLOADS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from click.decorators import FC
 
 _VARIABLE = "_BEDPLATE_COMPLETE"
 

@@ -5,28 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.campaign.planning import PlannedStudy, planned_study
 from bedplate.campaign.running import refuse_datasets, refuse_nothing_to_run, setting_doubts
 from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.errors import EXIT_DONE, EXIT_PLAN_OR_CALL_WRONG, EXIT_REQUIREMENT_MISSING, BedplateError
-from bedplate.model.cell import engine_model
+from bedplate.model.cell import Cell, engine_model
 from bedplate.model.codec import to_json
 from bedplate.model.filesystem import deciding
-from bedplate.model.plan import pruned_lines
-from bedplate.model.visit import RESTORED
+from bedplate.model.plan import Plan, pruned_lines
+from bedplate.model.visit import RESTORED, ScratchDevice
 from bedplate.units import KIB, format_count, format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from bedplate.cli.measuring import BuildWork
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Plan
-    from bedplate.model.visit import ScratchDevice
 
 
 @dataclass(frozen=True)

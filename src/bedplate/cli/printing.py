@@ -7,16 +7,13 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.campaign.terminal_edge import json_text
 from bedplate.errors import StudyError
 from bedplate.near_names import near_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # `  time             about 9 min`: what follows the name of a line stands in a column of its own.
 _NAME = re.compile(r"\s*\S+(?: \S+)*? {2,}")

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.cli.asking import agreed
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import device_lock, study_lock
 from bedplate.host.requirement import demand, look
-from bedplate.host.scratch_device import prepare, release_device
+from bedplate.host.scratch_device import AttachedDevice, prepare, release_device
 from bedplate.installation import top
 from bedplate.model.cell import FilesystemLevels
+from bedplate.model.visit import ScratchDevice
 from bedplate.units import format_count, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bedplate.host.command import Commands
-    from bedplate.host.scratch_device import AttachedDevice
-    from bedplate.model.visit import ScratchDevice
 
 
 def release() -> int:

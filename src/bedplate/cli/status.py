@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.printing import print_json, say
@@ -15,9 +17,6 @@ from bedplate.study.stored import Verified, verify_study
 from bedplate.units import format_count, format_duration, format_size, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from bedplate.analysis.search import Searched
     from bedplate.executors.slurm.fleet_run import NodeProgress
 

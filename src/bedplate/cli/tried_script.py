@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping  # noqa: TC003 -- the codec asks for the types of a record's fields
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.cli.cut_script import AS_ASKED, CHECK_LIMIT_S, NO_VERDICT, REPRODUCE, TOOLS
 from bedplate.host.command import Commands
@@ -15,9 +14,6 @@ from bedplate.host.files import state_directory
 from bedplate.host.ledger import Holding, Holdings, Ledger
 from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.workloads.power_cut.cut_questions import answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROGRAM = "bedplate.cli.tried_script"
 

@@ -12,11 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, BedplateError, MachineUnfit
-from bedplate.executors.protocol import Executor
+from bedplate.executors.protocol import Executor, Start, StartOutcome
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands, started_apart
 from bedplate.host.files import full_places
@@ -24,19 +25,15 @@ from bedplate.host.interruption import held
 from bedplate.host.ledger import release_orphans
 from bedplate.host.requirement import Need
 from bedplate.model import codec
-from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord
+from bedplate.model.levels import Scalar
+from bedplate.model.machine import Machine
+from bedplate.model.plan import Plan
+from bedplate.model.reason import Reason
+from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
 from bedplate.plan.rules import LOCAL
 from bedplate.visit.recording import workload_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from bedplate.executors.protocol import Start, StartOutcome
-    from bedplate.model.levels import Scalar
-    from bedplate.model.machine import Machine
-    from bedplate.model.plan import Plan
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import VisitRequest
     from bedplate.study.records import StudyFacts
 
 

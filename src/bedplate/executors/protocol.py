@@ -6,13 +6,12 @@ them to a fleet (`FleetNodes`); `Executor.run` uses the one that it has.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Cell
     from bedplate.model.levels import Scalar

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bedplate.plan.rules import LOCAL, QEMU, SLURM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from bedplate.executors.protocol import Executor
 
 

@@ -5,6 +5,7 @@ Here are those of the tables that every study has, and of a fleet's nodes; a wor
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,15 +13,12 @@ import polars as pl
 from polars import Boolean, DataFrame, Float64, Int64, String
 
 from bedplate.analysis.labels import plan_levels
-from bedplate.model.levels import as_in_a_plan
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.levels import Scalar, as_in_a_plan
 from bedplate.model.plan import model_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Scalar
 
 
 class ExportColumn(NamedTuple):

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from bedplate import __version__
-from bedplate.export.workbook import Area, Formula
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.export.workbook import BarChart, Column, Sheet, Value, Workbook
+from bedplate.export.workbook import Area, BarChart, Column, Formula, Sheet, Value, Workbook
 
 SPREADSHEET_TYPE = "application/vnd.oasis.opendocument.spreadsheet"
 

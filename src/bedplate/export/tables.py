@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 from polars import Boolean, Float64, Int64, String
@@ -13,9 +15,9 @@ from polars import Boolean, Float64, Int64, String
 from bedplate import registry
 from bedplate.analysis.comparison import selected_overviews
 from bedplate.analysis.course_file import read_course
-from bedplate.analysis.overview import is_chosen_visit
+from bedplate.analysis.overview import Measurement, Overview, is_chosen_visit
 from bedplate.analysis.run_heads import promised
-from bedplate.analysis.search import search_of
+from bedplate.analysis.search import Searched, SearchedCell, search_of
 from bedplate.analysis.wording import promising_least
 from bedplate.errors import PlanError
 from bedplate.export.columns import (
@@ -25,6 +27,8 @@ from bedplate.export.columns import (
     RUN_COLUMNS,
     ExportColumn,
     ExportTable,
+    Factors,
+    WorkloadExport,
     factors_of,
     run_key,
     schema,
@@ -32,19 +36,11 @@ from bedplate.export.columns import (
 from bedplate.model import codec, limits
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
+from bedplate.model.figure import Figure
 from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.near_names import quoted, unknown_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.analysis.search import Searched, SearchedCell
-    from bedplate.export.columns import Factors, WorkloadExport
-    from bedplate.model.figure import Figure
 
 SEARCH_COLUMNS: Mapping[str, ExportColumn] = {
     "study": ExportColumn(String, "title of the study"),

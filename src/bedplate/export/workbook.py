@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 from bedplate import __version__
 from bedplate.analysis.effective import effective_document
 from bedplate.analysis.fleet import folded, node_kinds
-from bedplate.analysis.labels import stands_on_image
-from bedplate.analysis.overview import COUNTED, WHOLE, Trouble, rate_text
-from bedplate.analysis.part_summaries import page_parts, ranked
+from bedplate.analysis.labels import CellLabel, stands_on_image
+from bedplate.analysis.overview import COUNTED, WHOLE, CellFacts, Measurement, Overview, Trouble, rate_text
+from bedplate.analysis.part_summaries import PagePart, page_parts, ranked
 from bedplate.analysis.run_heads import has_speeds, promised, run_head, view_of
 from bedplate.analysis.search import predicted_words, search_of
 from bedplate.analysis.wording import (
@@ -27,27 +29,18 @@ from bedplate.analysis.wording import (
     told_of,
 )
 from bedplate.errors import PlanError
-from bedplate.export.columns import factors_of
+from bedplate.export.columns import Factors, factors_of
 from bedplate.export.tables import SEARCH_TABLE, runs_table, workload_exports
+from bedplate.model.cell import RunSpec
 from bedplate.model.course import filled
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_512, sectors_told
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
+from bedplate.model.figure import Metric
+from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
+from bedplate.model.visit import Durability
 from bedplate.statistics.summary import SUSPECT, TRUSTED, UNKNOWN_BASIS, Summary, SummaryKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.labels import CellLabel
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
-    from bedplate.analysis.part_summaries import PagePart
-    from bedplate.export.columns import Factors
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.figure import Metric
-    from bedplate.model.machine import StoredMachine
-    from bedplate.model.visit import Durability
 
 # What stands between the arguments of a formula's functions; a formula's own texts must not contain it.
 SEPARATOR = ";"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import xlsxwriter
+from xlsxwriter.format import Format
+from xlsxwriter.worksheet import Worksheet
 
-from bedplate.export.workbook import SEPARATOR, Area, Formula, looks_like_formula
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from xlsxwriter.format import Format
-    from xlsxwriter.worksheet import Worksheet
-
-    from bedplate.export.workbook import BarChart, Sheet, Value, Workbook
+from bedplate.export.workbook import (
+    SEPARATOR,
+    Area,
+    BarChart,
+    Formula,
+    Sheet,
+    Value,
+    Workbook,
+    looks_like_formula,
+)
 
 _NUMBER = "[>=1000]#,##0;[>=0.1]0.000;0.0######"
 

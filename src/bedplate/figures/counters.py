@@ -6,22 +6,18 @@ A counter that the machine or the engine does not have makes its figure absent, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bedplate import registry
+from bedplate.model.figure import Figure
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Sample
 from bedplate.units import GIB, KERNEL_SECTOR_BYTES, KIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from bedplate.model.figure import Figure
-    from bedplate.model.levels import Scalar
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Sample
 
 _WRITERS = ("checkpointer", "background_writer", "backend", "allocated")
 

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.samples import levels, rates
+from bedplate.figures.samples import MeasuredWindow, Samples, levels, rates
 from bedplate.model.course import COUNTER_COLUMNS, COURSE_COLUMNS, LATENCY_COLUMNS, TRANSACTION_COLUMNS
+from bedplate.model.visit import Phase
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from bedplate.figures.samples import MeasuredWindow, Samples
-    from bedplate.model.visit import Phase
 
 FORMAT_VERSION = 1
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from bedplate.figures.counters import Absent, Deltas, idle_cpu_share, others_cpu_share, steal_share
 from bedplate.model.cell import engine_model
-from bedplate.model.free_space import FREE_SPACE
+from bedplate.model.figure import Figure
+from bedplate.model.free_space import FREE_SPACE, FreeSpace
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import Validity
+from bedplate.model.visit import RunRecord, Validity, VisitRecord
 from bedplate.units import KIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from bedplate.model.figure import Figure
-    from bedplate.model.free_space import FreeSpace
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import RunRecord, VisitRecord
 
 _NO_PIECES = because("no-pieces", "nothing tells the pieces of its free space")
 

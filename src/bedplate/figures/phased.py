@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import polars as pl
 
 from bedplate.errors import BedplateError
 from bedplate.figures.counters import (
@@ -16,25 +20,14 @@ from bedplate.figures.counters import (
 )
 from bedplate.figures.courses import TRANSACTIONS_ENDED, Stretch, make_course
 from bedplate.figures.run import Made, run_figures
-from bedplate.figures.samples import COURSE, MeasuredWindow, joined, read_inputs, values_between
+from bedplate.figures.samples import COURSE, MeasuredWindow, RunInputs, joined, read_inputs, values_between
 from bedplate.figures.validity import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because
-from bedplate.model.visit import Outcome, Sample
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Outcome, Phase, RunRecord, Sample, Validity
 from bedplate.units import KERNEL_SECTOR_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-    from typing import TypeVar
-
-    import polars as pl
-
-    from bedplate.figures.samples import RunInputs
-    from bedplate.model.figure import Figure, RunFigures, Window
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Phase, RunRecord, Validity
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import StudyError
 from bedplate.figures.facts import Rule, Spoken, judge, spoken
@@ -39,22 +40,17 @@ from bedplate.model.power_cut import (
     RECORDING_FILE,
     SMALL_WINDOW_WRITES,
     PageCounts,
+    PageFacts,
     Placement,
     PointOutcome,
     PointRecord,
     Profile,
     RecordingFacts,
+    RecoveredPages,
 )
 from bedplate.model.reason import Reason, because, pages_unmended
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import FlushCount, Outcome, RunRecord, Validity, VisitRecord
 from bedplate.units import KIB, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.model.power_cut import PageFacts, RecoveredPages
-    from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
 
 # What a profile tears of a write that it does not keep whole.
 _GRAIN_BYTES = {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.limits import MOST_LINES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Record = TypeVar("Record")
 # A file that is damaged throughout has as many reasons as lines: a reader learns nothing from the sixth.

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
 from bedplate.errors import PlanError, StudyError
 from bedplate.model import codec
-from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
-from bedplate.model.visit import FORMAT_VERSION, RECORD_FILE, RunRecord
+from bedplate.model.figure import DEFINITIONS_VERSION, Figure, RunFigures, Window
+from bedplate.model.reason import Reason
+from bedplate.model.visit import FORMAT_VERSION, RECORD_FILE, RunRecord, Validity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     import polars as pl
-
-    from bedplate.model.figure import Figure, Window
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Validity
 
 
 @dataclass(frozen=True)

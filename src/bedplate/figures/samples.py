@@ -9,27 +9,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bedplate.errors import BedplateError
 from bedplate.figures.facts import cache_drops_of, late_share_of, others_cpu_share_of, steal_share_of
-from bedplate.figures.server_log import ServerLog, server_log_of
+from bedplate.figures.server_log import Complaint, ServerLog, server_log_of
 from bedplate.model import codec
-from bedplate.model.visit import VisitRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import Any
-
-    import numpy.typing as npt
-
-    from bedplate.figures.server_log import Complaint
-    from bedplate.model.figure import Window
-    from bedplate.model.visit import Phase, RunRecord, Sample
+from bedplate.model.figure import Window
+from bedplate.model.visit import Phase, RunRecord, Sample, VisitRecord
 
 # Three times the interval of sampling: between samples further apart nothing is known by the second.
 GAP_S = 3.0

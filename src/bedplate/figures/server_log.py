@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from bedplate import registry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMED = "timed"
 

@@ -6,13 +6,24 @@ the figures come from the log, and are held against the summary.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+import polars as pl
 
-from bedplate.figures.counters import Deltas, Divisors, counter_figures, gauge_figures, server_counters_of
+from bedplate.figures.counters import (
+    Deltas,
+    Divisors,
+    FuzzyLog,
+    ServerCounters,
+    counter_figures,
+    gauge_figures,
+    server_counters_of,
+)
 from bedplate.figures.courses import LatencyLog, Stretch, make_course, make_latencies, read_latency_log
 from bedplate.figures.facts import (
     Rule,
@@ -38,10 +49,11 @@ from bedplate.figures.samples import (
     shared_evidence,
     values_between,
 )
-from bedplate.figures.server_log import server_log_of
+from bedplate.figures.server_log import Complaint, server_log_of
 from bedplate.figures.transactions import (
     SPEEDS_SHARE_MIN,
     STRETCH_S_MIN,
+    TwoSpeeds,
     checkpoint_figures,
     checkpoint_windows,
     complaints_between,
@@ -70,23 +82,11 @@ from bedplate.figures.validity import (
     unmeasured,
 )
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE
+from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.metrics import figure
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.reason import Reason
+from bedplate.model.visit import Outcome, Phase, RunRecord, Validity
 from bedplate.units import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-    from typing import Any
-
-    import polars as pl
-
-    from bedplate.figures.counters import FuzzyLog, ServerCounters
-    from bedplate.figures.server_log import Complaint
-    from bedplate.figures.transactions import TwoSpeeds
-    from bedplate.model.figure import Figure, RunFigures, Window
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Phase, RunRecord
 
 WARMUP_LOG = "warmup.bin"
 

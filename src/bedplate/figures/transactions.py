@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from bedplate.figures.courses import LatencyKind, percentiles_us, share_below, summary
-from bedplate.figures.server_log import TIMED
-from bedplate.model.figure import Window
+from bedplate.figures.courses import LatencyKind, LatencyLog, percentiles_us, share_below, summary
+from bedplate.figures.samples import MeasuredWindow
+from bedplate.figures.server_log import TIMED, Complaint, ServerLog
+from bedplate.model.figure import Figure, Window
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from bedplate.figures.courses import LatencyLog
-    from bedplate.figures.samples import MeasuredWindow
-    from bedplate.figures.server_log import Complaint, ServerLog
-    from bedplate.model.figure import Figure
 
 SERVER_LOG_UNREADABLE = because("server-log-unreadable", "the server's log could not be read")
 

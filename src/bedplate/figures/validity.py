@@ -7,22 +7,17 @@ A workload has its own rules beside them (`validity.py` of its folder).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bedplate.figures.facts import Rule, Spoken, spoken
 from bedplate.figures.run import run_figures
-from bedplate.figures.samples import UNSEEN_SHARE_MAX, RunEvidence
+from bedplate.figures.samples import UNSEEN_SHARE_MAX, RunEvidence, RunInputs
+from bedplate.model.figure import RunFigures
 from bedplate.model.filesystem import ROUTINE_KERNEL_MESSAGE
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Validity
 from bedplate.units import format_size, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bedplate.figures.samples import RunInputs
-    from bedplate.model.figure import RunFigures
 
 STEAL_SHARE_MAX = 0.05
 

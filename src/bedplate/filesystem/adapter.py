@@ -10,35 +10,32 @@ import os
 import re
 import stat
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, PlanError, VerifyFailed
-from bedplate.filesystem.blocks import Layout
-from bedplate.host.mount import mount, mount_entry, unmount
+from bedplate.filesystem.blocks import AtRest, Layout, MetadataAtRest
+from bedplate.host.mount import MountEntry, mount, mount_entry, unmount
 from bedplate.host.requirement import Need
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import (
     BARRIER_BY_WRITE_CACHE,
     TRAITS,
+    FilesystemTraits,
     contradictions,
     option_words,
     unsafe_options,
 )
+from bedplate.model.levels import Scalar
 from bedplate.model.visit import ReadBack
 from bedplate.units import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from bedplate.filesystem.blocks import AtRest, MetadataAtRest
     from bedplate.host.command import Commands, Completed
-    from bedplate.host.mount import MountEntry
     from bedplate.host.scratch_device import AttachedDevice
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.filesystem import FilesystemTraits
-    from bedplate.model.levels import Scalar
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import fcntl
 import os
 import re
 import struct
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,15 +20,13 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.files import file_lock
+from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import MountRefused
+from bedplate.model.cell import FilesystemLevels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from bedplate.filesystem.adapter import Filesystem, Site
     from bedplate.host.command import Completed
-    from bedplate.host.kernel_log import KernelLog
-    from bedplate.model.cell import FilesystemLevels
 
 _EXT = ("ext2", "ext3", "ext4")
 # Since then the kernel mounts a second btrfs of the same identity under a passing one (fs/btrfs/super.c, temp_fsid).

@@ -21,12 +21,12 @@ import shutil
 import struct
 import time
 import uuid
-from collections.abc import Mapping  # noqa: TC003 -- the codec asks for the types of a record's fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import RequirementMissing, VerifyFailed, VisitFailed
-from bedplate.filesystem.adapter import FILL_FACT, fact
+from bedplate.filesystem.adapter import FILL_FACT, Site, fact
 from bedplate.filesystem.refusals import site_on_sparse_image
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.files import (
@@ -37,23 +37,16 @@ from bedplate.host.files import (
     sweep_work_folders,
     work_folder,
 )
+from bedplate.host.ledger import Ledger
 from bedplate.host.process import wait_until
 from bedplate.host.scratch_device import create_blank, fill_from
 from bedplate.model import codec
 from bedplate.model.cell import digest
-from bedplate.model.filesystem import AGE_PROFILES, AGEING_VERSION, age_of, without_age
+from bedplate.model.filesystem import AGE_PROFILES, AGEING_VERSION, AgeProfile, age_of, without_age
 from bedplate.model.free_space import FreeSpace, in_pieces
 from bedplate.model.reason import because
 from bedplate.model.visit import ReadBack
 from bedplate.units import KIB, MIB, format_size, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.host.ledger import Ledger
-    from bedplate.model.filesystem import AgeProfile
 
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 

@@ -5,19 +5,14 @@ Read back from the mount table and from `bcachefs show-super`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from bedplate.errors import OutputNotUnderstood, PlanError
-from bedplate.filesystem.adapter import Argument, Filesystem, OptionRules, fact
+from bedplate.filesystem.adapter import Argument, Filesystem, OptionRules, Site, fact
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.model.visit import ReadBack
 
 _REASON = "makes, reads back and checks bcachefs; no Debian release has it, so build it from its source"
 

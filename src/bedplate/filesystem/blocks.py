@@ -15,23 +15,22 @@ import stat
 import struct
 import zlib
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate.errors import BedplateError
 from bedplate.host.pages import extents_of
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.durability import WrittenPlace
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.filesystem import LABEL
 from bedplate.units import KIB, MIB, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from bedplate.host.command import Commands
-    from bedplate.model.cell import FilesystemLevels
 
 
 @dataclass(frozen=True)

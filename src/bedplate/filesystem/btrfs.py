@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import (
@@ -18,6 +18,7 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     fact,
     not_verifiable,
@@ -25,16 +26,10 @@ from bedplate.filesystem.adapter import (
     number_facts,
     size_or_text,
 )
-from bedplate.filesystem.blocks import btrfs_layout
+from bedplate.filesystem.blocks import Layout, btrfs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.filesystem.blocks import Layout
-    from bedplate.model.visit import ReadBack
 
 SYSFS = Path("/sys/fs/btrfs")
 

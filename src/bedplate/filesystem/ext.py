@@ -8,6 +8,7 @@ options in the superblock are not the live ones.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     decoded_number,
     fact,
@@ -36,9 +38,6 @@ from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.filesystem.adapter import Site
     from bedplate.host.scratch_device import AttachedDevice
 
 PROC = Path("/proc/fs/ext4")

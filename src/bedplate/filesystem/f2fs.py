@@ -7,8 +7,8 @@ unless asked. It has blocks of one size, the page's.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import (
@@ -17,6 +17,7 @@ from bedplate.filesystem.adapter import (
     CheckResult,
     Filesystem,
     OptionRules,
+    Site,
     checked_by,
     compared,
     fact,
@@ -24,16 +25,10 @@ from bedplate.filesystem.adapter import (
     number_facts,
     number_or_text,
 )
-from bedplate.filesystem.blocks import f2fs_layout
+from bedplate.filesystem.blocks import Layout, f2fs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.filesystem.blocks import Layout
-    from bedplate.model.visit import ReadBack
 
 # fs/f2fs/super.c, f2fs_show_options: kernels differ in which defaults they show.
 _RULES = OptionRules(

@@ -7,8 +7,8 @@ or of an external log.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import (
@@ -17,22 +17,17 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     decoded_number,
     fact,
     journal_comparisons,
     number_facts,
 )
-from bedplate.filesystem.blocks import JFS_SUPERBLOCK_AT, jfs_layout
+from bedplate.filesystem.blocks import JFS_SUPERBLOCK_AT, Layout, jfs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.filesystem.blocks import Layout
-    from bedplate.model.visit import ReadBack
 
 _SUPERBLOCK_BYTES = 512
 

@@ -14,12 +14,12 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Mapping  # noqa: TC003 -- the codec reads it
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import RequirementMissing
-from bedplate.filesystem.adapter import fact
+from bedplate.filesystem.adapter import Site, fact
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.files import (
     cache_directory,
@@ -29,21 +29,14 @@ from bedplate.host.files import (
     sweep_work_folders,
     work_folder,
 )
-from bedplate.host.pages import CachedFile  # noqa: TC001 -- the codec asks for the types of a record's fields
-from bedplate.host.scratch_device import create_blank, fill_from, is_zeros, write_all
+from bedplate.host.pages import CachedFile
+from bedplate.host.scratch_device import AttachedDevice, create_blank, fill_from, is_zeros, write_all
 from bedplate.model import codec
 from bedplate.model.cell import Cell, Dataset, digest
 from bedplate.model.filesystem import deciding
-from bedplate.model.levels import Scalar  # noqa: TC001 -- the codec reads it
+from bedplate.model.levels import Scalar
+from bedplate.model.visit import ReadBack, VisitRequest
 from bedplate.units import KIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.host.scratch_device import AttachedDevice
-    from bedplate.model.visit import ReadBack, VisitRequest
 
 RESTORE_STEP = "restore"
 RECORD = "kept.json"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, VerifyFailed
 from bedplate.filesystem.adapter import (
@@ -22,26 +22,20 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     fact,
     factor_words,
     number_facts,
     plan_words,
 )
-from bedplate.filesystem.blocks import Nilfs2AtRest, newest_superblock, nilfs2_layout
-from bedplate.host.mount import find_mount
+from bedplate.filesystem.blocks import Layout, Nilfs2AtRest, newest_superblock, nilfs2_layout
+from bedplate.host.mount import MountEntry, find_mount
 from bedplate.host.process import end_process, pids_running, wait_until
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.filesystem.blocks import Layout
-    from bedplate.host.mount import MountEntry
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.visit import ReadBack
 
 CLEANER = "nilfs_cleanerd"
 _CONFIGURATION = Path(__file__).with_name("nilfs_cleanerd.conf")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, OutputNotUnderstood
 from bedplate.filesystem.adapter import (
@@ -11,6 +11,7 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     fact,
     number_facts,
@@ -18,15 +19,10 @@ from bedplate.filesystem.adapter import (
 )
 from bedplate.host.mount import find_mount
 from bedplate.host.process import pids_running, wait_until_gone
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.visit import ReadBack
 
 
 class MadeByMkntfs(Filesystem):

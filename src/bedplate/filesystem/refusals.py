@@ -11,32 +11,24 @@ import re
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed, PlanError
-from bedplate.filesystem.adapter import Site, verify
+from bedplate.filesystem.adapter import Filesystem, Site, verify
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.command import Commands
 from bedplate.host.files import sync_directory
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.scratch_device import AttachedDevice, detach
-from bedplate.model.cell import digest
+from bedplate.model.cell import FilesystemLevels, digest
 from bedplate.model.filesystem import contradictions, flushed_by_nothing, without_age
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import FlushCount
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Filesystem
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import Ledger
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.reason import Reason
 
 APPENDING = "appending"
 

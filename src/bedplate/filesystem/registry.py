@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from bedplate.errors import PlanError
+from bedplate.filesystem.adapter import Filesystem
 from bedplate.filesystem.bcachefs import Bcachefs
 from bedplate.filesystem.btrfs import Btrfs
 from bedplate.filesystem.ext import Ext
@@ -15,11 +16,6 @@ from bedplate.filesystem.ntfs import Ntfs3, Ntfs3g
 from bedplate.filesystem.reiserfs import Reiserfs
 from bedplate.filesystem.xfs import Xfs
 from bedplate.filesystem.zfs import Zfs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.filesystem.adapter import Filesystem
 
 FILESYSTEMS: Mapping[str, Filesystem] = {
     filesystem.traits.type: filesystem

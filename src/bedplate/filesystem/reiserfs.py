@@ -7,7 +7,7 @@ Read back from the mount table, which hides what is at its default, and from the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import (
@@ -16,6 +16,7 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     decoded_number,
     fact,
@@ -23,13 +24,8 @@ from bedplate.filesystem.adapter import (
     number_facts,
 )
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.model.visit import ReadBack
 
 # fs/reiserfs/super.c, reiserfs_show_options: what is at its default is not shown.
 _RULES = OptionRules(

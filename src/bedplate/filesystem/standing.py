@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.filesystem.ext import read_live_options
-from bedplate.host.block_tree import BlockTree, device_stack
-from bedplate.host.mount import read_mount_table
+from bedplate.host.block_tree import BlockTree, StackedDevice, device_stack
+from bedplate.host.mount import MountEntry, read_mount_table
 from bedplate.model.filesystem import TRAITS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from bedplate.host.block_tree import StackedDevice
-    from bedplate.host.mount import MountEntry
 
 _EXT = ("ext2", "ext3", "ext4")
 # However a driver shows that it sends no flushes.

@@ -10,8 +10,8 @@ import fcntl
 import os
 import re
 import struct
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood
 from bedplate.filesystem.adapter import (
@@ -20,24 +20,19 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     fact,
     journal_comparisons,
     not_verifiable,
     number,
 )
-from bedplate.filesystem.blocks import XFS_FIELDS, xfs_layout
+from bedplate.filesystem.blocks import XFS_FIELDS, Layout, xfs_layout
+from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import COW_HINT, COW_HINTS, LABEL, TRAITS
+from bedplate.model.levels import Scalar
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.filesystem.blocks import Layout
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import ReadBack
 
 # include/uapi/linux/fs.h: FS_IOC_FSGETXATTR and struct fsxattr.
 _FSGETXATTR = 0x801C581F

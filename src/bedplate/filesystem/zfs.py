@@ -9,6 +9,8 @@ It counts errors where `zpool status` shows them, and not in the kernel's log.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
@@ -19,6 +21,7 @@ from bedplate.filesystem.adapter import (
     Filesystem,
     Mounted,
     OptionRules,
+    Site,
     compared,
     fact,
     joined,
@@ -29,7 +32,7 @@ from bedplate.filesystem.adapter import (
     warnings_in,
 )
 from bedplate.filesystem.blocks import PoolAtRest
-from bedplate.host.mount import find_mount, mount, mount_entry
+from bedplate.host.mount import MountEntry, find_mount, mount, mount_entry
 from bedplate.host.zpool import (
     MODULE,
     disk_under,
@@ -43,17 +46,12 @@ from bedplate.host.zpool import (
     release_pool,
 )
 from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.levels import Scalar
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from bedplate.filesystem.adapter import Site
     from bedplate.host.command import Commands
-    from bedplate.host.mount import MountEntry
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import ReadBack
 
 _POOL, _DATASET = "-o", "-O"
 # Sectors of 4 KiB: a device that says 512 would otherwise be written in its emulated sectors.

@@ -6,13 +6,10 @@ import contextlib
 import os
 import pwd
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import RequirementMissing
 from bedplate.host.command import Account
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _PREFERRED = ("bedplate", "nobody")
 

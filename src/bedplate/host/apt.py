@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -19,8 +20,6 @@ from bedplate.host.files import file_lock, put_in_place, sha256_of
 from bedplate.host.requirement import read_os_release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from bedplate.host.command import Commands
 
 _NO = frozenset({"no", "false", "without", "off", "disable", "0"})

@@ -16,24 +16,19 @@ import platform
 import re
 import struct
 import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from bedplate.errors import BedplateError
-from bedplate.host.ledger import Holding
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.mount import unmount
-from bedplate.host.process import title_of
+from bedplate.host.process import ProcessTitle, title_of
 from bedplate.units import KIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import Ledger
-    from bedplate.host.process import ProcessTitle
 
 # Where systems mount it, since Linux 4.1.
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))

@@ -15,6 +15,7 @@ import json
 import os
 import stat
 import struct
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -23,16 +24,20 @@ from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError, DeviceInUse, OutputNotUnderstood
 from bedplate.host.files import text_of
-from bedplate.host.mount import MountEntry, mount_namespaces, parse_mount_table, process_folders, titled
+from bedplate.host.mount import (
+    MountEntry,
+    MountNamespace,
+    mount_namespaces,
+    parse_mount_table,
+    process_folders,
+    titled,
+)
 from bedplate.host.process import is_for_writing, wait_until
 from bedplate.model.filesystem import LABEL
 from bedplate.units import KERNEL_SECTOR_BYTES, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
     from bedplate.host.command import Commands
-    from bedplate.host.mount import MountNamespace
 
 _BLKRRPART = 0x125F  # _IO(0x12, 95)
 

@@ -9,26 +9,20 @@ Must not import: `filesystem`, `engines`, `plan`, `study`, `workloads`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing, VerifyFailed
 from bedplate.host import ledger
 from bedplate.host.files import file_lock_if_free, text_of
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.mount import parse_mount_table
-from bedplate.host.tunables import restore, set_tunable
+from bedplate.host.tunables import Tuned, restore, set_tunable
+from bedplate.model.cell import Throttle
 from bedplate.model.visit import ReadBack
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bedplate.host.ledger import Ledger
-    from bedplate.host.tunables import Tuned
-    from bedplate.model.cell import Throttle
 
 _V1 = "cgroup"
 

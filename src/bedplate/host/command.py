@@ -13,18 +13,16 @@ import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, CommandNotStarted, PrintedTooMuch
 from bedplate.host.interruption import held
 from bedplate.installation import sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import IO
-
     from bedplate.host.shut_in import Confinement, Restriction
 
 # Children inherit it, so that the tools of a killed owner of a ledger are found, whatever they were.

@@ -11,9 +11,9 @@ import platform
 import re
 import time
 import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.cgroups import read_hierarchy
@@ -23,9 +23,6 @@ from bedplate.host.process import boot_id
 from bedplate.host.requirement import find_tool, read_os_release
 from bedplate.model.machine import Machine
 from bedplate.model.plan import tools_of_workloads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # What decides figures and is a setting of the machine, not of a plan.
 _TUNABLES = {

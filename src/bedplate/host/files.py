@@ -9,15 +9,12 @@ import hashlib
 import os
 import shutil
 import stat
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.units import MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 
 def sha256_of(path: Path) -> str:

@@ -13,10 +13,11 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from bedplate.errors import (
     BedplateError,
@@ -27,18 +28,12 @@ from bedplate.errors import (
     RequirementMissing,
 )
 from bedplate.host.account import server_account
-from bedplate.host.command import Account, Commands, bare_environment, environment
+from bedplate.host.command import Account, Commands, Completed, bare_environment, environment
 from bedplate.host.interruption import held
 from bedplate.host.reading_as import read_as
-from bedplate.model.cell import UNTRACKED, WORKING_TREE, SourceCommit
+from bedplate.model.cell import UNTRACKED, WORKING_TREE, SourceCommit, SourceTree
 from bedplate.near_names import did_you_mean, of_near_paths, quoted
 from bedplate.units import GIB, KIB, MIB, format_size, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.host.command import Completed
-    from bedplate.model.cell import SourceTree
 
 _HASH_BYTES = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})(?=\s|$)")
 

@@ -17,13 +17,12 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
     from _typeshed import ReadableBuffer
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Self
 
 KERNEL_LOG = Path("/dev/kmsg")
 

@@ -27,10 +27,11 @@ import os
 import signal
 import stat
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from bedplate.errors import BedplateError, DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import process
@@ -44,16 +45,11 @@ from bedplate.host.block_tree import (
     fingerprint,
     moved_since,
 )
-from bedplate.host.command import MARK
+from bedplate.host.command import MARK, Commands
 from bedplate.host.files import take_lock
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
 from bedplate.host.process import wait_until
 from bedplate.host.zpool import pool_name, release_pool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bedplate.host.command import Commands
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- shm_open(3) has no other place
 

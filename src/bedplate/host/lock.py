@@ -12,17 +12,14 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host.block_tree import BlockTree, DeviceNode, backing_file, loop_file
 from bedplate.host.files import take_lock
 from bedplate.host.process import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # All image files of a state directory are one scratch device: two at once would measure each other.
 IMAGE_FILES = "the place of image files"

@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +27,6 @@ from bedplate.model.course import first_of
 from bedplate.model.filesystem import ROUTINE_KERNEL_MESSAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     from bedplate.host.command import Commands
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")

@@ -20,12 +20,13 @@ import shutil
 import stat
 import tempfile
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing, VerifyFailed
+from bedplate.host.command import Commands, Completed
 from bedplate.host.files import (
     file_lock,
     lock_of,
@@ -38,11 +39,6 @@ from bedplate.host.files import (
 from bedplate.host.git import give
 from bedplate.host.requirement import Need, Requirement, look
 from bedplate.host.shut_in import build_command, builder_account, own_alone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from bedplate.host.command import Commands, Completed
 
 COMPILER = "cc"
 

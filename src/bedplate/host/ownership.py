@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import StudyError
 from bedplate.model.reason import sudo_caller
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def first_made(path: Path) -> Path:

@@ -11,17 +11,15 @@ import os
 import re
 import signal
 import struct
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from bedplate.host.interruption import held
 from bedplate.host.process import end_with
 from bedplate.model.power_cut import PageLayout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 # include/uapi/linux/fiemap.h
 _FS_IOC_FIEMAP = 0xC020660B

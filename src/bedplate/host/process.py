@@ -11,13 +11,11 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bedplate.host.files import plain_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def wait_until(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from bedplate.host.command import Account
 
 _T = TypeVar("_T")

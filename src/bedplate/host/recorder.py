@@ -13,30 +13,24 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host import ledger, process
-from bedplate.host.command import environment
+from bedplate.host.command import Commands, environment
 from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, KnownHoldings, Ledger
 from bedplate.host.mount import type_below, unmount
-from bedplate.host.scratch_device import attach_loop, detach_loop
+from bedplate.host.scratch_device import AttachedDevice, attach_loop, detach_loop
 from bedplate.host.tunables import queue_settings, restore, set_tunable
 from bedplate.model.devices import Latency, Law
 from bedplate.model.fault_order import ByteRange
 from bedplate.model.visit import ReadBack
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import KnownHoldings, Ledger
-    from bedplate.host.scratch_device import AttachedDevice
 
 DRIVER = "power_cut_recorder"
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))
 

@@ -10,9 +10,9 @@ import mmap
 import os
 import re
 import struct
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused, RequirementMissing, VerifyFailed
 from bedplate.host import ledger
@@ -29,22 +29,16 @@ from bedplate.host.block_tree import (
     read_signatures,
     writers_of,
 )
+from bedplate.host.command import Commands
 from bedplate.host.files import text_of
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, Holdings, Ledger
 from bedplate.host.mount import type_below
 from bedplate.host.process import wait_until
 from bedplate.model.device_cache import BACKING_PHYSICAL_BLOCK, BLOCK_DEVICE, KIND, UNKNOWN_SECTORS
 from bedplate.model.devices import DeviceIdentity
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.visit import ScratchDevice
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import Holdings, Ledger
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import ScratchDevice
 
 
 @dataclass(frozen=True)

@@ -15,22 +15,18 @@ import socket
 import stat
 import struct
 import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from bedplate.errors import MachineUnfit, RequirementMissing, VerifyFailed
 from bedplate.host.account import server_account
-from bedplate.host.command import bare_environment
+from bedplate.host.command import Account, Commands, Completed, bare_environment
 from bedplate.host.mount import read_mount_table
 from bedplate.host.process import PROC
 from bedplate.host.requirement import find_tool
 from bedplate.units import GIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.host.command import Account, Commands, Completed
 
 
 def own_alone(top: Path, place: Path) -> None:

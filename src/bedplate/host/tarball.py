@@ -13,13 +13,11 @@ import os
 import shutil
 import tarfile
 import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from bedplate.units import GIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # Of a source with its documentation; PostgreSQL 18 has 150 MiB in 8,000 files.
 _BYTES_MOST = 2 * GIB

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing, VerifyFailed
 from bedplate.host.block_tree import BlockTree
-from bedplate.host.ledger import Holding, restore_file, restore_write_cache, selected
+from bedplate.host.ledger import Holding, KnownHoldings, Ledger, restore_file, restore_write_cache, selected
 from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.host.ledger import KnownHoldings, Ledger
     from bedplate.host.scratch_device import AttachedDevice
 
 WRITE_BACK = "write back"

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +22,6 @@ from bedplate.model.filesystem import LABEL
 from bedplate.units import KERNEL_SECTOR_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from bedplate.host.command import Commands
 
 _BLKPG = 0x1269  # _IO(0x12, 105)

@@ -5,23 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate import registry
 from bedplate.errors import PlanError, StudyError
-from bedplate.imported.published import Publication, PublishedSource
+from bedplate.imported.published import Adapter, Publication, PublishedRun, PublishedSource
 from bedplate.imported.study import write_study
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
 from bedplate.near_names import unknown_name
 from bedplate.study.store import refuse_unless_new
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.imported.published import Adapter, PublishedRun
-    from bedplate.model.reason import Reason
 
 # A folder of thousands of files may be of another kind altogether.
 _MOST_UNREADABLE = 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import stat
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,20 +16,25 @@ from xml.etree.ElementTree import TreeBuilder
 from xml.parsers import expat
 
 from bedplate.errors import BedplateError, PlanError
-from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
-from bedplate.model.levels import Levels
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+)
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.machine import NOT_SAID
 from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.text_encoding import decode_text
 from bedplate.units import GIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from xml.etree.ElementTree import Element
 
-    from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Figure
-    from bedplate.model.levels import Scalar
 
 # What stands for a level that a source does not say. It is a level of its own: it equals no known one.
 UNKNOWN = NOT_SAID

@@ -7,12 +7,13 @@ source does not say is absent, and a run that it lacks did not run.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from bedplate.imported.published import UNKNOWN
+from bedplate.imported.published import UNKNOWN, Publication, PublishedMachine, PublishedRun
 from bedplate.model import codec
-from bedplate.model.cell import Dataset, DeviceLevels
+from bedplate.model.cell import Cell, Dataset, DeviceLevels, RunSpec
 from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
 from bedplate.model.levels import Levels
 from bedplate.model.machine import StoredMachine
@@ -27,7 +28,7 @@ from bedplate.model.plan import (
     Schedule,
     ScheduledVisit,
 )
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import (
     FORMAT_VERSION,
     RECORD_FILE,
@@ -39,18 +40,9 @@ from bedplate.model.visit import (
     VisitRecord,
 )
 from bedplate.study.records import IMPORTED
-from bedplate.study.store import StudyStore
+from bedplate.study.store import Attempt, StudyStore
 from bedplate.study.stored import VISIT_FILE
 from bedplate.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.imported.published import Publication, PublishedMachine, PublishedRun
-    from bedplate.model.cell import Cell, RunSpec
-    from bedplate.model.reason import Reason
-    from bedplate.study.store import Attempt
 
 _NOT_THERE = because("not-in-the-source", "the source has no such run of this cell")
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -39,8 +40,6 @@ from bedplate.model.limits import MOST_NAMED_LEVELS, MOST_VALUES, most_bytes_of
 from bedplate.model.reason import Reason, of_format_1
 
 if TYPE_CHECKING:
-    from io import BufferedReader
-
     from _typeshed import DataclassInstance
 
 Record = TypeVar("Record")

@@ -5,10 +5,8 @@ The tables of docs/STUDY_FORMAT.md are made from these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 COURSE_FILE = "course.parquet"
 

@@ -6,14 +6,10 @@ block half old and half new. That is no matter of the cache, and decides what a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
+from bedplate.model.levels import Scalar
 from bedplate.model.power_cut import Profile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from bedplate.model.levels import Scalar
 
 VOLATILE_4K = "volatile-4k"
 

@@ -17,14 +17,21 @@ Rules, each with its source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import IN_FLIGHT, SMALL_WINDOW_WRITES, PointOutcome, Profile
+from bedplate.model.power_cut import (
+    IN_FLIGHT,
+    SMALL_WINDOW_WRITES,
+    PageCounts,
+    PageFacts,
+    PointOutcome,
+    Profile,
+    RecoveredPages,
+)
 from bedplate.model.reason import (
     FULL_PAGE_WRITES_OFF,
     PAGES_PASSED_OVER,
@@ -34,14 +41,8 @@ from bedplate.model.reason import (
     distinct,
     pages_unmended,
 )
-from bedplate.model.visit import Durability, FlushCount, Outcome
+from bedplate.model.visit import Durability, FlushCount, Outcome, VisitRecord
 from bedplate.units import KIB, format_count, format_milliseconds, format_size, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from bedplate.model.power_cut import PageCounts, PageFacts, RecoveredPages
-    from bedplate.model.visit import VisitRecord
 
 DURABLE = "durable"
 

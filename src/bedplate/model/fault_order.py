@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # What the recorder takes (FAULT_RANGES_MOST). An order is one write(2), which the kernel hands over in one piece up to 128 KiB: that are as
 # many ranges of a disk of 64 TiB.

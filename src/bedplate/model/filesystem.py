@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bedplate import registry
-from bedplate.model.cell import Cell, DeviceLevels, FilesystemLevels
+from bedplate.model.cell import Cell, ClusterLevels, DeviceLevels, FilesystemLevels
 from bedplate.model.levels import Levels, as_in_a_plan
 from bedplate.model.visit import LOADED, RESTORED
 from bedplate.units import KIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import ClusterLevels
 
 # What mkfs writes on each of bedplate's own file systems, and how they are known again; XFS takes twelve characters.
 LABEL = "bedplate"

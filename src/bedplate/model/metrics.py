@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.model.figure import Better, Figure, Metric, Scale, Status, taken_from
+from bedplate.model.figure import Better, Figure, Metric, RunFigures, Scale, Status, taken_from
 from bedplate.model.plan import model_of
+from bedplate.model.reason import Reason
 from bedplate.near_names import unknown_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.figure import RunFigures
-    from bedplate.model.reason import Reason
 
 # Phases: drawn cuts by profile and by the kind of device cache; those that were sought, and those in recovery, by the latter; the
 # pages of the data files.

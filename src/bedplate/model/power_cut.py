@@ -8,17 +8,14 @@ for the transactions that were acknowledged before the cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from bedplate.model.free_space import AgedCopy, FreeSpace
 from bedplate.model.levels import Levels, Scalar
 from bedplate.units import GIB, KIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ENOSPC = "ENOSPC"
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from bedplate.errors import BedplateError
 from bedplate.model.levels import Levels, Scalar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bedplate.errors import BedplateError
 
 # Of a reason of which only the words are known: in studies of format 1 a reason was its sentence.
 UNCLASSIFIED = "unclassified"

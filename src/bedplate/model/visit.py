@@ -18,10 +18,9 @@ Figures are made from it afterwards, on the host (room `figures`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from bedplate.model import codec
 from bedplate.model.cell import Cell, Dataset, RunSpec
@@ -30,9 +29,6 @@ from bedplate.model.devices import DeviceIdentity
 from bedplate.model.free_space import FreeSpace
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import Reason, because
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # 2: a reason has a code and values beside its sentence. What is written is of this format, what is read of any known one.
 FORMAT_VERSION = 2

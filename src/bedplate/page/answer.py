@@ -6,12 +6,17 @@ page never says more than the commands can bear out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice import (
     VOLATILE,
+    Advised,
+    Contest,
+    Objective,
+    Run,
+    Sentence,
     advised,
     cell_words,
     closing_sentences,
@@ -19,11 +24,12 @@ from bedplate.analysis.advice import (
     ranked_cells,
     standing_cells,
 )
-from bedplate.analysis.claims import Finding, findings_sentence
+from bedplate.analysis.claims import ClaimsAnswer, Finding, findings_sentence
+from bedplate.analysis.effects import FactorEffects, StudyEffects
 from bedplate.analysis.effects_sentences import interaction_sentences, strongest_sentence
-from bedplate.analysis.headline import headline, headline_lines, instead_lines
+from bedplate.analysis.headline import Headline, HeadlineLine, headline, headline_lines, instead_lines
 from bedplate.analysis.mail import mail_text
-from bedplate.analysis.overview import CHOSEN, STOPPED_WHEN_TOLD, is_chosen
+from bedplate.analysis.overview import CHOSEN, STOPPED_WHEN_TOLD, Overview, is_chosen
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
 from bedplate.analysis.run_heads import writes
@@ -33,15 +39,6 @@ from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.heat_map import Standing
 from bedplate.statistics.search import Ending
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bedplate.analysis.advice import Advised, Contest, Objective, Run, Sentence
-    from bedplate.analysis.claims import ClaimsAnswer
-    from bedplate.analysis.effects import FactorEffects, StudyEffects
-    from bedplate.analysis.headline import Headline, HeadlineLine
-    from bedplate.analysis.overview import Overview
 
 # More is in `bedplate advise --json`; nobody chooses among twenty.
 CHOICES = 6

@@ -7,10 +7,10 @@ import hashlib
 import json
 import os
 import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import jinja2
@@ -23,12 +23,12 @@ from bedplate.analysis.comparison import require_one_origin, selected_overviews,
 from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.labels import ENGINE, TYPE, factor_levels, short_name
 from bedplate.analysis.mail import machine_line
-from bedplate.analysis.overview import overview
+from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.paired import side_names
 from bedplate.analysis.wording import capital
 from bedplate.errors import BedplateError, PlanError
 from bedplate.installation import COMMAND
-from bedplate.page.answer import headline_points, study_answer
+from bedplate.page.answer import HeadlinePoint, headline_points, study_answer
 from bedplate.page.document import PackedData, page_document
 from bedplate.page.static import PLACES, page_shell, workload_pages
 from bedplate.page.views import (
@@ -41,12 +41,6 @@ from bedplate.page.views import (
     searches_document,
 )
 from bedplate.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.page.answer import HeadlinePoint
 
 ASSETS = Path(__file__).parent / "assets"
 

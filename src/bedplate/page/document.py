@@ -11,12 +11,15 @@ import base64
 import json
 import os
 import zlib
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from bedplate.analysis import comparison, pooled, wording
@@ -27,8 +30,8 @@ from bedplate.analysis.course_file import course_scan, read_course
 from bedplate.analysis.effective import effective_document
 from bedplate.analysis.fleet import node_of
 from bedplate.analysis.labels import DEFAULT, level_rank, level_text, short_name
-from bedplate.analysis.overview import SCORES, VISIT_FIGURES, counted_share
-from bedplate.analysis.part_summaries import PagePart, page_parts, ranked
+from bedplate.analysis.overview import SCORES, VISIT_FIGURES, CellFacts, Overview, counted_share
+from bedplate.analysis.part_summaries import PagePart, RankedSummary, page_parts, ranked
 from bedplate.analysis.run_heads import has_speeds, moved_bytes, run_head, run_kind, writes
 from bedplate.analysis.wording import (
     counted,
@@ -45,7 +48,8 @@ from bedplate.model.codec import to_json
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 from bedplate.model.device_cache import CACHE_WORDS
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
-from bedplate.model.figure import STOPPED_AT, Better, Status
+from bedplate.model.figure import STOPPED_AT, Better, Figure, Metric, Status
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS, RECOVERY
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
@@ -54,19 +58,7 @@ from bedplate.statistics import comparison as two_samples
 from bedplate.statistics import estimation, heat_map
 from bedplate.statistics.comparison import DIFFERENCE, LEVEL, NAMES, VALUES_MIN, Verdict, is_speed
 from bedplate.statistics.false_discovery import RATE
-from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.analysis.part_summaries import RankedSummary
-    from bedplate.model.figure import Figure, Metric
-    from bedplate.model.levels import Scalar
-    from bedplate.statistics.summary import SummaryKey
+from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS, SummaryKey
 
 
 class PackedData:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from bedplate import registry
 from bedplate.analysis.comparison import study_names
 from bedplate.analysis.fleet import folded, node_kinds
-from bedplate.analysis.overview import COUNTED, is_chosen, rate_text
+from bedplate.analysis.overview import COUNTED, CellFacts, Measurement, Overview, is_chosen, rate_text
 from bedplate.analysis.part_summaries import ranked
 from bedplate.analysis.run_heads import (
     has_raw,
@@ -42,20 +44,12 @@ from bedplate.analysis.wording import (
 )
 from bedplate.model.course import filled
 from bedplate.model.device_cache import sectors_told
-from bedplate.model.figure import Scale
+from bedplate.model.figure import Metric, Scale
+from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
-from bedplate.statistics.summary import SummaryKey
+from bedplate.statistics.summary import Summary, SummaryKey
 from bedplate.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
-    from bedplate.model.figure import Metric
-    from bedplate.model.machine import StoredMachine
-    from bedplate.statistics.summary import Summary
 
 Run = tuple[str, str]
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bedplate.analysis.advice import objectives_of
-from bedplate.analysis.claims import Finding, check_words, claim_bounds, claim_figure, claim_sentences
+from bedplate.analysis.claims import (
+    ClaimsAnswer,
+    Finding,
+    JudgedClaim,
+    check_words,
+    claim_bounds,
+    claim_figure,
+    claim_sentences,
+)
 from bedplate.analysis.comparison import study_names
-from bedplate.analysis.effects import StudyEffects, across_classes, study_effects
+from bedplate.analysis.effects import FactorEffects, StudyEffects, across_classes, study_effects
 from bedplate.analysis.effects_sentences import (
     all_else_equal,
     crossing_sentences,
@@ -21,10 +30,12 @@ from bedplate.analysis.effects_sentences import (
     strongest_sentence,
 )
 from bedplate.analysis.fleet import folded, node_kinds
-from bedplate.analysis.labels import level_text, short_name
-from bedplate.analysis.overview import default_metric, is_chosen, search_marks
+from bedplate.analysis.labels import CellLabel, level_text, short_name
+from bedplate.analysis.overview import Overview, default_metric, is_chosen, search_marks
 from bedplate.analysis.pooled import ratio_words
 from bedplate.analysis.search import (
+    Searched,
+    SearchedCell,
     accepted_words,
     bounded_words,
     chance_words,
@@ -38,23 +49,13 @@ from bedplate.analysis.search import (
 )
 from bedplate.analysis.wording import capital, figure, rounded, verdict_word
 from bedplate.model.figure import Scale
+from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import METRICS
+from bedplate.statistics.comparison import Comparison
+from bedplate.statistics.effects import Effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
-from bedplate.statistics.heat_map import common_scale
+from bedplate.statistics.heat_map import CommonScale, common_scale
 from bedplate.units import asked_percent, format_size, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.analysis.claims import ClaimsAnswer, JudgedClaim
-    from bedplate.analysis.effects import FactorEffects
-    from bedplate.analysis.labels import CellLabel
-    from bedplate.analysis.overview import Overview
-    from bedplate.analysis.search import Searched, SearchedCell
-    from bedplate.model.machine import NodeFacts, StoredMachine
-    from bedplate.statistics.comparison import Comparison
-    from bedplate.statistics.effects import Effects
-    from bedplate.statistics.heat_map import CommonScale
 
 _CLASSES = {
     Finding.HOLDS: "holds",

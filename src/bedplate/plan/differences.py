@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from bedplate import registry
 from bedplate.model.cell import Cell, RunSpec, digest
@@ -18,9 +18,6 @@ from bedplate.plan.expand import canary_filesystem, canary_kernel
 from bedplate.plan.rules import LOCAL, QEMU
 from bedplate.plan.words import shown
 from bedplate.units import format_duration, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _MOST_NAMES = 5
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.cell import (
@@ -27,13 +26,10 @@ from bedplate.model.cell import (
 from bedplate.model.filesystem import TRAITS, contradictions
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
-from bedplate.model.plan import model_of
+from bedplate.model.plan import Load, model_of
 from bedplate.model.reason import Reason, distinct
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import GIB, KIB, format_size, size_in_kb
-
-if TYPE_CHECKING:
-    from bedplate.model.plan import Load
 
 _EXT = ("ext2", "ext3", "ext4")
 

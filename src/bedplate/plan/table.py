@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -13,12 +13,9 @@ from pydantic.fields import FieldInfo
 from bedplate import registry
 from bedplate.model.cell import BuildLevels, ClusterLevels, SourceTree
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import EngineSetup
+from bedplate.model.plan import EngineSetup, PlannedWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bedplate.model.plan import PlannedWorkload
     from bedplate.plan.fields import Departures
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bedplate.errors import PlanError
 from bedplate.plan.words import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MOST_CHARACTERS = 1_000_000
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import pwd
 import re
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
 
@@ -13,18 +14,21 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator, Validation
 
 from bedplate.errors import BedplateError, PlanError, StudyError
 from bedplate.model import codec, limits
-from bedplate.model.cell import SOURCES, UNTRACKED, WORKING_TREE, KernelSource, SourceTree, patch_level
+from bedplate.model.cell import (
+    SOURCES,
+    UNTRACKED,
+    WORKING_TREE,
+    KernelSource,
+    SourceCommit,
+    SourceTree,
+    patch_level,
+)
 from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.plan import values
 from bedplate.plan.fields import distinct_levels, levels_of, one_or_varied
 from bedplate.plan.words import joined, shown
 from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, MutableMapping
-
-    from bedplate.model.cell import SourceCommit
 
 _LONGEST = 1000
 

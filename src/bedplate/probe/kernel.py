@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _FLUSH_FIELDS = ("flushes", "flush_ticks_ms")
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
 
 from bedplate.errors import BedplateError
 from bedplate.model.codec import dumps
 from bedplate.model.visit import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 
 def read_all(probes: Sequence[Probe], *, phase: str) -> Sample:

@@ -19,6 +19,7 @@ Repetitions lie on the last axis; figures are natural logarithms where a ratio i
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,8 +30,6 @@ from bedplate.statistics.design import products_of, pseudo_values
 from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from bedplate.statistics.estimation import FloatArray
 
 

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betainc, betaincinv, fdtrc
 
 from bedplate.model.course import filled
@@ -42,11 +44,6 @@ from bedplate.statistics.estimation import (
 from bedplate.statistics.false_discovery import RATE, discoveries, joint_confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-    from typing import TypeAlias
-
-    import numpy.typing as npt
-
     from bedplate.statistics.estimation import BoolArray, FloatArray
     from bedplate.statistics.summary import Observation
 

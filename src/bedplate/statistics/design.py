@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -18,15 +19,12 @@ from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtrit
 
 from bedplate.statistics.estimation import REPETITIONS_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import numpy.typing as npt
-
     from bedplate.model.levels import Scalar
     from bedplate.statistics.estimation import BoolArray, FloatArray
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -38,8 +39,6 @@ from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differe
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from bedplate.model.levels import Scalar
 
 FILESYSTEM = "filesystem.type"

@@ -17,17 +17,14 @@ give 5.7 % false verdicts in place of 5 for three values of 4 % beside three of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import fdtrc, gammaincinv, ndtr, stdtr, stdtrit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
 
 if TYPE_CHECKING:
     FloatArray: TypeAlias = npt.NDArray[np.float64]

@@ -17,12 +17,8 @@ table shows an interval that contradicts its verdict. What is one family, and wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+import numpy.typing as npt
 
 RATE = 0.05
 

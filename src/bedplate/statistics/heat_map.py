@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bedplate.model.figure import Scale
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import numpy.typing as npt
 
 # Row (file system block) and column (database block), as labels or sizes in bytes.
 Square: TypeAlias = tuple[str, str]

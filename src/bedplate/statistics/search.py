@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -11,20 +12,17 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 
 from bedplate.model.figure import Better, Metric, Scale
+from bedplate.model.levels import Scalar
 from bedplate.statistics.comparison import MARGIN, Comparison, compare, judged_together
 from bedplate.statistics.design import DesignCell, design
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.summary import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from bedplate.model.levels import Scalar
     from bedplate.statistics.estimation import BoolArray, FloatArray
 
 

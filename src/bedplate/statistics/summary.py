@@ -8,19 +8,16 @@ values are counted, never taken for zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scipy.special import stdtrit
 
 from bedplate.model.figure import Scale, Status
 from bedplate.model.visit import Outcome, Validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 GEOMETRIC_MEAN = "geometric mean"
 

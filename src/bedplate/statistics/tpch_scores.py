@@ -18,18 +18,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median, stdev
-from typing import TYPE_CHECKING
 
 from scipy.special import stdtrit
 
 from bedplate.model.course import filled
 from bedplate.model.visit import Validity
 from bedplate.statistics.summary import CONFIDENCE, REPETITIONS_FOR_INTERVAL, TRUSTED, basis_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 # Causes of a query's being no part of the m-figures, in the order in which they are told.
 NO_TIME = "no time"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -15,24 +16,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
+from bedplate.model.cell import RunSpec
 from bedplate.model.durability import CLASSES
-from bedplate.model.figure import Scale, Status
+from bedplate.model.figure import Figure, RunFigures, Scale, Status
 from bedplate.model.limits import MOST_FILES, MOST_LEVELS, MOST_NAME_CHARACTERS, most_bytes_compared, too_long
 from bedplate.model.metrics import METRICS
-from bedplate.model.reason import because, distinct
-from bedplate.model.visit import FORMAT_VERSION, KNOWN_FORMATS, Outcome, Validity
-from bedplate.study.layout import KNOWN_WORDS
+from bedplate.model.reason import Reason, because, distinct
+from bedplate.model.visit import FORMAT_VERSION, KNOWN_FORMATS, Outcome, Validity, VisitRecord
+from bedplate.study.layout import KNOWN_WORDS, StudyLayout
 from bedplate.study.records import Checksums, FileChecksum, StudyFacts
 from bedplate.units import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import VisitRecord
-    from bedplate.study.layout import StudyLayout
 
 Record = TypeVar("Record")
 

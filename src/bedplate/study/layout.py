@@ -7,22 +7,19 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
 from bedplate.model.limits import MOST_STUDY_FILES, MOST_STUDY_LEVELS, too_long
+from bedplate.model.plan import ScheduledVisit
 from bedplate.model.reason import because, sudo_caller
 from bedplate.model.visit import KNOWN_FORMATS
 from bedplate.study.records import StudyFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from bedplate.model.plan import ScheduledVisit
 
 CANARY = "canary"
 

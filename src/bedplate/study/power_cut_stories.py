@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
 from bedplate.model.durability import STORIES_FILE, STORIES_FOLDER, Story
 from bedplate.model.limits import MOST_LINES
 from bedplate.study.layout import Folder, StudyLayout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 
 def stories_path(study: Path, run_directory: Path) -> Path:

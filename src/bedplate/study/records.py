@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.devices import DeviceIdentity
-from bedplate.model.levels import LevelMismatch
+from bedplate.model.levels import LevelMismatch, Levels
 from bedplate.model.limits import too_long
 from bedplate.model.machine import NodeFacts
 from bedplate.model.plan import (
     WANTED,
     Expansion,
     Load,
+    Plan,
     PlannedCell,
     Pruned,
     Schedule,
@@ -26,11 +28,6 @@ from bedplate.model.plan import (
 from bedplate.model.visit import FORMAT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from bedplate.model.levels import Levels
-    from bedplate.model.plan import Plan
     from bedplate.study.layout import StudyLayout
 
 # Where the runs of a study come from. What others published was neither watched nor set up by bedplate.

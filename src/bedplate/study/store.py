@@ -11,15 +11,26 @@ import fcntl
 import os
 import stat
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from bedplate import __version__
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
-from bedplate.model.plan import DEFAULTS_VERSION, pruned_lines
+from bedplate.model.devices import DeviceIdentity
+from bedplate.model.machine import StoredMachine
+from bedplate.model.plan import (
+    DEFAULTS_VERSION,
+    Expansion,
+    Plan,
+    Schedule,
+    ScheduledVisit,
+    SearchRecord,
+    pruned_lines,
+)
 from bedplate.model.reason import sentences
 from bedplate.model.visit import FORMAT_VERSION, Outcome, RunRecord, Timing, VisitRecord
 from bedplate.study.checksums import (
@@ -36,6 +47,7 @@ from bedplate.study.records import (
     MEASURED,
     FileChecksum,
     HistoryEntry,
+    PairedRecord,
     StudyFacts,
     StudySchedule,
     read_order,
@@ -44,6 +56,8 @@ from bedplate.study.records import (
     schedule_record,
 )
 from bedplate.study.stored import (
+    Due,
+    Place,
     SetAside,
     by_path,
     read_record,
@@ -51,15 +65,6 @@ from bedplate.study.stored import (
     visit_directories,
     visits_by_place,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.model.devices import DeviceIdentity
-    from bedplate.model.machine import StoredMachine
-    from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit, SearchRecord
-    from bedplate.study.records import PairedRecord
-    from bedplate.study.stored import Due, Place
 
 _LOCKS = Path("/proc/locks")
 

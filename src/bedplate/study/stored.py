@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
+from bedplate.model.cell import RunSpec
 from bedplate.model.figure import RunFigures, as_defined_now
-from bedplate.model.machine import StoredMachine
+from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import as_named_today, of_known_metrics
+from bedplate.model.plan import ScheduledVisit, SearchRecord
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
 from bedplate.study.checksums import (
@@ -28,6 +31,7 @@ from bedplate.study.checksums import (
 )
 from bedplate.study.layout import CANARY, StudyLayout, require_known_format
 from bedplate.study.records import (
+    PairedRecord,
     StudyFacts,
     StudySchedule,
     read_nodes,
@@ -37,15 +41,6 @@ from bedplate.study.records import (
     wrong_levels,
 )
 from bedplate.units import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.machine import NodeFacts
-    from bedplate.model.plan import ScheduledVisit, SearchRecord
-    from bedplate.study.records import PairedRecord
 
 # What is not so named (an unfinished visit, a file of someone else's) is no visit.
 _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from bedplate.analysis.advice import cell_words, closing_sentences, contest_sentences, ranked_cells
+from bedplate.analysis.advice import (
+    Advised,
+    ComparisonEvidence,
+    Contest,
+    NextVisits,
+    Objective,
+    Sentence,
+    cell_words,
+    closing_sentences,
+    contest_sentences,
+    ranked_cells,
+)
 from bedplate.analysis.claims import (
+    Claim,
+    ClaimsAnswer,
     Finding,
+    JudgedClaim,
     check_words,
     claim_bounds,
     claim_figure,
@@ -23,16 +38,8 @@ from bedplate.analysis.wording import device_sectors, figure
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.heat_map import Standing
+from bedplate.statistics.summary import Summary
 from bedplate.terminal.table_parts import Notes, mark_lines, plain_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.advice import Advised, ComparisonEvidence, Contest, NextVisits, Objective, Sentence
-    from bedplate.analysis.claims import Claim, ClaimsAnswer, JudgedClaim
-    from bedplate.statistics.summary import Summary
 
 _ROWS = 12
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from bedplate.analysis.comparison import Truth, exit_status, study_names, truth
+from bedplate.analysis.cell_filter import Candidate
+from bedplate.analysis.comparison import (
+    Compared,
+    ComparedMetric,
+    ComparisonAnswer,
+    Condition,
+    Truth,
+    exit_status,
+    study_names,
+    truth,
+)
 from bedplate.analysis.effects_sentences import (
     DESCRIPTIONS_ONLY,
     NO_EFFECTS,
@@ -28,8 +39,8 @@ from bedplate.analysis.effects_sentences import (
     strongest_sentence,
 )
 from bedplate.analysis.labels import level_text, short_name
-from bedplate.analysis.overview import BAD_CUTS, BAD_SHARE, Trouble
-from bedplate.analysis.pooled import closing_pooled_sentences, pooled_lines
+from bedplate.analysis.overview import BAD_CUTS, BAD_SHARE, CellFacts, Trouble
+from bedplate.analysis.pooled import Dependence, PooledPairs, closing_pooled_sentences, pooled_lines
 from bedplate.analysis.wording import (
     CAN_TELL,
     IDENTICAL,
@@ -49,7 +60,7 @@ from bedplate.analysis.wording import (
 from bedplate.installation import COMMAND
 from bedplate.model.codec import to_json
 from bedplate.model.course import filled, first_of
-from bedplate.model.figure import Better, Scale
+from bedplate.model.figure import Better, Metric, Scale
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict, left_out_words
 from bedplate.statistics.estimation import REPETITIONS_MIN
@@ -58,16 +69,7 @@ from bedplate.terminal.table_parts import Notes, Span, bar, bar_scale, interval_
 from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.cell_filter import Candidate
-    from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer, Condition
     from bedplate.analysis.effects import FactorEffects, StudyEffects
-    from bedplate.analysis.overview import CellFacts
-    from bedplate.analysis.pooled import Dependence, PooledPairs
-    from bedplate.model.figure import Metric
     from bedplate.statistics.comparison import Comparison, Counted
     from bedplate.statistics.effects import Effect, Effects
 

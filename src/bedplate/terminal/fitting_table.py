@@ -8,20 +8,17 @@ not fit, bars go first; then each row becomes a few lines of its own.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich import measure
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 if TYPE_CHECKING:
     Justify: TypeAlias = Literal["left", "right"]

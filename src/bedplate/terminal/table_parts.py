@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.text import Text
 
+from bedplate.analysis.labels import CellLabel
+from bedplate.analysis.overview import CellFacts, Measurement, Overview
 from bedplate.analysis.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -28,12 +31,6 @@ from bedplate.analysis.wording import (
 from bedplate.model.course import filled
 from bedplate.statistics.comparison import EstimateKind
 from bedplate.terminal.fitting_table import FittingTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bedplate.analysis.labels import CellLabel
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
 
 MARKS = (
     f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {UNKNOWN_MARK} validity unknown, {FAILED_MARK} failed, "

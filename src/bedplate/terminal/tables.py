@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from bedplate import registry
 from bedplate.analysis.comparison import best_first, selected_overviews
 from bedplate.analysis.labels import level_text, short_name
-from bedplate.analysis.overview import COUNTED, WHOLE, rate_text
-from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.power_cut_view import bound_words, disagreement, told_apart, upper_share
+from bedplate.analysis.overview import COUNTED, WHOLE, CellFacts, Overview, rate_text
+from bedplate.analysis.part_summaries import RankedSummary, ranked
+from bedplate.analysis.power_cut_view import CutRun, bound_words, disagreement, told_apart, upper_share
 from bedplate.analysis.run_heads import (
     TRANSACTIONS,
     cells_due,
@@ -28,6 +30,7 @@ from bedplate.analysis.run_heads import (
     view_of,
 )
 from bedplate.analysis.search import (
+    Searched,
     chance_words,
     factors_that_matter,
     left_out_words,
@@ -53,16 +56,18 @@ from bedplate.analysis.wording import (
     told_of,
 )
 from bedplate.errors import PlanError
+from bedplate.model.cell import RunSpec
 from bedplate.model.codec import to_json
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512, sectors_told
-from bedplate.model.durability import FINDINGS, GOOD, OK, CacheCuts, CutCounts
+from bedplate.model.durability import FINDINGS, GOOD, OK, CacheCuts, CutCounts, TriedStates
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.plan import pruned_lines
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.reason import sentences
 from bedplate.near_names import unknown_run
-from bedplate.statistics.summary import SummaryKey
+from bedplate.statistics.summary import Summary, SummaryKey
+from bedplate.terminal.fitting_table import FittingTable
 from bedplate.terminal.table_parts import (
     BAR_CELLS,
     MARKS,
@@ -76,21 +81,6 @@ from bedplate.terminal.table_parts import (
     state_text,
 )
 from bedplate.units import format_count, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-
-    from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.analysis.part_summaries import RankedSummary
-    from bedplate.analysis.power_cut_view import CutRun
-    from bedplate.analysis.search import Searched
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.durability import TriedStates
-    from bedplate.statistics.summary import Summary
-    from bedplate.terminal.fitting_table import FittingTable
 
 Run = tuple[str, str]
 

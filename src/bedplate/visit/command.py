@@ -14,7 +14,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from bedplate.errors import (
     EXIT_DONE,
@@ -38,9 +38,6 @@ from bedplate.host.process import end_with
 from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, VisitRequest
 from bedplate.visit.life import EventStream, live
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 class Abandoned(BaseException):

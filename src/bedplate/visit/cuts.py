@@ -13,10 +13,11 @@ import shlex
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from bedplate.errors import (
     BedplateError,
@@ -25,21 +26,12 @@ from bedplate.errors import (
     KilledFromOutside,
     OutputNotUnderstood,
 )
-from bedplate.host.command import Account  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.host.command import Account, Commands
 from bedplate.host.shut_in import Restriction
-from bedplate.model.levels import Levels, as_in_a_plan
-from bedplate.model.visit import EngineBuild  # noqa: TC001 -- the codec asks for the types of a record's fields
-from bedplate.visit.recording import ToolFailed, ToolProcess
-from bedplate.visit.server import SessionFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager, ExitStack
-
-    from bedplate.host.command import Commands
-    from bedplate.model.levels import Scalar
-    from bedplate.visit.recording import Driver, VisitContext
-    from bedplate.visit.server import PipedSession, ServerSite
+from bedplate.model.levels import Levels, Scalar, as_in_a_plan
+from bedplate.model.visit import EngineBuild
+from bedplate.visit.recording import Driver, ToolFailed, ToolProcess, VisitContext
+from bedplate.visit.server import PipedSession, ServerSite, SessionFailed
 
 # Marks of the log: where the clients began, and where they ended. START stands before a writer of others, which says itself when it
 # begins, and SETTLED where all that it left is on the disk.

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import shutil
 import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bedplate import registry
 from bedplate.errors import RequirementMissing
-from bedplate.model.cell import BY_TEST, UNTORN_OFF, UNTORN_ON
+from bedplate.host.command import Account
+from bedplate.model.cell import BY_TEST, UNTORN_OFF, UNTORN_ON, Cell, EngineModel
 from bedplate.model.durability import SESSION_SETTINGS, Commits, FilesystemPromise, lowered_by
+from bedplate.model.filesystem import FilesystemTraits
+from bedplate.model.levels import Levels
 from bedplate.model.power_cut import PageCounts
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord, Sample
 from bedplate.visit.recording import Driver
+from bedplate.visit.server import ServerSite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bedplate.host.command import Account
-    from bedplate.model.cell import Cell, EngineModel
-    from bedplate.model.filesystem import FilesystemTraits
-    from bedplate.model.levels import Levels
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord, Sample
     from bedplate.visit.life import Findings
-    from bedplate.visit.server import ServerSite
 
 # Facts of a run of a library: of its tests whose commits wait, the one that lacked the most flushes. And of a run of an own
 # engine that promises to be durable, with the clients that may share one.

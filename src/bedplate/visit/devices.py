@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger
 from bedplate.host.recorder import DRIVER, LatencyDevice, fitting_way, way_there
 from bedplate.host.scratch_device import device_facts
 from bedplate.model.device_cache import KIND
+from bedplate.model.devices import Latency
 from bedplate.model.levels import Levels
+from bedplate.model.visit import VisitRequest
 from bedplate.probe.kernel import (
     DeviceProbe,
     EmulatedDeviceProbe,
@@ -22,10 +26,6 @@ from bedplate.probe.kernel import (
 if TYPE_CHECKING:
     from bedplate.filesystem.adapter import Site
     from bedplate.host.cgroups import Group
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import Ledger
-    from bedplate.model.devices import Latency
-    from bedplate.model.visit import VisitRequest
     from bedplate.probe.sampler import Probe
 
 EMULATED_KIND = "emulated device with latency, in memory"

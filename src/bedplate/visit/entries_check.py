@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 VALUE_BYTES, ACCOUNTS = 100, 10_000
 _ENTRY, _ACCOUNT = struct.Struct("<3I3i"), struct.Struct("<qQ")

@@ -14,9 +14,10 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from bedplate import __version__
 from bedplate.errors import (
@@ -28,7 +29,7 @@ from bedplate.errors import (
     RequirementMissing,
     VisitFailed,
 )
-from bedplate.filesystem.adapter import Site, effective_facts, fact, verify
+from bedplate.filesystem.adapter import Filesystem, Site, effective_facts, fact, verify
 from bedplate.filesystem.aged_image import AGED_STEP, Ballast, free_space_of, restore_aged
 from bedplate.filesystem.kept_dataset import RESTORE_STEP, restore_dataset
 from bedplate.filesystem.refusals import judge, measure_fsyncs, write_back_wanted
@@ -42,14 +43,15 @@ from bedplate.host.interruption import held
 from bedplate.host.kernel_log import KernelLog, messages_of_ours
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
-from bedplate.host.mount import find_mount
-from bedplate.host.pages import cached_files
+from bedplate.host.mount import MountEntry, find_mount
+from bedplate.host.pages import CachedFile, cached_files
 from bedplate.host.process import marked_with
 from bedplate.host.recorder import DRIVER as RECORDER
-from bedplate.host.recorder import recorder_reasons
+from bedplate.host.recorder import LatencyDevice, recorder_reasons
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import (
     MEMORY_DIRECTORY,
+    AttachedDevice,
     device_facts,
     journal_refusal_reasons,
     note_journal,
@@ -61,12 +63,13 @@ from bedplate.host.scratch_device import (
 )
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
-from bedplate.model.cell import JOURNAL_IN_RAM, DeviceLevels, digest
+from bedplate.model.cell import JOURNAL_IN_RAM, Cell, DeviceLevels, RunSpec, digest
 from bedplate.model.device_cache import DISK, JOURNAL_DISK, JOURNAL_FACTS, outside
+from bedplate.model.devices import Latency
 from bedplate.model.durability import FSCK_FOUND_ERRORS
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE
-from bedplate.model.levels import Levels
+from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE, FreeSpace
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import model_of
 from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.model.visit import (
@@ -79,6 +82,7 @@ from bedplate.model.visit import (
     Outcome,
     ReadBack,
     RunRecord,
+    ScratchDevice,
     Timing,
     VisitRecord,
     VisitRequest,
@@ -89,6 +93,7 @@ from bedplate.visit.devices import probes_of, start_emulated
 from bedplate.visit.recording import VisitContext, workload_for
 from bedplate.visit.server import (
     READ_STEP,
+    Server,
     ServerFailed,
     ServerSite,
     end_server,
@@ -98,21 +103,6 @@ from bedplate.visit.server import (
     server_of,
     start_server,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from bedplate.filesystem.adapter import Filesystem
-    from bedplate.host.mount import MountEntry
-    from bedplate.host.pages import CachedFile
-    from bedplate.host.recorder import LatencyDevice
-    from bedplate.host.scratch_device import AttachedDevice
-    from bedplate.model.cell import Cell, RunSpec
-    from bedplate.model.devices import Latency
-    from bedplate.model.free_space import FreeSpace
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import ScratchDevice
-    from bedplate.visit.server import Server
 
 # The server's processes, the clients and the kernel need this beside the shared buffers.
 _MEMORY_FLOOR_BYTES = 256 * MIB

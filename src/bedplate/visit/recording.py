@@ -15,6 +15,7 @@ import stat
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,15 +23,22 @@ from typing import IO, TYPE_CHECKING, Protocol, Self
 
 from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
-from bedplate.host.command import environment, restricted_environment
+from bedplate.host.command import Account, Commands, environment, restricted_environment
 from bedplate.host.interruption import held
+from bedplate.host.ledger import Ledger
 from bedplate.host.pages import extents_of
+from bedplate.host.requirement import Need
+from bedplate.host.shut_in import Confinement, Restriction
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because, distinct, reasons_of
-from bedplate.model.visit import Outcome, Phase, PhaseCounters, RunRecord, TimedItem
+from bedplate.model.visit import Outcome, Phase, PhaseCounters, RunRecord, Sample, TimedItem, VisitRequest
 from bedplate.probe.kernel import ProcessProbe
-from bedplate.probe.sampler import Sampler, read_all
+from bedplate.probe.sampler import Probe, Sampler, read_all
 from bedplate.units import MIB
 from bedplate.visit.server import (
+    PipedSession,
+    Server,
     ServerFailed,
     SessionFailed,
     lacking_room,
@@ -39,18 +47,7 @@ from bedplate.visit.server import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-
-    from bedplate.host.command import Account, Commands
-    from bedplate.host.ledger import Ledger
     from bedplate.host.native_driver import Library
-    from bedplate.host.requirement import Need
-    from bedplate.host.shut_in import Confinement, Restriction
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Levels, Scalar
-    from bedplate.model.visit import Sample, VisitRequest
-    from bedplate.probe.sampler import Probe
-    from bedplate.visit.server import PipedSession, Server
 
 
 class Recording:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
@@ -16,34 +17,28 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host import ledger
-from bedplate.host.cgroups import drop_page_cache
-from bedplate.host.command import restricted_environment
+from bedplate.host.cgroups import Group, drop_page_cache
+from bedplate.host.command import Account, Commands, restricted_environment
 from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding
-from bedplate.host.pages import read_into_cache
+from bedplate.host.ledger import Holding, Holdings
+from bedplate.host.pages import CachedFile, read_into_cache
 from bedplate.host.process import inner_pid
 from bedplate.host.shut_in import Restriction
+from bedplate.model.cell import Cell
 from bedplate.model.filesystem import KeptData
 from bedplate.model.reason import (
     FILE_SYSTEM_SILENT,
     SCRATCH_DEVICE_FULL,
+    Reason,
     because,
     distinct,
     is_given,
     reasons_of,
 )
+from bedplate.model.visit import EngineBuild, ReadBack, VisitRequest
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bedplate.host.cgroups import Group
-    from bedplate.host.command import Account, Commands
-    from bedplate.host.ledger import Holdings
-    from bedplate.host.pages import CachedFile
-    from bedplate.model.cell import Cell
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import EngineBuild, ReadBack, VisitRequest
     from bedplate.probe.sampler import Probe
     from bedplate.visit.declaration import UntornWrites
     from bedplate.visit.life import Findings, Steps

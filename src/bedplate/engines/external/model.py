@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from bedplate.model.cell import EngineModel
 from bedplate.model.durability import DURABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels
 
 # What a visit notes of the promise that the author makes for the settings of its cell.
 PROMISE = "engine.promise"

@@ -11,8 +11,10 @@ import os
 import shlex
 import signal
 import time
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any
 
 from bedplate.engines.external.prepare import FILE, NAME
 from bedplate.engines.external.visit import (
@@ -31,23 +33,28 @@ from bedplate.errors import (
     OutputNotUnderstood,
     PrintedTooMuch,
 )
+from bedplate.host.command import Account
 from bedplate.host.shut_in import DATA, PROGRAMS, SIGNALS_FROM
 from bedplate.model.durability import DURABLE
+from bedplate.model.levels import Scalar
 from bedplate.model.visit import EMULATED
 from bedplate.units import MIB, format_size
-from bedplate.visit.cuts import END, SETTLED, START, Driven, FaultEngine, OracleAnswer
-from bedplate.visit.recording import ToolProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from bedplate.host.command import Account
-    from bedplate.model.levels import Scalar
-    from bedplate.visit.cuts import Checkpoints, CutEngine, CutWriter, Recorded, Reproduction, Subject
-    from bedplate.visit.recording import Driver, VisitContext
-    from bedplate.visit.server import ServerSite
+from bedplate.visit.cuts import (
+    END,
+    SETTLED,
+    START,
+    Checkpoints,
+    CutEngine,
+    CutWriter,
+    Driven,
+    FaultEngine,
+    OracleAnswer,
+    Recorded,
+    Reproduction,
+    Subject,
+)
+from bedplate.visit.recording import Driver, ToolProcess, VisitContext
+from bedplate.visit.server import ServerSite
 
 # How long what a checker prints may be, and how much of it is kept.
 _MOST_PRINTED_BYTES, _MOST_FINDINGS = MIB, 20

@@ -12,12 +12,13 @@ import stat
 import time
 import tomllib
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bedplate.campaign.preparation import NamedEngine, Unused
+from bedplate.campaign.preparation import NamedEngine, OwnPrograms, Unused
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.files import (
     cache_directory,
@@ -31,15 +32,10 @@ from bedplate.host.files import (
 )
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
+from bedplate.model.plan import EngineSetup
 from bedplate.near_names import unknown_name
 from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, MIB, format_size, parse_duration_s, parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from bedplate.campaign.preparation import OwnPrograms
-    from bedplate.model.plan import EngineSetup
 
 FILE = "engine.toml"
 

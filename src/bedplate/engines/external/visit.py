@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.engines.external.model import PROMISE
-from bedplate.engines.external.prepare import FILE, PROGRAMS_KEY, EngineDescription, read_description
+from bedplate.engines.external.prepare import (
+    FILE,
+    PROGRAMS_KEY,
+    EngineDescription,
+    EnginePromise,
+    read_description,
+)
 from bedplate.errors import BedplateError, KilledFromOutside, RequirementMissing
+from bedplate.host.command import Account
 from bedplate.host.shut_in import DATA, PROGRAMS, SIGNALS_FROM, Confinement
-from bedplate.model.durability import UNKNOWN, declared, lowered_to
-from bedplate.model.levels import Levels, as_in_a_plan
+from bedplate.model.cell import Cell
+from bedplate.model.durability import UNKNOWN, FilesystemPromise, declared, lowered_to
+from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import ReadBack
+from bedplate.model.visit import Durability, ReadBack
 from bedplate.text_encoding import decode_text
 from bedplate.units import MIB
-from bedplate.visit.cuts import WRITER_NOT_ENDED
-from bedplate.visit.declaration import EngineDurability
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.engines.external.prepare import EnginePromise
-    from bedplate.host.command import Account
-    from bedplate.model.cell import Cell
-    from bedplate.model.durability import FilesystemPromise
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import Durability
-    from bedplate.visit.cuts import Subject
-    from bedplate.visit.declaration import DurabilityOfCells
-    from bedplate.visit.recording import ToolEnded, VisitContext
+from bedplate.visit.cuts import WRITER_NOT_ENDED, Subject
+from bedplate.visit.declaration import DurabilityOfCells, EngineDurability
+from bedplate.visit.recording import ToolEnded, VisitContext
 
 # How long a writer may take until its first line; and after SIGTERM, before it is killed.
 PREPARATION_LIMIT_S = 300.0

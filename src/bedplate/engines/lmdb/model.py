@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from bedplate.model.cell import BY_TEST, SOURCE, EngineModel
-from bedplate.model.levels import Levels
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.levels import Scalar
+from bedplate.model.levels import Levels, Scalar
 
 FULL = "full"
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bedplate.engines.lmdb.model import ASYNCHRONOUS, MODEL, NOMETASYNC, settings_in_force
 from bedplate.engines.lmdb.visit import LIBLMDB
+from bedplate.host.command import Account
 from bedplate.model.cell import SOURCE
-from bedplate.visit.cuts import ENTRIES_CHECK, ENTRIES_LINE, ENTRIES_NEED, FaultEngine, NativeCuts, PageNames
+from bedplate.model.levels import Levels
+from bedplate.visit.cuts import (
+    ENTRIES_CHECK,
+    ENTRIES_LINE,
+    ENTRIES_NEED,
+    FaultEngine,
+    NativeCuts,
+    PageNames,
+    Reproduction,
+    Subject,
+)
 from bedplate.visit.recording import Driver
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.host.command import Account
-    from bedplate.model.levels import Levels
-    from bedplate.visit.cuts import Reproduction, Subject
 
 DRIVER = Driver("power_cut", (LIBLMDB,), "lmdb", (SOURCE,))
 

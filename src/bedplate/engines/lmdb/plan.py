@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, PlainValidator, ValidationInfo
 
 from bedplate.engines.lmdb.model import PREALLOCATIONS, SYNC_MODES
 from bedplate.engines.lmdb.prepare import place_in_tree
-from bedplate.model.cell import BY_TEST, SourceTree
+from bedplate.model.cell import BY_TEST, Cell, SourceTree
 from bedplate.model.engines import LMDB
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, within
@@ -16,9 +17,6 @@ from bedplate.plan.table import SettingsTable
 from bedplate.plan.trees import source_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.model.cell import Cell
     from bedplate.plan.rules import CellContext, Rule
 
 # What a plan may ask for.

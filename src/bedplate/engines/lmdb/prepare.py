@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +14,14 @@ from bedplate.errors import BuildFailed, PlanError, RequirementMissing
 from bedplate.host.command import Commands
 from bedplate.host.files import bytes_below, cache_directory, plain_bytes
 from bedplate.host.git import write_tree
-from bedplate.host.native_driver import compiled_library
+from bedplate.host.native_driver import Library, compiled_library
 from bedplate.host.shut_in import builder_account
-from bedplate.model.cell import SOURCE, commit_digits
+from bedplate.model.cell import SOURCE, SourceTree, commit_digits
 from bedplate.model.engines import LMDB, DataDirectory, KnownFiles
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from bedplate.campaign.preparation import OwnLibrary
-    from bedplate.host.native_driver import Library
-    from bedplate.model.cell import SourceTree
 
 # The fact of a tree that says in which of its folders the source is, empty for its top.
 PLACE = "place"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from bedplate.visit.declaration import EngineDurability, of_each_test
 from bedplate.visit.recording import Driver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from bedplate.visit.cuts import BenchEngine
 
 LIBLMDB = Library(

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from bedplate.model.cell import EngineModel
+from bedplate.model.cell import Cell, EngineModel
 from bedplate.model.figure import Better, Metric, Scale, taken_from
+from bedplate.model.levels import Levels
 from bedplate.units import parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.cell import Cell
-    from bedplate.model.levels import Levels
 
 # A commit waits for the log's sync with these (MariaDB manual, "innodb_flush_log_at_trx_commit").
 WAITING = ("1", "3")

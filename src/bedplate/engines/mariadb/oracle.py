@@ -7,38 +7,36 @@ import shlex
 import signal
 import struct
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.engines.mariadb.model import PAGE_SIZE, USUAL_PAGE_BYTES, WAITING, setting_name, setting_value
 from bedplate.engines.mariadb.prepare import CHECK_PAGES, CLIENT, SERVER, Programs
-from bedplate.engines.mariadb.visit import DATABASE, TEMPORARY, MariadbInstance
+from bedplate.engines.mariadb.visit import DATABASE, TEMPORARY, MariadbInstance, MariadbSession
 from bedplate.errors import KilledFromOutside
+from bedplate.host.command import Account
+from bedplate.model.cell import Cell
+from bedplate.model.levels import Scalar
 from bedplate.units import KIB, MIB
 from bedplate.visit.cuts import (
     ANSWER_LIMIT_S,
     CutClients,
+    CutEngine,
+    CutWriter,
     FaultEngine,
     OracleAnswer,
     PageNames,
+    Recorded,
+    Reproduction,
     ServerWriter,
+    Subject,
     balances,
     notes,
     unplanned,
 )
-from bedplate.visit.server import ServerFailed, SessionFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.engines.mariadb.visit import MariadbSession
-    from bedplate.host.command import Account
-    from bedplate.model.cell import Cell
-    from bedplate.model.levels import Scalar
-    from bedplate.visit.cuts import CutEngine, CutWriter, Recorded, Reproduction, Subject
-    from bedplate.visit.recording import Driver, VisitContext
-    from bedplate.visit.server import ServerSite
+from bedplate.visit.recording import Driver, VisitContext
+from bedplate.visit.server import ServerFailed, ServerSite, SessionFailed
 
 # Some 5 MB: as much as the buffer pool, so that dirty pages travel between two checkpoints.
 ACCOUNTS = 10_000

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator
 
 from bedplate.engines.mariadb.model import PAGE_SIZE, same_value, setting_name, setting_value
-from bedplate.model.cell import UNTORN_COUNT, UNTORN_LEVELS, UNTORN_OFF, UNTORN_ON, BuildLevels, ClusterLevels
+from bedplate.model.cell import (
+    UNTORN_COUNT,
+    UNTORN_LEVELS,
+    UNTORN_OFF,
+    UNTORN_ON,
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+)
 from bedplate.model.engines import MARIADB
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, UntornWrites, within
-from bedplate.plan.rules import filesystem_refusals
+from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
 from bedplate.plan.table import EngineTable, asked
 from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.model.cell import Cell
     from bedplate.plan.estimate import EngineEstimate
-    from bedplate.plan.rules import CellContext, Rule
 
 PAGE_SIZES = tuple(size * KIB for size in (4, 8, 16, 32, 64))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,18 +18,15 @@ from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory, plain_bytes, plain_text
 from bedplate.host.native_driver import BuildProgress
 from bedplate.host.process import PROC
-from bedplate.host.requirement import Need, look
+from bedplate.host.requirement import Need, Requirement, look
 from bedplate.host.shut_in import to_read_alone
+from bedplate.model.cell import BuildLevels, Cell, PlanSources
 from bedplate.model.engines import MARIADB, DataDirectory, KnownFiles
 from bedplate.model.visit import EngineBuild
 from bedplate.near_names import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
     from bedplate.campaign.preparation import EnginePreparation, Unused
-    from bedplate.host.requirement import Requirement
-    from bedplate.model.cell import BuildLevels, Cell, PlanSources
 
 SERVER = "sbin/mariadbd"
 

@@ -6,8 +6,9 @@ A line begins with date and time, in UTC as bedplate starts the server so, a thr
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.figures.counters import (
     Absent,
@@ -18,15 +19,9 @@ from bedplate.figures.counters import (
     divide,
     per_transaction,
 )
-from bedplate.figures.server_log import Complaint, ServerLog
+from bedplate.figures.server_log import Complaint, ServerLog, ServerLogReader
 from bedplate.model.reason import because
 from bedplate.units import KIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.figures.server_log import ServerLogReader
 
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d) +(\d{1,2}:\d\d:\d\d) (?:\d+ )?\[(\w+)\] (.*)")
 

@@ -12,39 +12,37 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from bedplate.engines.mariadb.model import MODEL, PAGE_SIZE, USUAL_PAGE_BYTES, WAITING, same_value
 from bedplate.engines.mariadb.prepare import CHECK_PAGES, CLIENT, INSTALL, Programs
 from bedplate.engines.mariadb.prepare import SERVER as MARIADBD
 from bedplate.errors import CommandFailed
+from bedplate.host.command import Account, Completed
 from bedplate.host.shut_in import Restriction
-from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE, declared, lowered_to
-from bedplate.model.reason import INNODB_DOUBLEWRITE_OFF, because
-from bedplate.model.visit import ReadBack
+from bedplate.model.cell import Cell
+from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE, FilesystemPromise, declared, lowered_to
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.reason import INNODB_DOUBLEWRITE_OFF, Reason, because
+from bedplate.model.visit import Durability, ReadBack
+from bedplate.probe.sampler import Probe
 from bedplate.visit.declaration import EngineDurability
 from bedplate.visit.server import (
     MYSQL,
+    EngineServer,
     InForce,
     PipedSession,
+    Server,
     ServerFailed,
     ServerProcess,
+    ServerSite,
     SqlEndpoint,
+    SqlEngine,
+    SqlServer,
     SqlSizes,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.host.command import Account, Completed
-    from bedplate.model.cell import Cell
-    from bedplate.model.durability import FilesystemPromise
-    from bedplate.model.levels import Levels, Scalar
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Durability
-    from bedplate.probe.sampler import Probe
-    from bedplate.visit.server import EngineServer, Server, ServerSite, SqlEngine, SqlServer
 
 # Codes of the client's library for a server that cannot be reached, or is gone (errmsg.h).
 _LOST = re.compile(rb"^ERROR (?:2002|2003|2006|2013|2026|2055|1927|1053)\b", re.MULTILINE)

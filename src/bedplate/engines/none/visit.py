@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from bedplate.model.durability import declared
+from bedplate.model.durability import FilesystemPromise, declared
+from bedplate.model.levels import Levels
 from bedplate.model.reason import because
+from bedplate.model.visit import Durability
 from bedplate.visit.declaration import EngineDurability
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.durability import FilesystemPromise
-    from bedplate.model.levels import Levels
-    from bedplate.model.visit import Durability
 
 _ONLY_FSYNCED = because(
     "no-engine", "no engine: this holds for what was fsynced, and for nothing that was only written"

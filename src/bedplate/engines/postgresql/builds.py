@@ -13,9 +13,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bedplate.engines.postgresql.versions import (
     DEFAULT_VERSION,
@@ -35,6 +36,7 @@ from bedplate.errors import (
     VerifyFailed,
 )
 from bedplate.host.apt import (
+    AptSystem,
     PrivateRoot,
     apt_reason,
     is_unreachable,
@@ -43,7 +45,7 @@ from bedplate.host.apt import (
     source_line,
     suites_to_try,
 )
-from bedplate.host.command import Commands
+from bedplate.host.command import Account, Commands, Completed
 from bedplate.host.files import (
     bytes_below,
     file_lock,
@@ -61,16 +63,9 @@ from bedplate.host.native_driver import BuildProgress, compiler_requirements, co
 from bedplate.host.requirement import Need, Requirement, demand, find_tool, look, missing
 from bedplate.host.shut_in import build_command, builder_account, own_alone
 from bedplate.host.tarball import first_name, unpack
-from bedplate.model.cell import PlanSources, commit_digits, patch_digits
+from bedplate.model.cell import BuildLevels, PlanSources, SourceTree, commit_digits, patch_digits
 from bedplate.model.visit import EngineBuild
 from bedplate.units import KIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from bedplate.host.apt import AptSystem
-    from bedplate.host.command import Account, Completed
-    from bedplate.model.cell import BuildLevels, SourceTree
 
 
 class SourceUnavailable(Exception):

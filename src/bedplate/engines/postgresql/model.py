@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from bedplate.model.cell import EngineModel
+from bedplate.model.cell import Cell, EngineModel
+from bedplate.model.levels import Levels
 from bedplate.units import KIB
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.cell import Cell
-    from bedplate.model.levels import Levels
 
 # What a build may be given.
 DATABASE_BLOCK_SIZES = tuple(kib * KIB for kib in (1, 2, 4, 8, 16, 32))

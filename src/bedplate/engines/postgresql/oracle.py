@@ -10,41 +10,45 @@ import signal
 import struct
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.engines.postgresql.settings import own_configuration_text, setting_name, setting_value
 from bedplate.engines.postgresql.settings import refused_settings as refused_values
 from bedplate.engines.postgresql.versions import major_of
-from bedplate.engines.postgresql.visit import OBEYED, Cluster, configuration_files, configuration_options
+from bedplate.engines.postgresql.visit import (
+    OBEYED,
+    Cluster,
+    Session,
+    configuration_files,
+    configuration_options,
+)
 from bedplate.errors import KilledFromOutside
-from bedplate.model.cell import ClusterLevels
+from bedplate.host.command import Account
+from bedplate.model.cell import Cell, ClusterLevels
 from bedplate.model.power_cut import WAL_BYTES, WAL_PAGE_IMAGES
 from bedplate.model.reason import reasons_of
 from bedplate.units import one_line, parse_duration_s
 from bedplate.visit.cuts import (
     ANSWER_LIMIT_S,
     CutClients,
+    CutEngine,
+    CutWriter,
     FaultEngine,
     OracleAnswer,
+    PageNames,
+    Recorded,
+    Reproduction,
     ServerWriter,
+    Subject,
     balances,
     notes,
     unplanned,
 )
-from bedplate.visit.server import CONNECTION_LOST, NO_ANSWER_IN_TIME, ServerFailed, SessionFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.engines.postgresql.visit import Session
-    from bedplate.host.command import Account
-    from bedplate.model.cell import Cell
-    from bedplate.visit.cuts import CutEngine, CutWriter, PageNames, Recorded, Reproduction, Subject
-    from bedplate.visit.recording import Driver, VisitContext
-    from bedplate.visit.server import ServerSite
+from bedplate.visit.recording import Driver, VisitContext
+from bedplate.visit.server import CONNECTION_LOST, NO_ANSWER_IN_TIME, ServerFailed, ServerSite, SessionFailed
 
 # Some hundreds of pages, many times the buffers below: dirty pages travel between two checkpoints. Rather wide rows than
 # many: what a torn page tears is a row then, and the oracle has a quarter as many to ask for.

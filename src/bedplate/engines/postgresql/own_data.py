@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import struct
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -21,8 +22,6 @@ from bedplate.host.process import PROC
 from bedplate.units import GIB, MIB, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from bedplate.engines.postgresql.visit import Session
     from bedplate.host.command import Account
     from bedplate.model.visit import EngineBuild

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, chain, islice, pairwise
-from typing import TYPE_CHECKING
 
 from bedplate.near_names import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 _EXPRESSION_WORD = re.compile(
     r"""(?P<blank>[ \t\r\f\v]+|\\\r?\n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
@@ -21,26 +21,29 @@ from bedplate.engines.postgresql.settings import (
     refused_settings,
 )
 from bedplate.engines.postgresql.versions import VERSION, major_of, version_of_tree
-from bedplate.model.cell import UNTORN_COUNT, UNTORN_OFF, UNTORN_ON, BuildLevels, ClusterLevels, SourceTree
+from bedplate.model.cell import (
+    UNTORN_COUNT,
+    UNTORN_OFF,
+    UNTORN_ON,
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    SourceTree,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import EngineSetup
+from bedplate.model.plan import EngineSetup, Plan
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
-from bedplate.plan.rules import filesystem_refusals
+from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
 from bedplate.plan.table import EngineTable, asked
 from bedplate.plan.trees import patch_levels, source_trees
 from bedplate.plan.words import joined, shown
 from bedplate.units import GIB, KIB, MIB, format_size, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Plan
     from bedplate.plan.differences import PlanWarnings
     from bedplate.plan.estimate import EngineEstimate
-    from bedplate.plan.rules import CellContext, Rule
 
 # What initdb takes (--wal-segsize, in megabytes).
 WAL_SEGMENT_SIZES = tuple(MIB << power for power in range(11))

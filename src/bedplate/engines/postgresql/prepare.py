@@ -10,13 +10,14 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.preparation import Unused
+from bedplate.campaign.preparation import EnginePreparation, Unused
 from bedplate.engines.postgresql.builds import (
     STAMP,
     BuildSpec,
@@ -27,7 +28,7 @@ from bedplate.engines.postgresql.builds import (
     is_current,
     read_build,
 )
-from bedplate.engines.postgresql.own_data import read_archive, read_sizes, restored_bytes
+from bedplate.engines.postgresql.own_data import ClusterLayout, read_archive, read_sizes, restored_bytes
 from bedplate.engines.postgresql.pgbench_script import read_script
 from bedplate.engines.postgresql.restoring import DATA, LOG, PLACES, RestoringJob
 from bedplate.engines.postgresql.settings import (
@@ -44,7 +45,7 @@ from bedplate.engines.postgresql.settings import (
 from bedplate.engines.postgresql.versions import lacking_sentence, major_of
 from bedplate.errors import BedplateError, CommandFailed, PlanError, PrintedTooMuch, RequirementMissing
 from bedplate.host.account import server_account
-from bedplate.host.command import Commands, started_apart
+from bedplate.host.command import Account, Commands, started_apart
 from bedplate.host.files import (
     cache_directory,
     file_lock,
@@ -57,25 +58,19 @@ from bedplate.host.files import (
     work_folder,
 )
 from bedplate.host.interruption import held
+from bedplate.host.native_driver import BuildProgress
+from bedplate.host.requirement import Requirement
 from bedplate.host.shut_in import Confinement, to_read_alone
 from bedplate.model import codec
-from bedplate.model.cell import digest
+from bedplate.model.cell import BuildLevels, Cell, PlanSources, digest
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.model.engines import POSTGRESQL, DataDirectory, KnownFiles
+from bedplate.model.visit import EngineBuild
 from bedplate.near_names import did_you_mean
 from bedplate.units import KIB, MIB, format_size
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.campaign.preparation import EnginePreparation
-    from bedplate.engines.postgresql.own_data import ClusterLayout
-    from bedplate.host.command import Account
-    from bedplate.host.native_driver import BuildProgress
-    from bedplate.host.requirement import Requirement
-    from bedplate.model.cell import BuildLevels, Cell, PlanSources
-    from bedplate.model.visit import EngineBuild
 
 # About 515 CPU seconds, on two idle cores.
 _BUILD_S = 260.0

@@ -8,15 +8,18 @@ before it. Texts: LogCheckpointStart and LogCheckpointEnd of src/backend/access/
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from bedplate.figures.server_log import END_OF_RECOVERY, REQUESTED, TIMED, Checkpoint, Complaint, ServerLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from bedplate.figures.server_log import ServerLogReader
+from bedplate.figures.server_log import (
+    END_OF_RECOVERY,
+    REQUESTED,
+    TIMED,
+    Checkpoint,
+    Complaint,
+    ServerLog,
+    ServerLogReader,
+)
 
 _LINE = re.compile(r"(\d{9,}\.\d{3}) (\d+) ([a-z][a-z ]*?) (LOG|WARNING|ERROR|FATAL|PANIC):  (.*)")
 

@@ -13,26 +13,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.visit import FOREIGN, Cluster
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, bare_environment
+from bedplate.host.ledger import Holding
 from bedplate.host.shut_in import restrict
 from bedplate.installation import sources
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
-from bedplate.model.visit import EngineBuild  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.visit import EngineBuild
 from bedplate.units import MIB
 from bedplate.visit.server import ServerSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from bedplate.host.ledger import Holding
 
 # Folders of a job: what the server's account owns, and root's own, whose names that account cannot give to anything else.
 DATA, SOCKET, LOG = "data", "run", "log"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.levels import Scalar
 from bedplate.model.visit import ReadBack
 from bedplate.plan.words import joined
 from bedplate.units import parse_duration_s, parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.model.cell import BuildLevels, ClusterLevels
-    from bedplate.model.levels import Scalar
 
 _NETWORK = "the server listens on a private Unix socket only"
 

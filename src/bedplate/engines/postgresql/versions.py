@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 # Those whose build and run are proved by this repository's own host tests and decisions.
 SUPPORTED_MAJORS = (15, 16, 17, 18)

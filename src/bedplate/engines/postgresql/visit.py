@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -22,37 +23,37 @@ from bedplate.engines.postgresql.settings import (
 )
 from bedplate.engines.postgresql.versions import major_of
 from bedplate.errors import BedplateError, OutputNotUnderstood
+from bedplate.host.command import Account, Completed
 from bedplate.host.files import plain_text
 from bedplate.host.ledger import Holding
 from bedplate.host.shut_in import Restriction
-from bedplate.model.cell import BuildLevels
-from bedplate.model.durability import declared
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, RunSpec
+from bedplate.model.durability import FilesystemPromise, declared
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels
-from bedplate.model.visit import ReadBack
+from bedplate.model.visit import Durability, EngineBuild, ReadBack
+from bedplate.probe.sampler import Probe
 from bedplate.units import MIB, format_duration
 from bedplate.visit.declaration import EngineDurability
+from bedplate.visit.recording import VisitContext
 from bedplate.visit.server import (
     PGSQL,
+    EngineServer,
     InForce,
+    KeptServerData,
     PipedSession,
+    Server,
     ServerFailed,
     ServerProcess,
+    ServerSite,
     SqlEndpoint,
+    SqlEngine,
+    SqlServer,
     SqlSizes,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.host.command import Account, Completed
-    from bedplate.model.cell import Cell, ClusterLevels, RunSpec
-    from bedplate.model.durability import FilesystemPromise
     from bedplate.model.plan import Plan
-    from bedplate.model.visit import Durability, EngineBuild
-    from bedplate.probe.sampler import Probe
-    from bedplate.visit.recording import VisitContext
-    from bedplate.visit.server import EngineServer, KeptServerData, Server, ServerSite, SqlEngine, SqlServer
 
 
 class Session(PipedSession):

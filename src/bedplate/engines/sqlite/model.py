@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bedplate.host.files import bytes_below
 from bedplate.model.cell import SOURCE, EngineModel
+from bedplate.model.levels import Levels, Scalar
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.levels import Levels, Scalar
 
 OFF, NORMAL, FULL, EXTRA = SYNCHRONOUS = ("off", "normal", "full", "extra")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bedplate.engines.sqlite.model import (
     BEGIN,
@@ -16,16 +17,19 @@ from bedplate.engines.sqlite.model import (
     told_of_library,
 )
 from bedplate.engines.sqlite.visit import LIBSQLITE3, bound_transactions
+from bedplate.host.command import Account
 from bedplate.model.levels import Levels
-from bedplate.visit.cuts import ENTRIES_CHECK, ENTRIES_LINE, ENTRIES_NEED, FaultEngine, NativeCuts, PageNames
+from bedplate.visit.cuts import (
+    ENTRIES_CHECK,
+    ENTRIES_LINE,
+    ENTRIES_NEED,
+    FaultEngine,
+    NativeCuts,
+    PageNames,
+    Reproduction,
+    Subject,
+)
 from bedplate.visit.recording import Driver
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.host.command import Account
-    from bedplate.visit.cuts import Reproduction, Subject
 
 
 def _told(settings: Levels) -> Levels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
@@ -19,7 +20,7 @@ from bedplate.engines.sqlite.model import (
     amalgamation,
 )
 from bedplate.engines.sqlite.prepare import version_in_tree
-from bedplate.model.cell import BY_TEST, SourceTree
+from bedplate.model.cell import BY_TEST, Cell, SourceTree
 from bedplate.model.engines import SQLITE
 from bedplate.model.levels import Scalar
 from bedplate.plan import values
@@ -29,9 +30,6 @@ from bedplate.plan.trees import source_trees
 from bedplate.units import KIB, TIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.model.cell import Cell
     from bedplate.plan.rules import CellContext, Rule
 
 _SYNCHRONOUS = (BY_TEST, *SYNCHRONOUS)

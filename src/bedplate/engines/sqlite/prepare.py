@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +20,15 @@ from bedplate.errors import BuildFailed, CommandFailed, PlanError, RequirementMi
 from bedplate.host.command import Commands
 from bedplate.host.files import bytes_below, cache_directory, plain_bytes
 from bedplate.host.git import give, write_tree
-from bedplate.host.native_driver import compiled_library
+from bedplate.host.native_driver import Library, compiled_library
 from bedplate.host.requirement import find_tool
 from bedplate.host.shut_in import build_command, builder_account
+from bedplate.model.cell import SourceTree
 from bedplate.model.engines import SQLITE, DataDirectory, KnownFiles
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from bedplate.campaign.preparation import OwnLibrary
-    from bedplate.host.native_driver import Library
-    from bedplate.model.cell import SourceTree
 
 _TIME_LIMIT_S = 900.0
 

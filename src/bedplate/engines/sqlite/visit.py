@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bedplate.engines.sqlite.model import (
@@ -19,7 +20,7 @@ from bedplate.engines.sqlite.model import (
 )
 from bedplate.host.native_driver import Library
 from bedplate.model.cell import BY_TEST
-from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, declared, lowered_to
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, FilesystemPromise, declared, lowered_to
 from bedplate.model.levels import Levels
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, ReadBack
@@ -27,9 +28,6 @@ from bedplate.visit.declaration import EngineDurability, of_each_test
 from bedplate.visit.recording import Driver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bedplate.model.durability import FilesystemPromise
     from bedplate.visit.cuts import BenchEngine
 
 LIBSQLITE3 = Library(

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, VerifyFailed
 from bedplate.executors.local import filesystem_needs, other_hardware, workload_needs
-from bedplate.executors.protocol import Executor
+from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
 from bedplate.executors.qemu.guest import NEEDS
-from bedplate.executors.qemu.kernels import ensure_kernel, find_kernel
+from bedplate.executors.qemu.kernels import GuestKernel, ensure_kernel, find_kernel
 from bedplate.executors.qemu.zfs import ensure_zfs, find_zfs
-from bedplate.host.apt import ensure_package_tree
+from bedplate.host.apt import PackageTree, ensure_package_tree
 from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory
+from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import Need, look
-from bedplate.model.cell import is_commit_level
+from bedplate.model.cell import Cell, KernelSource, is_commit_level
+from bedplate.model.machine import Machine
+from bedplate.model.plan import Plan
+from bedplate.model.visit import ScratchDevice
 from bedplate.plan.rules import GUEST_MEMORY_BYTES, QEMU
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from bedplate.executors.protocol import Listener, Start, StartOutcome
-    from bedplate.executors.qemu.kernels import GuestKernel
-    from bedplate.host.apt import PackageTree
-    from bedplate.host.native_driver import BuildProgress
-    from bedplate.model.cell import Cell, KernelSource
-    from bedplate.model.machine import Machine
-    from bedplate.model.plan import Plan
-    from bedplate.model.visit import ScratchDevice
     from bedplate.study.records import StudyFacts
 
 # The guest sees the host's programs.

@@ -17,6 +17,7 @@ import stat
 import subprocess
 import time
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,23 +25,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from bedplate.errors import BedplateError, CommandFailed, OutputNotUnderstood
 from bedplate.executors.qemu.own_kernel import lacking_by_console
 from bedplate.host import process
-from bedplate.host.command import environment
+from bedplate.host.block_tree import DeviceNode
+from bedplate.host.command import Commands, environment
 from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.process import boot_id
 from bedplate.host.requirement import Need
 from bedplate.model.cell import digest
+from bedplate.model.levels import Scalar
+from bedplate.model.visit import VisitRequest
 from bedplate.units import MIB, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from bedplate.executors.qemu.kernels import GuestKernel
-    from bedplate.host.block_tree import DeviceNode
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import Ledger
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import VisitRequest
 
 # A line that is longer is none of ours; what came of it is dropped.
 _LINE_BYTES_MAX = 1 << 20

@@ -21,11 +21,11 @@ import shutil
 import struct
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from statistics import median
-from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood, PlanError, RequirementMissing, VerifyFailed
 from bedplate.executors.qemu.own_kernel import (
@@ -50,6 +50,9 @@ from bedplate.executors.qemu.own_kernel import (
     unpack,
 )
 from bedplate.host.apt import (
+    AptSystem,
+    BinaryPackage,
+    PackageArchive,
     PrivateRoot,
     apt_reason,
     code_name,
@@ -80,16 +83,10 @@ from bedplate.host.git import apply_patch, forget, give, paths_in_patch, refresh
 from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import demand, find_tool, read_os_release
 from bedplate.host.shut_in import builder_account
-from bedplate.model.cell import KernelLevels, is_commit_level
+from bedplate.model.cell import KernelLevels, KernelSource, is_commit_level
 from bedplate.model.limits import MODULE_LIMIT, read_at_most
+from bedplate.model.machine import Machine
 from bedplate.units import MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from bedplate.host.apt import AptSystem, BinaryPackage, PackageArchive
-    from bedplate.model.cell import KernelSource
-    from bedplate.model.machine import Machine
 
 # `alias fs-ext3 ext4`: the type that makes the kernel load the module.
 _TYPE_ALIAS = re.compile(r"^alias fs-(\S+) ", re.MULTILINE)

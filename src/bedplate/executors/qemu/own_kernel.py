@@ -14,6 +14,7 @@ import shutil
 import struct
 import tempfile
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,21 +22,18 @@ from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed, VerifyFailed
 from bedplate.host.account import server_account
+from bedplate.host.command import Commands
 from bedplate.host.files import text_of
 from bedplate.host.git import give
 from bedplate.host.native_driver import BuildProgress, count_objects, watched
 from bedplate.host.requirement import Need, Requirement, find_tool, look, missing
 from bedplate.host.shut_in import DATA, PROGRAMS, SAID_BYTES_MOST, Confinement, to_read_alone
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.limits import KERNEL_LIMIT
+from bedplate.model.limits import KERNEL_LIMIT, FileLimit
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from bedplate.executors.qemu.kernels import Tool
-    from bedplate.host.command import Commands
-    from bedplate.model.limits import FileLimit
 
 GZIP, _BZIP2, _XZ, _LZMA = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x5d\0\0"
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import platform
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import (
     EXIT_DONE,
@@ -20,8 +21,11 @@ from bedplate.errors import (
     RequirementMissing,
     StudyError,
 )
+from bedplate.executors.qemu.guest import Guest, GuestDisk, GuestExit
 from bedplate.executors.qemu.slot import (
     GUEST_STATE,
+    GuestSlot,
+    GuestTools,
     disks_of,
     guest_environment,
     inside,
@@ -29,22 +33,15 @@ from bedplate.executors.qemu.slot import (
     said_of,
     surroundings_of,
 )
+from bedplate.host.apt import PackageTree
 from bedplate.host.block_tree import erase_signatures
 from bedplate.host.command import Commands, environment
 from bedplate.host.files import full_places
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.model import codec
+from bedplate.model.levels import Scalar
+from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.units import GIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.executors.qemu.guest import Guest, GuestDisk, GuestExit
-    from bedplate.executors.qemu.slot import GuestSlot, GuestTools
-    from bedplate.host.apt import PackageTree
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import ScratchDevice, VisitRequest
 
 DEFAULT_MEMORY_BYTES = 2 * GIB
 

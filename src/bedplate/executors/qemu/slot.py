@@ -10,10 +10,11 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, BedplateError, DeviceRefused, MachineUnfit, RequirementMissing
 from bedplate.executors.qemu import own_kernel, zfs
@@ -23,12 +24,15 @@ from bedplate.executors.qemu.guest import (
     Deadlines,
     Guest,
     GuestDisk,
+    GuestExit,
     GuestSpec,
     SharedFolder,
     find_accelerator,
     qemu_version,
 )
 from bedplate.executors.qemu.kernels import (
+    GuestKernel,
+    Tool,
     find_busybox,
     find_kernel,
     find_modprobe,
@@ -39,6 +43,7 @@ from bedplate.executors.qemu.kernels import (
     read_module,
 )
 from bedplate.executors.qemu.own_kernel import lacking
+from bedplate.host.apt import PackageTree
 from bedplate.host.block_tree import BlockTree, DeviceNode
 from bedplate.host.command import Commands, environment
 from bedplate.host.facts import counter_khz
@@ -50,21 +55,12 @@ from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.scratch_device import image_path, refusal_reasons, write_image
 from bedplate.installation import sources
 from bedplate.model import codec
+from bedplate.model.cell import KernelLevels
 from bedplate.model.device_cache import DISK, JOURNAL_DISK, SECTORS
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.visit import ScratchDevice
+from bedplate.model.levels import Scalar
+from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.units import MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import ExitStack
-
-    from bedplate.executors.qemu.guest import GuestExit
-    from bedplate.executors.qemu.kernels import GuestKernel, Tool
-    from bedplate.host.apt import PackageTree
-    from bedplate.model.cell import KernelLevels
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import VisitRequest
 
 DATA = "bedplate-data"
 

@@ -20,12 +20,15 @@ import resource
 import shutil
 import struct
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.filesystem.zfs import parse_version
 from bedplate.host.apt import PackageTree, code_name, ensure_package_tree, parse_os_release, suites_to_try
+from bedplate.host.command import Account, Commands
 from bedplate.host.files import bytes_below, file_lock, open_to_all, put_in_place
 from bedplate.host.git import give
 from bedplate.host.native_driver import BuildProgress, count_objects, watched
@@ -34,11 +37,7 @@ from bedplate.host.shut_in import build_command, builder_account, to_read_alone
 from bedplate.model.limits import MODULE_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from bedplate.executors.qemu.kernels import GuestKernel
-    from bedplate.host.command import Account, Commands
     from bedplate.model.machine import Machine
 
 _NEEDS = (

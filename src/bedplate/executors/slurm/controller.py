@@ -11,8 +11,9 @@ import re
 import secrets
 import shlex
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate import installation
 from bedplate.errors import (
@@ -22,21 +23,15 @@ from bedplate.errors import (
     OutputNotUnderstood,
     RequirementMissing,
 )
-from bedplate.executors.slurm.job_folder import JobFolders
+from bedplate.executors.slurm.job_folder import JobFolders, JobOrder
 from bedplate.executors.slurm.payload import WARNED_FROM_S, WARNING_S
 from bedplate.host.command import Commands
 from bedplate.host.requirement import find_tool
 from bedplate.model import codec
+from bedplate.model.machine import Fleet, NodeFacts
 from bedplate.study.layout import StudyLayout
 from bedplate.study.records import nodes_directory, read_nodes
 from bedplate.units import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.executors.slurm.job_folder import JobOrder
-    from bedplate.model.machine import Fleet, NodeFacts
 
 _PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
 

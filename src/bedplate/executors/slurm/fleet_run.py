@@ -16,8 +16,10 @@ import secrets
 import shutil
 import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import (
@@ -29,10 +31,11 @@ from bedplate.errors import (
     StudyError,
 )
 from bedplate.executors.local import lost_record
-from bedplate.executors.protocol import Executor, StartOutcome
+from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
 from bedplate.executors.slurm.controller import (
     ControllerSilent,
     FleetLayout,
+    JobState,
     Patience,
     QueueFull,
     Slurm,
@@ -57,32 +60,23 @@ from bedplate.executors.slurm.job_folder import (
 from bedplate.executors.slurm.nodes import FILE_GRACE_S, LISTING_GRACE_S, Fate, JobOutcome, Judge
 from bedplate.executors.slurm.on_node import NAME
 from bedplate.executors.slurm.payload import ONLY, WHOLE
+from bedplate.host.requirement import Need
 from bedplate.model import codec
 from bedplate.model.limits import most_bytes_of
-from bedplate.model.machine import common_machine, fleet_identity
-from bedplate.model.reason import because
-from bedplate.model.visit import Outcome, VisitRecord, VisitRequest
+from bedplate.model.machine import Fleet, Machine, NodeFacts, common_machine, fleet_identity
+from bedplate.model.plan import Plan, ScheduledVisit
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Outcome, VisitKey, VisitRecord, VisitRequest
 from bedplate.plan.estimate import visit_seconds
 from bedplate.plan.order import Block, blocks_of
 from bedplate.plan.rules import SLURM
 from bedplate.study.checksums import VisitFiles
 from bedplate.study.layout import StudyLayout
-from bedplate.study.records import read_nodes, read_schedule
+from bedplate.study.records import StudyFacts, read_nodes, read_schedule
 from bedplate.study.stored import read_record, visits_by_place
 from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from bedplate.executors.protocol import Listener, Start
-    from bedplate.executors.slurm.controller import JobState
-    from bedplate.host.requirement import Need
-    from bedplate.model.machine import Fleet, Machine, NodeFacts
-    from bedplate.model.plan import Plan, ScheduledVisit
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import VisitKey
-    from bedplate.study.records import StudyFacts
     from bedplate.study.store import StudyStore
 
 if TYPE_CHECKING:

@@ -19,18 +19,14 @@ import json
 import os
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
-from bedplate.model.visit import VisitKey  # noqa: TC001 -- the codec asks for the types of a record's fields
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from bedplate.model.visit import VisitRequest
+from bedplate.model.visit import VisitKey, VisitRequest
 
 Record = TypeVar("Record")
 

@@ -11,16 +11,29 @@ import secrets
 import shutil
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed, RequirementMissing
-from bedplate.executors.slurm.controller import ControllerSilent, Patience, QueueFull, job_script, submission
+from bedplate.executors.protocol import Listener
+from bedplate.executors.slurm.controller import (
+    ControllerSilent,
+    FleetLayout,
+    JobState,
+    Patience,
+    QueueFull,
+    Slurm,
+    job_script,
+    submission,
+)
 from bedplate.executors.slurm.job_folder import (
     ORDER_VERSION,
     WITHDRAWN,
     JobClaim,
+    JobEnd,
     JobFolder,
     JobOrder,
     Submission,
@@ -32,19 +45,13 @@ from bedplate.executors.slurm.payload import ONLY
 from bedplate.host.scratch_device import journal_places
 from bedplate.model import codec
 from bedplate.model.machine import NodeFacts, unwanted_differences
+from bedplate.model.plan import Plan
 from bedplate.study.layout import StudyLayout
 from bedplate.study.records import node_devices
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from bedplate.executors.protocol import Listener
-    from bedplate.executors.slurm.controller import FleetLayout, JobState, Slurm
     from bedplate.executors.slurm.fleet_run import Manner
-    from bedplate.executors.slurm.job_folder import JobEnd
-    from bedplate.model.plan import Plan
 
 # Files of another machine appear on a shared file system some time after they were written: NFS may go by what it
 # knows of a folder for a minute (acdirmax in nfs(5)).

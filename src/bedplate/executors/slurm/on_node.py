@@ -14,9 +14,10 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from bedplate.errors import (
     EXIT_DONE,
@@ -54,10 +55,6 @@ from bedplate.model.reason import sudo_caller
 from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.study.layout import Folder
 from bedplate.visit.recording import workload_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
 
 NAME = "slurm"
 

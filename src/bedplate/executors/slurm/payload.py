@@ -17,7 +17,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from bedplate.errors import (
     EXIT_DONE,
@@ -27,14 +27,9 @@ from bedplate.errors import (
     BedplateError,
     MachineUnfit,
 )
-from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder, end_of_log
+from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder, JobOrder, end_of_log
 from bedplate.host.files import put_in_place
 from bedplate.host.process import boot_id, start_time
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from bedplate.executors.slurm.job_folder import JobOrder
 
 # What a job is told before its limit: a visit stops its server and unmounts within this time.
 WARNING_S = 180.0

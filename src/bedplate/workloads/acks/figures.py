@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import polars as pl
 
 from bedplate.figures.facts import Rule, RunRules, Spoken, spoken
+from bedplate.figures.run import FigureMaker
 from bedplate.figures.transaction_run import (
     OF_RECORD,
     TransactionEvidence,
@@ -13,15 +16,10 @@ from bedplate.figures.transaction_run import (
     TransactionRun,
 )
 from bedplate.figures.validity import CHECKPOINTS_UNKNOWN, SERVER_BROKE
+from bedplate.model.reason import Reason
+from bedplate.model.visit import Validity
 from bedplate.units import percent
 from bedplate.workloads.acks.model import AcksSummary, read_summary
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Validity
 
 TOGETHER_SHARE_MAX = 0.01
 

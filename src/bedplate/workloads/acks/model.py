@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.model.plan import RecordWords, WorkloadModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENGINE = "own-engine"
 

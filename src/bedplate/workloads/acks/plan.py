@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from bedplate.model.cell import RunSpec
+from bedplate.model.cell import Cell, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, within
 from bedplate.plan.table import WorkloadTable
 from bedplate.units import MIB
 from bedplate.workloads.acks.model import ENGINE
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Load
 
 WarmUp: TypeAlias = Annotated[float, within(values.duration, 0)]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.run_heads import TransactionView
+from bedplate.model.cell import RunSpec
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 
 class AcksView(TransactionView):

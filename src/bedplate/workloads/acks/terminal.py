@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from bedplate.analysis.overview import Overview
 from bedplate.terminal.table_parts import MARKS
-from bedplate.terminal.tables import ToolColumn, run_tables, tool_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.terminal.tables import WorkloadTables
+from bedplate.terminal.tables import ToolColumn, WorkloadTables, run_tables, tool_table
 
 _EACH = (
     ToolColumn("p50\nms", "latency_ms_p50"),

@@ -13,10 +13,11 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import IO, Self
 
 from bedplate.engines.external.visit import (
     PATIENCE_S,
@@ -28,21 +29,15 @@ from bedplate.engines.external.visit import (
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.host.command import environment
 from bedplate.host.interruption import held
+from bedplate.host.requirement import Need
+from bedplate.host.shut_in import Confinement
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.durability import DURABLE
+from bedplate.model.visit import RunRecord
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.visit.declaration import WAITING_CLIENTS, WAITING_COMMITS, WAITING_FLUSHES, flushes_between
-from bedplate.visit.recording import Driver, RawRecording, SecondSeen, ToolProcess
+from bedplate.visit.recording import Driver, RawRecording, SecondSeen, ToolProcess, VisitContext, Workload
 from bedplate.workloads.acks.model import SUMMARY_FILE, read_summary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import IO
-
-    from bedplate.host.requirement import Need
-    from bedplate.host.shut_in import Confinement
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.visit import RunRecord
-    from bedplate.visit.recording import VisitContext, Workload
 
 # As the driver exits where the writer printed something else than it may; the line is on its standard error.
 _REFUSED = 3

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.counters import Deltas, busy_cpu_s
@@ -30,21 +31,14 @@ from bedplate.figures.phased import (
     phase_figures,
     phase_seconds,
 )
-from bedplate.figures.run import Made
-from bedplate.figures.samples import shared_evidence
+from bedplate.figures.run import FigureMaker, Made
+from bedplate.figures.samples import RunInputs, shared_evidence
 from bedplate.figures.validity import CACHE_ANSWERED, OF_EVERY_TIMED_RUN, Moved, ToolEvidence
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.figure import Figure, RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
 from bedplate.units import GIB, KIB, MIB, format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.figures.samples import RunInputs
-    from bedplate.model.figure import Figure, RunFigures
 
 _TOOL = "bonnie++"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator
 
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.engines import NO_ENGINE
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load, PlannedWorkload
@@ -18,9 +18,6 @@ from bedplate.plan.fields import Factor, Flag, within
 from bedplate.plan.table import WorkloadTable, datasets
 from bedplate.units import MIB
 from bedplate.workloads.bonnie.model import WORKLOAD
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
 
 FileSize: TypeAlias = Annotated[int | str, PlainValidator(values.file_size)]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import MovedBytes, RunHead, WorkloadView
+from bedplate.model.cell import RunSpec
 from bedplate.workloads.bonnie.model import WORKLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 _HEAD = RunHead("stages_total_s", "stages s", "tool_cpu_s", "CPU s of bonnie++", beneath=True)
 

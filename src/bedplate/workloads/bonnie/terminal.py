@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from bedplate.analysis.overview import Overview
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import MARKS
-from bedplate.terminal.tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, tool_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.terminal.tables import WorkloadTables
+from bedplate.terminal.tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, WorkloadTables, tool_table
 
 Run = tuple[str, str]
 

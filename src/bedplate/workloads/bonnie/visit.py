@@ -10,20 +10,24 @@ import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.visit import RunRecord
 from bedplate.units import GIB, KIB, MIB, format_size
-from bedplate.visit.recording import SYNC_PHASE, RawRecording, ToolFailed, ToolProcess, time_limit_s
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.visit import RunRecord
-    from bedplate.visit.recording import Driver, VisitContext, Workload
+from bedplate.visit.recording import (
+    SYNC_PHASE,
+    Driver,
+    RawRecording,
+    ToolFailed,
+    ToolProcess,
+    VisitContext,
+    Workload,
+    time_limit_s,
+)
 
 PROGRAM = "bonnie++"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from polars import Boolean, Int64, String
@@ -10,8 +11,6 @@ from bedplate.export.columns import KEY_COLUMNS, ExportColumn, ExportTable, Work
 from bedplate.workloads.faulty_disk.reading import fault_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from bedplate.analysis.overview import Overview
 
 _COLUMNS: Mapping[str, ExportColumn] = {

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.figures.facts import Rule, RunRules, Spoken, spoken
-from bedplate.figures.run import Made, run_figures
+from bedplate.figures.run import FigureMaker, Made, run_figures
 from bedplate.figures.samples import RunEvidence
 from bedplate.figures.validity import INPUT_UNREADABLE, NOT_COMPLETED, NOTHING_MEASURED, unreadable
+from bedplate.model.figure import Figure, RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.power_cut import PointOutcome
-from bedplate.model.reason import because
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Outcome, RunRecord, Validity
 from bedplate.workloads.faulty_disk.model import (
     CONTROL_LOST,
     CONTROL_WHOLE,
     FAULTS_LEVEL,
     TRIES,
     FaultRecord,
+    FaultTries,
     FaultVerdict,
     Seen,
     read_tries,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import RunRecord
-    from bedplate.workloads.faulty_disk.model import FaultTries
 
 
 @dataclass(frozen=True, kw_only=True)

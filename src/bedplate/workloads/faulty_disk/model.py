@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from bedplate.figures.record_lines import read_record_lines
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.fault_order import FaultEffect, FaultOperation
 from bedplate.model.figure import Better, Metric, Scale, taken_from
-from bedplate.model.free_space import AgedCopy  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.free_space import AgedCopy
 from bedplate.model.plan import OwnDiskModel, RecordWords
-from bedplate.model.power_cut import ENGINE, PointOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from bedplate.model.power_cut import PointRecord
+from bedplate.model.power_cut import ENGINE, PointOutcome, PointRecord
 
 # Levels of a run: names of faults with commas between, and how often each is tried.
 FAULTS_LEVEL, TRIES = "faults", "tries"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator
 
 from bedplate import registry
-from bedplate.model.cell import RunSpec
+from bedplate.model.cell import Cell, RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.model.power_cut import ENGINE, IMAGE_BYTES
 from bedplate.plan import values
 from bedplate.plan.estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
@@ -29,10 +29,6 @@ from bedplate.workloads.faulty_disk.model import (
     TRIES,
     WORKLOAD,
 )
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Load
 
 RUN_NAME = "faulty-disk"
 

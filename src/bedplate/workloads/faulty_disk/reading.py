@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import AnswerLine, RunHead, WorkloadView
+from bedplate.model.cell import RunSpec
 from bedplate.model.course import and_more, first_of
 from bedplate.workloads.faulty_disk.figures import NONE_HIT, NOT_SEEN, NOT_WHOLE
 from bedplate.workloads.faulty_disk.model import (
     WORKLOAD,
+    FaultRecord,
     FaultTries,
     FaultVerdict,
     counted,
@@ -18,11 +21,7 @@ from bedplate.workloads.faulty_disk.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
-    from bedplate.model.cell import RunSpec
-    from bedplate.workloads.faulty_disk.model import FaultRecord
 
 _CELLS_SHOWN, _FAULTS_SHOWN = 3, 2
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
+from bedplate.analysis.overview import Overview
 from bedplate.terminal.table_parts import plain_table
 from bedplate.workloads.faulty_disk.model import FaultVerdict
 from bedplate.workloads.faulty_disk.reading import fault_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import Overview
     from bedplate.terminal.tables import WorkloadTables
 
 _STYLES = {

@@ -11,6 +11,8 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -20,12 +22,15 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from bedplate import registry
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import complaints_of, leaves_journal_to_repair
-from bedplate.filesystem.blocks import SUPERBLOCK, Layout
+from bedplate.filesystem.blocks import SUPERBLOCK, AtRest, Layout, RestingBlocks
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.command import Commands
 from bedplate.host.files import folders_below
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.pages import extents_of
+from bedplate.host.recorder import Recorder
 from bedplate.model import codec
+from bedplate.model.cell import RunSpec
 from bedplate.model.durability import WrittenPlace
 from bedplate.model.fault_order import (
     CLEAR_LINE,
@@ -37,13 +42,24 @@ from bedplate.model.fault_order import (
     moved_line,
 )
 from bedplate.model.filesystem import TRAITS
+from bedplate.model.free_space import AgedCopy
 from bedplate.model.plan import model_of
-from bedplate.model.power_cut import ENGINE, ENOSPC, IMAGE_BYTES, CutPoint, Placement, PointOutcome, Profile
+from bedplate.model.power_cut import (
+    ENGINE,
+    ENOSPC,
+    IMAGE_BYTES,
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+)
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.units import MIB, format_size
-from bedplate.visit.cuts import WRITER_NOT_ENDED
-from bedplate.visit.recording import ToolFailed
+from bedplate.visit.cuts import WRITER_NOT_ENDED, Checkpoints, CutWriter, FaultEngine
+from bedplate.visit.declaration import UntornWrites
+from bedplate.visit.recording import Recording, ToolFailed, VisitContext, Workload
 from bedplate.visit.server import CONNECTION_LOST
 from bedplate.workloads.faulty_disk.model import (
     CONTROLS,
@@ -54,6 +70,7 @@ from bedplate.workloads.faulty_disk.model import (
     TRIES_FILE,
     WORKLOAD,
     DiskFault,
+    Fault,
     FaultRecord,
     FaultVerdict,
     FullFilesystem,
@@ -69,21 +86,6 @@ from bedplate.workloads.faulty_disk.model import (
 from bedplate.workloads.power_cut.bench import PowerBench, RecordedSetup, ReplayJob, subject_of
 from bedplate.workloads.power_cut.log import Acknowledgements, OwnDiskWorkload, interruption_behind, read_log
 from bedplate.workloads.power_cut.visit import measured_span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from bedplate.filesystem.blocks import AtRest, RestingBlocks
-    from bedplate.host.command import Commands
-    from bedplate.host.recorder import Recorder
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.free_space import AgedCopy
-    from bedplate.model.power_cut import PointRecord
-    from bedplate.visit.cuts import Checkpoints, CutWriter, FaultEngine
-    from bedplate.visit.declaration import UntornWrites
-    from bedplate.visit.recording import Recording, VisitContext, Workload
-    from bedplate.workloads.faulty_disk.model import Fault
 
 if TYPE_CHECKING:
     FinderAtRest: TypeAlias = Callable[[Sequence[Path], Commands, Sequence[int]], RestingBlocks]

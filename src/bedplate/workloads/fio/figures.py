@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.figures.counters import busy_cpu_s
 from bedplate.figures.facts import Rule, RunRules, free_space_figures, no_fact, number, step_figure
@@ -17,25 +18,18 @@ from bedplate.figures.phased import (
     phase_deltas,
     phase_figures,
 )
-from bedplate.figures.run import Made
-from bedplate.figures.samples import shared_evidence
+from bedplate.figures.run import FigureMaker, Made
+from bedplate.figures.samples import RunInputs, shared_evidence
 from bedplate.figures.validity import CACHE_ANSWERED, OF_EVERY_TIMED_RUN, Moved, ToolEvidence, below
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
 from bedplate.units import MIB, format_size, percent
 from bedplate.workloads.fio import output
 from bedplate.workloads.fio import output as fio_output
 from bedplate.workloads.fio.model import FIO_JOB, PG_TEST_FSYNC, is_pg_test_fsync
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.figures.samples import RunInputs
-    from bedplate.model.figure import Figure
-    from bedplate.workloads.fio.output import FioJobResult, FioLatency, FioResult, FioSide, PgTestFsyncResult
+from bedplate.workloads.fio.output import FioJobResult, FioLatency, FioResult, FioSide, PgTestFsyncResult
 
 # What the kernel holds back at the end was never written at the speed that the tool states.
 WRITTEN_SHARE_MIN = 0.5

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
 from bedplate.plan.words import at_most, joined, shown
 from bedplate.units import parse_duration_s, parse_size
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ASYNCHRONOUS_ENGINES = frozenset({"io_uring", "libaio", "posixaio"})
 

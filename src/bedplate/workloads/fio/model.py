@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from bedplate.model.cell import RunSpec
 from bedplate.model.engines import NO_ENGINE
 from bedplate.model.figure import Better, Metric, Scale
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import RecordWords, WorkloadModel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.levels import Levels, Scalar
 
 METRICS = {
     "Sequential I/O": (

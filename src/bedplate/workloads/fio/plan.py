@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator
 
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.engines import NO_ENGINE, POSTGRESQL
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load, PlannedWorkload
@@ -17,9 +17,6 @@ from bedplate.plan.table import WorkloadTable, at_least_one
 from bedplate.units import parse_duration_s, parse_size
 from bedplate.workloads.fio.jobs import FioRun, fio_jobs, fio_run_specs
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS, WORKLOAD, is_pg_test_fsync
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
 
 FioJobs: TypeAlias = Annotated[tuple[FioRun, ...], PlainValidator(fio_jobs)]
 

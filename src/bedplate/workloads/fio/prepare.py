@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
-from bedplate.campaign.preparation import DatasetInputs
+from bedplate.campaign.preparation import DatasetInputs, MadeAnyway
 from bedplate.engines.postgresql.builds import builds_directory, read_build
 from bedplate.engines.postgresql.versions import release_key
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
 from bedplate.host.account import server_account
+from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, Holdings
 from bedplate.host.requirement import Need
 from bedplate.host.shut_in import DATA, PROGRAMS, Confinement
 from bedplate.installation import COMMAND
+from bedplate.model.cell import Dataset
 from bedplate.model.devices import MOST_FACTOR, MOST_PLACES, Law
 from bedplate.model.engines import POSTGRESQL
 from bedplate.units import MIB
 from bedplate.workloads.fio.model import PG_TEST_FSYNC
 from bedplate.workloads.fio.output import PgTestFsyncResult, parse_fio_result, parse_pg_test_fsync_result
 from bedplate.workloads.fio.visit import PG_TEST_FSYNC_PROGRAM, PgTestFsyncJob, fio_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bedplate.campaign.preparation import MadeAnyway
-    from bedplate.host.command import Commands
-    from bedplate.host.ledger import Holdings
-    from bedplate.model.cell import Dataset
 
 
 class FioInputs(DatasetInputs):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import MovedBytes, RunHead, WorkloadView
+from bedplate.model.cell import RunSpec
 from bedplate.workloads.fio.jobs import MIXED_RW, WRITING_RW
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, WORKLOAD, is_pg_test_fsync
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 _JOB_HEAD = RunHead("throughput_mib_per_s", "MiB/s", "cpu_s_per_gib", "CPU s/GiB", beneath=True)
 

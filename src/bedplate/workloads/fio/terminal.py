@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from bedplate.analysis.overview import Overview
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import MARKS
-from bedplate.terminal.tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, part_table, tool_table
+from bedplate.terminal.tables import (
+    CPU,
+    MIB_PER_S,
+    OPERATIONS,
+    ToolColumn,
+    WorkloadTables,
+    part_table,
+    tool_table,
+)
 from bedplate.workloads.fio.model import FIO_JOB, is_pg_test_fsync
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 

@@ -9,15 +9,27 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.visit import RunRecord
 from bedplate.units import parse_duration_s
-from bedplate.visit.recording import SYNC_PHASE, RawRecording, ToolFailed, ToolProcess, time_limit_s
+from bedplate.visit.recording import (
+    SYNC_PHASE,
+    Driver,
+    RawRecording,
+    ToolFailed,
+    ToolProcess,
+    VisitContext,
+    Workload,
+    time_limit_s,
+)
 from bedplate.workloads.fio.jobs import MIXED_RW, READING_RW, fio_misfits, fio_words
 from bedplate.workloads.fio.model import (
     FIO_JOB,
@@ -26,14 +38,6 @@ from bedplate.workloads.fio.model import (
     TEST_FSYNC_SECONDS,
     is_pg_test_fsync,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Levels
-    from bedplate.model.visit import RunRecord
-    from bedplate.visit.recording import Driver, VisitContext, Workload
 
 FIO_PROGRAM = "fio"
 

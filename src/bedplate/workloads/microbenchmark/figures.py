@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic import dataclasses as pydantic_dataclasses
@@ -15,14 +17,15 @@ from bedplate.figures.counters import Deltas, part_figures_without_server
 from bedplate.figures.courses import nearest_rank
 from bedplate.figures.facts import Rule, RunRules, deltas_of, free_space_figures, step_figure, text
 from bedplate.figures.phased import PhasedFigures, PhasedRun, device_bytes, phase_deltas
-from bedplate.figures.run import Made
-from bedplate.figures.samples import shared_evidence
+from bedplate.figures.run import FigureMaker, Made
+from bedplate.figures.samples import RunInputs, shared_evidence
 from bedplate.figures.validity import OF_EVERY_TIMED_RUN, READ_SHARE_MIN, Moved, ToolEvidence, below
 from bedplate.model.cell import engine_model
 from bedplate.model.course import COURSE_FILE
-from bedplate.model.figure import Status
+from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import RunRecord
 from bedplate.units import MIB, format_size, percent
 from bedplate.workloads.microbenchmark.model import (
     COLD,
@@ -34,16 +37,6 @@ from bedplate.workloads.microbenchmark.model import (
     read_progress,
     tests_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.figures.samples import RunInputs
-    from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import RunRecord
 
 _TOOL = "the driver of the microbenchmark"
 

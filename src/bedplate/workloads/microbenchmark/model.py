@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from bedplate.model.cell import RunSpec
 from bedplate.model.engines import LMDB
 from bedplate.model.figure import Better, Metric, Scale, taken_from
 from bedplate.model.plan import RecordWords, WorkloadModel
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from bedplate.model.cell import RunSpec
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 

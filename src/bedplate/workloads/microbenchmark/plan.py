@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from bedplate import registry
 from bedplate.errors import PlanError
-from bedplate.model.cell import Dataset, RunSpec, engine_model
+from bedplate.model.cell import Cell, Dataset, RunSpec, engine_model
 from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import EngineSetup, Load, PlannedWorkload
+from bedplate.model.plan import EngineSetup, Load, Plan, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, Passes, within
@@ -33,8 +33,6 @@ from bedplate.workloads.microbenchmark.model import (
 )
 
 if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Plan
     from bedplate.plan.differences import PlanWarnings
 
 # In the published order; those of 100 kB values are a set of their own.

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from bedplate.analysis.overview import CellFacts, Overview
 from bedplate.analysis.run_heads import RunHead, WorkloadView
 from bedplate.analysis.wording import durability_words
+from bedplate.model.cell import RunSpec
 from bedplate.model.durability import ONLY_READS, UNKNOWN
 from bedplate.model.visit import Durability
 from bedplate.workloads.microbenchmark.model import READ, TESTS, WRITE, is_synchronous, tests_of, writes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.model.cell import RunSpec
 
 Run = tuple[str, str]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
+from bedplate.analysis.overview import CellFacts, Overview
 from bedplate.analysis.wording import (
     BASIS_MARKS,
     SUSPECT_MARK,
@@ -19,17 +20,9 @@ from bedplate.analysis.wording import (
 )
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.metrics import METRICS
-from bedplate.terminal.tables import PartEntry, entry_tables
+from bedplate.terminal.tables import PartEntry, WorkloadTables, entry_tables
 from bedplate.workloads.microbenchmark.model import TESTS
 from bedplate.workloads.microbenchmark.reading import SPEED, promised_classes, run_tests
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 

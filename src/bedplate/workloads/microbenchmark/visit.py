@@ -11,7 +11,7 @@ import os
 import signal
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bedplate import registry
 from bedplate.errors import BedplateError
+from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
-from bedplate.model.cell import engine_model
-from bedplate.model.levels import as_in_a_plan
+from bedplate.model.cell import Dataset, RunSpec, engine_model
+from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because
-from bedplate.model.visit import TimedItem
+from bedplate.model.visit import RunRecord, TimedItem
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.units import MIB, format_size
 from bedplate.visit.declaration import WAITING_COMMITS, WAITING_FLUSHES, WAITING_TEST, flushes_between
-from bedplate.visit.recording import Recording, ToolProcess
+from bedplate.visit.recording import Driver, Recording, ToolProcess, VisitContext, Workload
 from bedplate.workloads.microbenchmark.model import (
     COLD,
     DOCUMENTS,
@@ -47,14 +48,7 @@ from bedplate.workloads.microbenchmark.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.host.requirement import Need
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Levels, Scalar
-    from bedplate.model.visit import RunRecord
     from bedplate.visit.cuts import BenchEngine
-    from bedplate.visit.recording import Driver, VisitContext, Workload
 
 Remedy: TypeAlias = Callable[[str], tuple[str, str] | None]
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.counters import Absent
 from bedplate.figures.facts import Rule, RunRules, deltas_of, integer
+from bedplate.figures.run import FigureMaker
 from bedplate.figures.transaction_run import (
     OF_RECORD,
     OF_SPEED,
@@ -18,20 +23,11 @@ from bedplate.figures.transaction_run import (
     TransactionRun,
 )
 from bedplate.figures.transactions import script_figures, transaction_count
+from bedplate.model.figure import Figure
+from bedplate.model.reason import Reason
+from bedplate.model.visit import Validity
 from bedplate.units import format_size
-from bedplate.workloads.pgbench.model import PHASE, scripts_of, writes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import polars as pl
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.model.figure import Figure
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Validity
-    from bedplate.workloads.pgbench.model import RunScript
+from bedplate.workloads.pgbench.model import PHASE, RunScript, scripts_of, writes
 
 _TOOL = "pgbench"
 

@@ -6,21 +6,18 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.levels import LevelMismatch, Levels
+from bedplate.model.levels import LevelMismatch, Levels, Scalar
 from bedplate.model.plan import RecordWords, WorkloadModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pydantic import ValidationInfo
-
-    from bedplate.model.levels import Scalar
 
 READ_ONLY = "read-only"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,14 @@ from bedplate.engines.postgresql.own_data import (
 from bedplate.engines.postgresql.settings import in_force
 from bedplate.engines.postgresql.versions import major_of
 from bedplate.errors import BedplateError
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels
+from bedplate.model.levels import Levels, Scalar
 from bedplate.plan.words import joined
 from bedplate.units import GIB, KIB, MIB, format_size, parse_size
 from bedplate.workloads.pgbench.model import COPY, DUMP, SHA256, SIZE, named_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pydantic import ValidationInfo
-
-    from bedplate.model.cell import BuildLevels, Cell, ClusterLevels
-    from bedplate.model.levels import Levels, Scalar
 
 _READABLE = ("none", "gzip", "lz4", "zstd")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import ceil
@@ -24,13 +24,14 @@ from bedplate.engines.postgresql.pgbench_script import (
 from bedplate.engines.postgresql.versions import extensions_of, lacking_sentence, major_of
 from bedplate.engines.postgresql.visit import needed_duration_s, too_many_clients, too_short
 from bedplate.errors import PlanError
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import Cell, Dataset, RunSpec, Throttle
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, Load, PlannedWorkload
+from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, Load, Plan, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import GROWTH, WorkloadEstimate
 from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, ListFactor, RunName, within
+from bedplate.plan.rules import DatasetRule
 from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.plan.words import joined
@@ -59,12 +60,7 @@ from bedplate.workloads.pgbench.script_values import Script
 from bedplate.workloads.pgbench.visit import BLANK, FILLERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bedplate.model.cell import Cell, Throttle
-    from bedplate.model.plan import Plan
     from bedplate.plan.differences import PlanWarnings
-    from bedplate.plan.rules import DatasetRule
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
 

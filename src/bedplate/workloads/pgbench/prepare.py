@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bedplate.campaign.preparation import Unused
+from bedplate.campaign.preparation import DatasetInputs, MadeAnyway, Unused
 from bedplate.engines.postgresql.own_data import ClusterLayout
 from bedplate.engines.postgresql.prepare import (
     RECORD,
@@ -18,17 +18,12 @@ from bedplate.engines.postgresql.prepare import (
 )
 from bedplate.errors import BedplateError, PlanError
 from bedplate.host.files import cache_directory, is_work_folder, lock_of
+from bedplate.model.cell import Dataset
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.levels import Levels
 from bedplate.units import KIB
 from bedplate.workloads.pgbench.model import COPY, DUMP, SHA256, is_own
 from bedplate.workloads.pgbench.own_files import demand_unchanged, scripts_of_dataset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from bedplate.campaign.preparation import DatasetInputs, MadeAnyway
-    from bedplate.model.cell import Dataset
-    from bedplate.model.levels import Levels
 
 _DAY_S = 86_400.0
 

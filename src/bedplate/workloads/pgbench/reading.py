@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import TransactionView
+from bedplate.model.cell import RunSpec
 from bedplate.study.checksums import WAL_KIB_OF_READING_MAX
 from bedplate.workloads.pgbench.model import PHASE, scripts_of, writes
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 
 class PgbenchView(TransactionView):

@@ -9,14 +9,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import ValidationInfo
 
 from bedplate.engines.postgresql.pgbench_script import BUILT_IN_VARIABLES, SIMPLE, read_script
 from bedplate.plan.values import file_beside_the_plan
 from bedplate.plan.words import joined, shown
-
-if TYPE_CHECKING:
-    from pydantic import ValidationInfo
 
 SCRIPTS = ("read-only", "read-write", "simple-update")
 # pgbench itself takes 128 (MAX_SCRIPTS in its source).

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from rich.console import RenderableType
+
+from bedplate.analysis.overview import Overview
 from bedplate.analysis.run_heads import TRANSACTIONS
-from bedplate.terminal.tables import part_table, transaction_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.terminal.tables import WorkloadTables
+from bedplate.terminal.tables import WorkloadTables, part_table, transaction_tables
 
 
 def pgbench_tables(found: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:

@@ -7,25 +7,40 @@ import shutil
 import signal
 import time
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.own_data import ClusterLayout, size_of
 from bedplate.engines.postgresql.pgbench_script import SIMPLE, WAY_OUT, read_script
-from bedplate.engines.postgresql.visit import PostgresqlProbe, cluster_of
+from bedplate.engines.postgresql.visit import PostgresqlProbe, Session, cluster_of
 from bedplate.errors import BedplateError, CommandFailed, VisitFailed
 from bedplate.host.cgroups import drop_page_cache
+from bedplate.host.requirement import Need
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.durability import SESSION_SETTINGS
+from bedplate.model.levels import Scalar
 from bedplate.model.reason import reasons_of
+from bedplate.model.visit import RunRecord, Sample
 from bedplate.units import MIB, format_size
-from bedplate.visit.recording import MEASURE, WARMUP, ClientEnded, ClientRecording, Driver, LoggedClient
+from bedplate.visit.recording import (
+    MEASURE,
+    WARMUP,
+    ClientEnded,
+    ClientRecording,
+    Driver,
+    LoggedClient,
+    SecondSeen,
+    VisitContext,
+    Workload,
+)
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.workloads.pgbench.model import (
     BUILT_IN,
     COPY,
     DUMP,
     READ_WRITE,
+    RunScript,
     SteadyDetector,
     is_own,
     scripts_of,
@@ -34,17 +49,6 @@ from bedplate.workloads.pgbench.model import (
 )
 from bedplate.workloads.pgbench.own_files import DATABASE, demand_unchanged
 from bedplate.workloads.pgbench.script import statement_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.engines.postgresql.visit import Session
-    from bedplate.host.requirement import Need
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import RunRecord, Sample
-    from bedplate.visit.recording import SecondSeen, VisitContext, Workload
-    from bedplate.workloads.pgbench.model import RunScript
 
 # Enough for tens of thousands of commits, and read in a tenth of a second.
 _WAL_READ_BYTES_MAX = 4 * MIB

@@ -16,7 +16,8 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain
@@ -30,15 +31,16 @@ from bedplate.filesystem.after_cut import stands_beside_twins
 from bedplate.filesystem.blocks import Layout
 from bedplate.filesystem.refusals import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.block_requests import call_counter, device_number, request_trace
-from bedplate.host.command import Commands, started_apart
+from bedplate.host.block_requests import CallCounter, RequestTrace, call_counter, device_number, request_trace
+from bedplate.host.command import Account, Commands, Completed, started_apart
 from bedplate.host.files import file_lock, folders_below
 from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding
+from bedplate.host.ledger import Holding, Holdings, Ledger
 from bedplate.host.process import start_time
 from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.scratch_device import (
+    AttachedDevice,
     copy_image,
     create_blank,
     fill_from,
@@ -49,9 +51,9 @@ from bedplate.host.scratch_device import (
 )
 from bedplate.host.tunables import have_write_back, tuned
 from bedplate.model import codec
-from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF, FilesystemLevels
-from bedplate.model.durability import BlameEvidence  # noqa: TC001 -- the codec asks for the types of a record's fields
-from bedplate.model.fault_order import ByteRange  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF, Cell, FilesystemLevels
+from bedplate.model.durability import BlameEvidence
+from bedplate.model.fault_order import ByteRange
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     JOURNAL_KEPT,
@@ -67,13 +69,15 @@ from bedplate.model.power_cut import (
     PointOutcome,
     PointRecord,
     Profile,
+    RecoveredPages,
     late_us,
     sector_bytes,
 )
-from bedplate.model.visit import EMULATED
+from bedplate.model.visit import EMULATED, VisitRequest
 from bedplate.units import GIB, KIB, MIB
-from bedplate.visit.cuts import Subject
+from bedplate.visit.cuts import Checkpoints, CutEngine, OracleAnswer, Subject
 from bedplate.visit.declaration import UntornWrites, untorn_writes
+from bedplate.visit.recording import VisitContext
 from bedplate.visit.server import ServerSite
 from bedplate.workloads.power_cut.log import (
     DEVICE_NAMES,
@@ -83,9 +87,13 @@ from bedplate.workloads.power_cut.log import (
     JOURNAL,
     MARK,
     RECOVERY_BYTES,
+    Acknowledged,
     Acknowledgements,
+    CrashState,
+    Log,
     LogPacking,
     RecordedAge,
+    Room,
     cache_at,
     changes_at,
     free_bytes,
@@ -98,19 +106,7 @@ from bedplate.workloads.power_cut.log import (
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
-    from bedplate.host.block_requests import CallCounter, RequestTrace
-    from bedplate.host.command import Account, Completed
-    from bedplate.host.ledger import Holdings, Ledger
-    from bedplate.host.scratch_device import AttachedDevice
-    from bedplate.model.cell import Cell
-    from bedplate.model.power_cut import RecoveredPages
-    from bedplate.model.visit import VisitRequest
-    from bedplate.visit.cuts import Checkpoints, CutEngine, OracleAnswer
-    from bedplate.visit.recording import VisitContext
-    from bedplate.workloads.power_cut.log import Acknowledged, CrashState, Log, Room
     from bedplate.workloads.power_cut.tearing import PagePlaces, Waiting
 
 # Enough for a person; a page of errors says no more.

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.model import codec
-from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint
+from bedplate.model.levels import Scalar
+from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.visit.life import EventStream
-from bedplate.workloads.power_cut.bench import ReplayJob, inquire, judged, replayed
+from bedplate.workloads.power_cut.bench import Found, ReplayJob, inquire, judged, replayed
 from bedplate.workloads.power_cut.log import LOG_BYTES_MOST, UnpackedLog, free_bytes, unpack_log, unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from bedplate.model.levels import Scalar
-    from bedplate.model.power_cut import PointRecord
-    from bedplate.workloads.power_cut.bench import Found
 
 _Question = TypeVar("_Question")
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from polars import Boolean, Float64, Int64, String
 
-from bedplate.analysis.power_cut_view import upper_share
+from bedplate.analysis.power_cut_view import CutRun, upper_share
 from bedplate.export.columns import KEY_COLUMNS, ExportColumn, ExportTable, WorkloadExport, run_key
 from bedplate.figures.power_cut import finding_of
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import CutCounts
+from bedplate.model.durability import CacheCuts, CutCounts, PowerCutVerdict, Story
+from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.reason import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.analysis.power_cut_view import CutRun
-    from bedplate.model.durability import CacheCuts, PowerCutVerdict, Story
-    from bedplate.model.power_cut import PointRecord, RecordingFacts
 
 _NAMES = {VOLATILE_4K: "volatile", VOLATILE_512: "volatile_512", PROTECTED: "protected"}
 

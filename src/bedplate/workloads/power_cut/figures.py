@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from bedplate.figures.facts import RunRules, free_space_figures
 from bedplate.figures.power_cut import (
@@ -15,25 +16,17 @@ from bedplate.figures.power_cut import (
     recovery_s,
     verdict_of,
 )
-from bedplate.figures.run import Made, run_figures
+from bedplate.figures.run import FigureMaker, Made, run_figures
 from bedplate.figures.validity import NOT_COMPLETED, NOTHING_MEASURED, unreadable
 from bedplate.model import codec
 from bedplate.model.device_cache import CACHES
-from bedplate.model.durability import NEEDS_FSCK
+from bedplate.model.durability import NEEDS_FSCK, CutCounts, PowerCutVerdict
+from bedplate.model.figure import Figure, RunFigures
 from bedplate.model.metrics import CACHE, CUT, PAGES, RECUT, SOUGHT, figure
-from bedplate.model.power_cut import WAL_BYTES, WAL_PAGE_IMAGES
+from bedplate.model.power_cut import WAL_BYTES, WAL_PAGE_IMAGES, PageFacts, PointRecord, RecordingFacts
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord
 from bedplate.units import KIB, MIB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.model.durability import CutCounts, PowerCutVerdict
-    from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.power_cut import PageFacts, PointRecord, RecordingFacts
 
 _VISIT = "visit.json"
 

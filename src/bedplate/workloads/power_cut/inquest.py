@@ -6,22 +6,35 @@ promised by then. What is left is named by the files of the image on which all i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.figures.power_cut import finding_of
 from bedplate.model.durability import BOUNDED, BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
-from bedplate.model.power_cut import ChosenState, CutPoint, Placement, PointOutcome, Profile
-from bedplate.workloads.power_cut.bench import Found
-from bedplate.workloads.power_cut.log import DEVICE_NAMES, FUA, MARK, Piece, losses
+from bedplate.model.power_cut import (
+    ChosenState,
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.workloads.power_cut.bench import Found, ImageBuilder, ReplayJob
+from bedplate.workloads.power_cut.log import (
+    DEVICE_NAMES,
+    FUA,
+    MARK,
+    Acknowledged,
+    Acknowledgements,
+    Log,
+    Piece,
+    losses,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from bedplate.model.power_cut import PointRecord, RecordingFacts
-    from bedplate.workloads.power_cut.bench import ImageBuilder, ReplayJob
-    from bedplate.workloads.power_cut.log import Acknowledged, Acknowledgements, Log
     from bedplate.workloads.power_cut.tearing import ImageNames, Named
     from bedplate.workloads.power_cut.worker import CutSite
 

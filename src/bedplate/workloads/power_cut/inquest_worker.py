@@ -6,19 +6,15 @@ import argparse
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.host.mount import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
 from bedplate.model.power_cut import RecordingFacts
-from bedplate.workloads.power_cut.bench import ImageBuilder, ReplayJob
+from bedplate.workloads.power_cut.bench import Found, ImageBuilder, ReplayJob
 from bedplate.workloads.power_cut.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.worker import WorkerShare
-
-if TYPE_CHECKING:
-    from bedplate.workloads.power_cut.bench import Found
 
 
 def main(arguments: list[str]) -> int:

@@ -26,12 +26,15 @@ import threading
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, NamedTuple, Self
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from bedplate.errors import BedplateError, OutputNotUnderstood, StudyError, VisitFailed
+from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.aged_image import Ballast, free_space_of, restore_aged
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
@@ -43,24 +46,15 @@ from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
 from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model import codec
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.durability import WritingProcess
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
-from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE, AgedCopy
-from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, ChosenState, Profile, RecordingFacts
+from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE, AgedCopy, FreeSpace
+from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, ChosenState, CutPoint, Profile, RecordingFacts
 from bedplate.model.reason import reasons_of
+from bedplate.model.visit import RunRecord
 from bedplate.units import GIB, MIB, format_size, one_line
-from bedplate.visit.recording import Driver, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from bedplate.filesystem.adapter import Site
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.free_space import FreeSpace
-    from bedplate.model.power_cut import CutPoint
-    from bedplate.model.visit import RunRecord
-    from bedplate.visit.recording import VisitContext
+from bedplate.visit.recording import Driver, Recording, VisitContext
 
 FLUSH = 1
 

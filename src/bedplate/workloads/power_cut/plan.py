@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, model_validator
 
 from bedplate import registry
-from bedplate.model.cell import RunSpec, engine_model
+from bedplate.model.cell import Cell, RunSpec, engine_model
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import PlannedWorkload, model_of
+from bedplate.model.plan import Load, PlannedWorkload, model_of
 from bedplate.model.power_cut import (
     AT_ONCE,
     COMPLETIONS,
@@ -51,10 +51,6 @@ from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Facto
 from bedplate.plan.table import WorkloadTable
 from bedplate.plan.words import joined
 from bedplate.units import GIB, KIB, MIB, size_in_kb
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Load
 
 RUN_NAME = "power-cut"
 

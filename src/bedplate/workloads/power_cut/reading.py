@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import RunHead, WorkloadView
+from bedplate.model.cell import RunSpec
 from bedplate.model.power_cut import WORKLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 _HEAD = RunHead("power_cuts_bad", "cuts bad", "power_cuts", "cuts", beneath=True)
 

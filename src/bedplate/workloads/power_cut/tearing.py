@@ -15,16 +15,19 @@ import stat
 import struct
 import threading
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from bedplate import registry
 from bedplate.errors import BedplateError
-from bedplate.filesystem.blocks import GRID_BYTES, SECTOR_BYTES
+from bedplate.filesystem.blocks import GRID_BYTES, SECTOR_BYTES, BlockOwners, Metadata, Owner
+from bedplate.host.block_requests import BlockRequest, RequestTrace
 from bedplate.host.files import folders_below
 from bedplate.host.pages import (
     TAKEN,
@@ -35,36 +38,28 @@ from bedplate.host.pages import (
     probe_untorn_write,
     untorn_unit,
 )
-from bedplate.model.cell import UNTORN_ON
+from bedplate.host.process import ProcessTitle
+from bedplate.model.cell import UNTORN_ON, Cell
 from bedplate.model.durability import WritingProcess, WrittenPlace
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.power_cut import ENOSPC, IN_FLIGHT, PageFacts, RecoveredPages
+from bedplate.model.power_cut import ENOSPC, IN_FLIGHT, PageFacts, Profile, RecoveredPages
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, format_size
+from bedplate.visit.cuts import FaultEngine, PageNames, Subject
+from bedplate.visit.declaration import UntornWrites
 from bedplate.workloads.power_cut.bench import DATA_DIRECTORY
 from bedplate.workloads.power_cut.log import (
     DISCARD,
     DISK,
     FLUSH,
     FUA,
+    Log,
+    Piece,
     cache_at,
     is_torn,
     overwrite,
     packed_writers,
     read_log,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from bedplate.filesystem.blocks import BlockOwners, Metadata, Owner
-    from bedplate.host.block_requests import BlockRequest, RequestTrace
-    from bedplate.host.process import ProcessTitle
-    from bedplate.model.cell import Cell
-    from bedplate.model.power_cut import Profile
-    from bedplate.visit.cuts import FaultEngine, PageNames, Subject
-    from bedplate.visit.declaration import UntornWrites
-    from bedplate.workloads.power_cut.log import Log, Piece
 
 _LOOK_EVERY_S = 0.2
 

@@ -10,14 +10,15 @@ import os
 import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bedplate.errors import BedplateError
 from bedplate.filesystem.blocks import metadata_of
 from bedplate.filesystem.refusals import write_back_wanted
-from bedplate.host.block_requests import CallsNotCounted
+from bedplate.host.block_requests import CallsNotCounted, RequestTrace
 from bedplate.model import codec
 from bedplate.model.cell import UNTORN_OFF
 from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
@@ -46,6 +47,7 @@ from bedplate.model.power_cut import (
     CutPoint,
     Placement,
     PointOutcome,
+    PointRecord,
     Profile,
     RecordingFacts,
     late_us,
@@ -53,7 +55,8 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.visit import TimedItem
 from bedplate.units import MIB
-from bedplate.visit.cuts import BEGIN, END, SETTLED, START
+from bedplate.visit.cuts import BEGIN, END, SETTLED, START, CutWriter, Driven
+from bedplate.visit.recording import Recording, Workload
 from bedplate.workloads.power_cut.bench import (
     CALM_SHARE,
     JOB_FILE,
@@ -61,6 +64,7 @@ from bedplate.workloads.power_cut.bench import (
     PowerBench,
     Pressure,
     RecordedSetup,
+    Recut,
     ReplayJob,
     choose_points,
     choose_recuts,
@@ -75,6 +79,7 @@ from bedplate.workloads.power_cut.log import (
     FLUSH,
     JOURNAL,
     Acknowledgements,
+    Log,
     LogPacking,
     OwnDiskWorkload,
     is_torn,
@@ -83,24 +88,13 @@ from bedplate.workloads.power_cut.log import (
 )
 from bedplate.workloads.power_cut.tearing import (
     PageWatch,
+    Waiting,
     as_with_fua,
     flushes_in_flight,
     log_files,
     note_writers,
     waiting_metadata,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from bedplate.host.block_requests import RequestTrace
-    from bedplate.model.power_cut import PointRecord
-    from bedplate.visit.cuts import CutWriter, Driven
-    from bedplate.visit.recording import Recording, Workload
-    from bedplate.workloads.power_cut.bench import Recut
-    from bedplate.workloads.power_cut.log import Log
-    from bedplate.workloads.power_cut.tearing import Waiting
 
 RECORDING = "recording"
 

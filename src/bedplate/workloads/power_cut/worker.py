@@ -12,13 +12,13 @@ import contextlib
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
-from bedplate.filesystem.adapter import Site
+from bedplate.filesystem.adapter import CheckResult, Site
 from bedplate.filesystem.after_cut import (
     complaints_of,
     follow_no_links,
@@ -29,20 +29,22 @@ from bedplate.filesystem.after_cut import (
     repairs_of,
     unmount_beside_twins,
 )
-from bedplate.filesystem.blocks import BlockOwners, extents_below
+from bedplate.filesystem.blocks import BlockOwners, PlacedExtent, extents_below
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import hand_over, in_place_of, server_account
+from bedplate.host.command import Commands
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import let_go_of_foreign_mounts, paths_in
-from bedplate.host.scratch_device import passing_loop, write_back
+from bedplate.host.scratch_device import AttachedDevice, passing_loop, write_back
 from bedplate.model import codec
 from bedplate.model.fault_order import FaultEffect, FaultOperation, FaultOrder
-from bedplate.model.power_cut import PointOutcome
-from bedplate.visit.cuts import OracleAnswer
-from bedplate.visit.declaration import UNTORN_SHIM, preloaded
+from bedplate.model.power_cut import CutPoint, PointOutcome, PointRecord
+from bedplate.visit.cuts import OracleAnswer, PageNames
+from bedplate.visit.declaration import UNTORN_SHIM, UntornWrites, preloaded
 from bedplate.visit.server import ServerSite
 from bedplate.workloads.power_cut.bench import (
     DATA_DIRECTORY,
+    Built,
     CutCommands,
     HeldByNamespace,
     ImageBuilder,
@@ -56,21 +58,16 @@ from bedplate.workloads.power_cut.bench import (
     looked_again,
     why_again,
 )
-from bedplate.workloads.power_cut.log import JOURNAL, Acknowledgements, NoRoomForImages, Room, read_log
+from bedplate.workloads.power_cut.log import (
+    JOURNAL,
+    Acknowledged,
+    Acknowledgements,
+    Log,
+    NoRoomForImages,
+    Room,
+    read_log,
+)
 from bedplate.workloads.power_cut.tearing import ImageNames, NameCommits, RecoveryWatch, log_files, page_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from bedplate.filesystem.adapter import CheckResult
-    from bedplate.filesystem.blocks import PlacedExtent
-    from bedplate.host.command import Commands
-    from bedplate.host.scratch_device import AttachedDevice
-    from bedplate.model.power_cut import CutPoint, PointRecord
-    from bedplate.visit.cuts import PageNames
-    from bedplate.visit.declaration import UntornWrites
-    from bedplate.workloads.power_cut.bench import Built
-    from bedplate.workloads.power_cut.log import Acknowledged, Log
 
 _SYNC_LIMIT_S = 600.0
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.courses import percentiles_us
 from bedplate.figures.facts import Rule, RunRules, Spoken, spoken
+from bedplate.figures.run import FigureMaker
 from bedplate.figures.transaction_run import (
     LOG_NOT_TURNED_OVER,
     OF_RECORD,
@@ -18,21 +23,12 @@ from bedplate.figures.transaction_run import (
     TransactionFigures,
     TransactionRun,
 )
+from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Validity
 from bedplate.units import percent
 from bedplate.workloads.sysbench.model import READ_ONLY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import polars as pl
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.model.figure import Figure
-    from bedplate.model.reason import Reason
-    from bedplate.model.visit import Validity
 
 _TOOL = "sysbench"
 

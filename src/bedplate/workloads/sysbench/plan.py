@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field, PlainValidator
 
 from bedplate import registry
 from bedplate.engines.postgresql.visit import too_many_clients, too_short
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.engines import MARIADB, POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import Load, PlannedWorkload
+from bedplate.model.plan import Load, Plan, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, RunName, within
@@ -23,8 +23,6 @@ from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_
 from bedplate.workloads.sysbench.model import READ_ONLY, SCRIPTS
 
 if TYPE_CHECKING:
-    from bedplate.model.cell import Cell
-    from bedplate.model.plan import Plan
     from bedplate.plan.differences import PlanWarnings
 
 # Those whose servers speak SQL to sysbench.

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
-from bedplate.campaign.preparation import DatasetInputs
+from bedplate.campaign.preparation import DatasetInputs, MadeAnyway
 from bedplate.host.apt import ensure_package_tree
 from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory
+from bedplate.model.cell import Dataset
 from bedplate.workloads.sysbench.visit import PACKAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from bedplate.campaign.preparation import MadeAnyway
-    from bedplate.model.cell import Dataset
 
 
 class SysbenchInputs(DatasetInputs):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.run_heads import TransactionView
+from bedplate.model.cell import RunSpec
 from bedplate.workloads.sysbench.model import READ_ONLY
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 
 class SysbenchView(TransactionView):

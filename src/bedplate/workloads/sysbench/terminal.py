@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from bedplate.terminal.tables import transaction_tables
-
-if TYPE_CHECKING:
-    from bedplate.terminal.tables import WorkloadTables
+from bedplate.terminal.tables import WorkloadTables, transaction_tables
 
 TERMINAL: WorkloadTables = transaction_tables

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.host.apt import PackageTree
+from bedplate.host.command import Account
+from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.levels import Scalar
 from bedplate.model.reason import reasons_of
-from bedplate.visit.recording import MEASURE, WARMUP, ClientRecording, Driver, LoggedClient
-from bedplate.visit.server import MYSQL, sql_server_of, why_the_server_is_gone
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.host.command import Account
-    from bedplate.host.requirement import Need
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import RunRecord
-    from bedplate.visit.recording import VisitContext, Workload
-    from bedplate.visit.server import SqlEndpoint
+from bedplate.model.visit import RunRecord
+from bedplate.visit.recording import (
+    MEASURE,
+    WARMUP,
+    ClientRecording,
+    Driver,
+    LoggedClient,
+    VisitContext,
+    Workload,
+)
+from bedplate.visit.server import MYSQL, SqlEndpoint, sql_server_of, why_the_server_is_gone
 
 PACKAGE = "sysbench"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from polars import Float64, Int64, String
 
-from bedplate.analysis.overview import SCORES
+from bedplate.analysis.overview import SCORES, Overview, ScoreView
 from bedplate.analysis.run_heads import runs_of
 from bedplate.export.columns import (
     KEY_COLUMNS,
@@ -17,15 +18,10 @@ from bedplate.export.columns import (
     run_key,
 )
 from bedplate.model.metrics import METRICS
+from bedplate.statistics.tpch_scores import Score
 from bedplate.workloads.tpch.figures import NOT_AUDITED
 from bedplate.workloads.tpch.model import WORKLOAD
 from bedplate.workloads.tpch.scores import plan_letters, read_plans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.analysis.overview import Overview, ScoreView
-    from bedplate.statistics.tpch_scores import Score
 
 # `m_time` and `m_score` are made of the kept queries, the others of all.
 _OF_KEPT = ("m_time", "m_score")

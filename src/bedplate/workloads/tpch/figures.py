@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import Deltas, gauge_figures, machine_figures, part_figures
 from bedplate.figures.facts import (
@@ -23,16 +24,18 @@ from bedplate.figures.facts import (
     step_figure,
 )
 from bedplate.figures.phased import PhasedFigures, PhasedRun, no_phase, phase_deltas, phase_seconds
-from bedplate.figures.run import Made
-from bedplate.figures.samples import RunEvidence, shared_evidence, values_between
+from bedplate.figures.run import FigureMaker, Made
+from bedplate.figures.samples import RunEvidence, RunInputs, shared_evidence, values_between
+from bedplate.figures.server_log import Complaint
 from bedplate.figures.transactions import checkpoint_windows, complaints_between
 from bedplate.figures.validity import CHECKPOINTS_UNKNOWN, OF_EVERY_TIMED_RUN, SERVER_BROKE, not_completed
+from bedplate.model.cell import Dataset
 from bedplate.model.course import COURSE_FILE, filled
-from bedplate.model.figure import STOPPED_AT
+from bedplate.model.figure import STOPPED_AT, Figure, RunFigures, Window
 from bedplate.model.metrics import censored, figure
 from bedplate.model.plan import COLD
 from bedplate.model.reason import Reason, because, distinct, joined
-from bedplate.model.visit import Outcome, Sample
+from bedplate.model.visit import Outcome, RunRecord, Sample, TimedItem, VisitRecord
 from bedplate.units import KERNEL_SECTOR_BYTES, format_size, percent
 from bedplate.workloads.tpch.model import (
     LOAD,
@@ -44,17 +47,6 @@ from bedplate.workloads.tpch.model import (
     query_phase,
     stream_phase,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from bedplate.figures.run import FigureMaker
-    from bedplate.figures.samples import RunInputs
-    from bedplate.figures.server_log import Complaint
-    from bedplate.model.cell import Dataset
-    from bedplate.model.figure import Figure, RunFigures, Window
-    from bedplate.model.visit import RunRecord, TimedItem, VisitRecord
 
 NOT_AUDITED = because("not-audited", "not an audited TPC-H result, and not comparable with published ones")
 

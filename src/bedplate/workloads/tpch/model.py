@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from math import log10
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.plan import RecordWords, WorkloadModel
 from bedplate.units import KIB
-
-if TYPE_CHECKING:
-    from bedplate.model.cell import RunSpec
 
 WORKLOAD = "tpch"
 

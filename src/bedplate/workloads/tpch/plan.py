@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, model_validator
 
-from bedplate.model.cell import RunSpec
+from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.devices import Law
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Duration, Factor, Passes, within
@@ -28,12 +29,6 @@ from bedplate.workloads.tpch.model import (
     temporary_bytes,
     tpch_data_bytes,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bedplate.model.cell import Cell, Dataset
-    from bedplate.model.plan import Load
 
 ScaleFactor: TypeAlias = Annotated[float, PlainValidator(values.scale_factor)]
 

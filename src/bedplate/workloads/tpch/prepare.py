@@ -10,12 +10,13 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from bedplate.campaign.preparation import DatasetInputs, Unused
+from bedplate.campaign.preparation import DatasetInputs, MadeAnyway, Unused
 from bedplate.errors import RequirementMissing, VerifyFailed
 from bedplate.host.command import Commands
 from bedplate.host.files import (
@@ -31,15 +32,10 @@ from bedplate.host.files import (
 )
 from bedplate.host.native_driver import watched
 from bedplate.host.requirement import find_tool
+from bedplate.model.cell import Dataset
 from bedplate.units import format_size
 from bedplate.workloads.tpch.model import WORKLOAD, tpch_data_bytes
 from bedplate.workloads.tpch.queries import ORDERS, TABLES, SchemaTable, exact_scale_factor, row_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from bedplate.campaign.preparation import MadeAnyway
-    from bedplate.model.cell import Dataset
 
 RECORD = "data.json"
 

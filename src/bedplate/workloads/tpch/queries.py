@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import Enum
@@ -20,8 +21,6 @@ from bedplate.model.reason import Reason, because
 from bedplate.workloads.tpch.model import DRAWN, QUERIES, stream_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from bedplate.workloads.tpch.visit import QueryAnswer, QueryCall, TpchRecording
 
 # Statistics are gathered once, from many rows: with the default of 100 a repeated ANALYZE changes plans.

@@ -12,15 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping  # noqa: TC003 -- the codec asks for the types of a record's fields
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.workloads.tpch.model import QUERIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _STRUCTURE = (
     "Node Type",

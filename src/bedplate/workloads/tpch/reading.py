@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from bedplate.analysis.overview import Scoring
+from bedplate.analysis.overview import Overview, Scoring
 from bedplate.analysis.run_heads import RunHead, WorkloadView
+from bedplate.model.cell import RunSpec
 from bedplate.workloads.tpch.model import LOAD, POWER, QUERIES, STREAM, THROUGHPUT, query_phase
 from bedplate.workloads.tpch.scores import pass_views, tpch_document, with_composites
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.model.cell import RunSpec
 
 _HEADS = {
     LOAD: RunHead("load_total_s", "total s", "database_mib", "MiB of database", beneath=True),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bedplate.analysis.overview import ScoreView
+from bedplate.analysis.overview import Measurement, Overview, ScoreView
 from bedplate.model import codec, limits
-from bedplate.model.figure import Status
+from bedplate.model.cell import RunSpec
+from bedplate.model.figure import Figure, Status
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because, joined, sentences
 from bedplate.model.visit import Outcome, Validity
@@ -16,13 +18,6 @@ from bedplate.statistics.tpch_scores import QueryRun, scores
 from bedplate.workloads.tpch import model as tpch
 from bedplate.workloads.tpch.figures import NOT_AUDITED, WITHOUT_REFRESH, TpchFigure, composite, power
 from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.figure import Figure
 
 # What the page's script says too.
 NONE_TRUSTED = "No cell has a trusted run, so these scores are suspect throughout."

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from bedplate.analysis.overview import SCORES
+from bedplate.analysis.overview import SCORES, CellFacts, Overview, ScoreView
 from bedplate.analysis.run_heads import cells_due
 from bedplate.analysis.wording import capital, number_words
 from bedplate.model.course import filled
 from bedplate.model.reason import Reason, sentences
-from bedplate.statistics.summary import TRUSTED
+from bedplate.statistics.summary import TRUSTED, Summary
+from bedplate.statistics.tpch_scores import CellScores, Score, Scores
+from bedplate.terminal.fitting_table import FittingTable
 from bedplate.terminal.table_parts import MARKS, Notes, cell_name, plain_table, state_text
-from bedplate.terminal.tables import PartEntry, entry_tables
+from bedplate.terminal.tables import PartEntry, WorkloadTables, entry_tables
 from bedplate.units import format_count, percent
 from bedplate.workloads.tpch import model as tpch
 from bedplate.workloads.tpch.figures import NOT_AUDITED, WITHOUT_REFRESH, throughput
 from bedplate.workloads.tpch.scores import NONE_TRUSTED, SOME_UNTRUSTED, plan_letters, power_notes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rich.console import RenderableType
-
-    from bedplate.analysis.overview import CellFacts, Overview, ScoreView
-    from bedplate.statistics.summary import Summary
-    from bedplate.statistics.tpch_scores import CellScores, Score, Scores
-    from bedplate.terminal.fitting_table import FittingTable
-    from bedplate.terminal.tables import WorkloadTables
 
 Run = tuple[str, str]
 _QUERIES = len(tpch.QUERY_NUMBERS)

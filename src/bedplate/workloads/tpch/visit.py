@@ -10,19 +10,21 @@ import contextlib
 import os
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.visit import PostgresqlProbe, cluster_of
+from bedplate.engines.postgresql.visit import Cluster, PostgresqlProbe, Session, cluster_of
 from bedplate.errors import BedplateError
+from bedplate.host.requirement import Need
 from bedplate.model import codec
+from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.plan import COLD
-from bedplate.model.visit import TimedItem
+from bedplate.model.visit import RunRecord, TimedItem
 from bedplate.probe.kernel import ProcessProbe
-from bedplate.visit.recording import Recording
+from bedplate.visit.recording import Driver, Recording, VisitContext, Workload
 from bedplate.visit.server import SessionFailed
 from bedplate.workloads.tpch.model import (
     DRAWN,
@@ -38,6 +40,7 @@ from bedplate.workloads.tpch.model import (
 from bedplate.workloads.tpch.queries import (
     STATISTICS_TARGET,
     TABLES,
+    Statement,
     check_answers,
     create_tables,
     drawn_query,
@@ -52,17 +55,6 @@ from bedplate.workloads.tpch.queries import (
     validation_query,
 )
 from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlan, QueryPlans, plan_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from bedplate.engines.postgresql.visit import Cluster, Session
-    from bedplate.host.requirement import Need
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.visit import RunRecord
-    from bedplate.visit.recording import Driver, VisitContext, Workload
-    from bedplate.workloads.tpch.queries import Statement
 
 # What the server says of a query that its own clock has stopped (src/backend/tcop/postgres.c, ProcessInterrupts). The
 # clock sends a signal. Where it comes after the end of its statement, the next one is stopped with the second sentence.

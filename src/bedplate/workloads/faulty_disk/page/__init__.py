@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bedplate.analysis.overview import Overview
 from bedplate.errors import PlanError
 from bedplate.model.power_cut import PointOutcome
 from bedplate.page.static import WorkloadPage
 from bedplate.plan.toml import toml_text
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count
-from bedplate.workloads.faulty_disk.model import FaultVerdict, fault_named
-from bedplate.workloads.faulty_disk.reading import fault_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.analysis.overview import Overview
-    from bedplate.workloads.faulty_disk.model import FaultRecord
-    from bedplate.workloads.faulty_disk.reading import FaultRow, FaultSquare
+from bedplate.workloads.faulty_disk.model import FaultRecord, FaultVerdict, fault_named
+from bedplate.workloads.faulty_disk.reading import FaultRow, FaultSquare, fault_rows
 
 # The page's badges, by what they say of a class of durability.
 _BADGES = {

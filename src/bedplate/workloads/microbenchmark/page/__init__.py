@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bedplate.analysis.overview import Overview
 from bedplate.analysis.run_heads import runs_of
 from bedplate.page.static import WorkloadPage
 from bedplate.workloads.microbenchmark.model import TESTS, WORKLOAD
 from bedplate.workloads.microbenchmark.reading import promise, run_tests
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bedplate.analysis.overview import Overview
 
 Run = tuple[str, str]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from bedplate.imported.published import Adapter
 from bedplate.workloads.pgbench.publications.kernel_bench import KernelBench
 from bedplate.workloads.pgbench.publications.pg_fs_benchmark import PgFsBenchmark
 from bedplate.workloads.pgbench.publications.pgbench_tools import PgbenchTools
 from bedplate.workloads.pgbench.publications.phoronix import PHORONIX
 from bedplate.workloads.pgbench.publications.postgresbench import POSTGRESBENCH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bedplate.imported.published import Adapter
 
 PUBLICATIONS: Sequence[Adapter] = (
     PgFsBenchmark(),

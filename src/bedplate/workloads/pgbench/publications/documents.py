@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from pathlib import PurePosixPath
+from typing import Generic, TypeVar
 
-from bedplate.imported.published import Publication, as_problems, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import PurePosixPath
-
-    from bedplate.imported.published import PublishedRun, PublishedSource
-    from bedplate.model.reason import Reason
+from bedplate.imported.published import Publication, PublishedRun, PublishedSource, as_problems, shown
+from bedplate.model.reason import Reason
 
 Document = TypeVar("Document")
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bedplate.imported.published import (
     UNKNOWN,
     Publication,
     PublishedMachine,
     PublishedRun,
+    PublishedSource,
     SourceUnreadable,
     as_problems,
     published_cell,
     shown,
 )
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.reason import because, reasons_of
+from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.workloads.pgbench.publications.report import (
     DISAGREES,
     left_out,
@@ -31,12 +33,6 @@ from bedplate.workloads.pgbench.publications.report import (
     with_report,
     with_whole_specs,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.imported.published import PublishedSource
-    from bedplate.model.reason import Reason
 
 _RUN = re.compile(r"(read-only|read-write)-(\d{1,6})\.log")
 _LOG, _WARM_UP = ".log", "warmup"

@@ -11,9 +11,10 @@ import csv
 import io
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bedplate.imported.published import (
     MOST_TEXT_BYTES,
@@ -21,6 +22,7 @@ from bedplate.imported.published import (
     Publication,
     PublishedMachine,
     PublishedRun,
+    PublishedSource,
     SourceUnreadable,
     as_problems,
     number,
@@ -28,27 +30,21 @@ from bedplate.imported.published import (
     shown,
 )
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.figure import Figure
 from bedplate.model.filesystem import TRAITS
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
 from bedplate.units import KIB, MIB
 from bedplate.workloads.pgbench.model import READ_ONLY
 from bedplate.workloads.pgbench.publications.report import (
     DISAGREES,
+    PgbenchReport,
     left_out,
     run_spec,
     with_report,
     with_whole_specs,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.imported.published import PublishedSource
-    from bedplate.model.figure import Figure
-    from bedplate.model.levels import Scalar
-    from bedplate.model.reason import Reason
-    from bedplate.workloads.pgbench.publications.report import PgbenchReport
 
 _FOLDER = re.compile(r"run-(ro|rw)-(\d{1,4})")
 _LOG = "pgbench.log"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from bedplate.imported.published import (
     UNKNOWN,
     Publication,
     PublishedMachine,
     PublishedRun,
+    PublishedSource,
     as_problems,
     gibibytes,
     moment,
@@ -24,18 +25,12 @@ from bedplate.imported.published import (
     whole,
 )
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because
+from bedplate.model.reason import Reason, because
 from bedplate.units import KIB, MIB
 from bedplate.workloads.pgbench.publications.report import left_out, run_spec, script_name
 from bedplate.workloads.pgbench.publications.rows import tables_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bedplate.imported.published import PublishedSource
-    from bedplate.model.figure import Figure
-    from bedplate.model.reason import Reason
 
 _TABLES = ("tests", "testset", "server")
 _NEEDED = ("server", "set", "script", "tps")

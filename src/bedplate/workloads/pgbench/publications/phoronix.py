@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.imported.published import (
     UNKNOWN,
     PublishedMachine,
     PublishedRun,
+    PublishedSource,
     SourceUnreadable,
     element_of,
     moment,
@@ -24,20 +27,15 @@ from bedplate.imported.published import (
     shown,
     whole,
 )
+from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because, reasons_of
+from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
 from bedplate.workloads.pgbench.publications.report import left_out, run_spec, script_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import PurePosixPath
     from xml.etree.ElementTree import Element
-
-    from bedplate.imported.published import PublishedSource
-    from bedplate.model.cell import RunSpec
-    from bedplate.model.reason import Reason
 
 _TEST = re.compile(r"(?:\w+/)?pgbench(?:-[\d.]+)?")
 _METRICS = {"tps": "tps", "ms": "latency_ms_mean"}

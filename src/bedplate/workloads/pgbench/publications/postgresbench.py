@@ -6,14 +6,16 @@ A service is no file system: its cells are told apart by `service` and `size`, a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
 
 from bedplate.imported.published import (
     MOST_TEXT_BYTES,
     UNKNOWN,
     PublishedMachine,
     PublishedRun,
+    PublishedSource,
     SourceUnreadable,
     gibibytes,
     moment,
@@ -23,18 +25,11 @@ from bedplate.imported.published import (
     whole,
 )
 from bedplate.model.engines import POSTGRESQL
+from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because, reasons_of
+from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
 from bedplate.workloads.pgbench.publications.report import PGBENCH, doubts_of, run_spec, script_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import PurePosixPath
-
-    from bedplate.imported.published import PublishedSource
-    from bedplate.model.figure import Figure
-    from bedplate.model.reason import Reason
 
 _METRICS = {
     "latency_avg_ms": "latency_ms_mean",

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
 
 from bedplate.errors import BedplateError
-from bedplate.imported.published import MOST_TEXT_BYTES, number, shown, whole
+from bedplate.imported.published import MOST_TEXT_BYTES, PublishedRun, PublishedSource, number, shown, whole
 from bedplate.model.cell import RunSpec
-from bedplate.model.levels import Levels
+from bedplate.model.figure import Figure
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.metrics import figure
-from bedplate.model.reason import because, joined, reasons_of
+from bedplate.model.reason import Reason, because, joined, reasons_of
 from bedplate.workloads.pgbench.figures import parse_summary
 from bedplate.workloads.pgbench.model import READ_ONLY, READ_WRITE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import PurePosixPath
-
-    from bedplate.imported.published import PublishedRun, PublishedSource
-    from bedplate.model.figure import Figure
-    from bedplate.model.levels import Scalar
-    from bedplate.model.reason import Reason
 
 PGBENCH = "pgbench"
 # What two places of one source say of one run.

@@ -6,19 +6,15 @@ import csv
 import io
 import re
 import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from bedplate.imported.published import MOST_TEXT_BYTES, SourceUnreadable, shown
-from bedplate.model.reason import because, reasons_of
+from bedplate.imported.published import MOST_TEXT_BYTES, PublishedSource, SourceUnreadable, shown
+from bedplate.model.reason import Reason, because, reasons_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import PurePosixPath
-
-    from bedplate.imported.published import PublishedSource
-    from bedplate.model.reason import Reason
-
     Row = Mapping[str, str]
 
 _MOST_ROWS = 1_000_000

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bedplate.analysis.power_cut_view import bound_words, disagreement, recovery_words, told_apart
+from bedplate.analysis.overview import CellFacts, Overview
+from bedplate.analysis.power_cut_view import CutRun, bound_words, disagreement, recovery_words, told_apart
 from bedplate.analysis.wording import device_sectors, number_words, recording_words, rounded
 from bedplate.model.device_cache import (
     CACHE_WORDS,
@@ -23,12 +25,6 @@ from bedplate.model.reason import sentences
 from bedplate.page.static import WorkloadPage
 from bedplate.statistics.comparison import proportion
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.analysis.power_cut_view import CutRun
 
 _STORIES_MOST = 40
 

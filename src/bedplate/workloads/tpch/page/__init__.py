@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bedplate.analysis.overview import SCORES
+from bedplate.analysis.overview import SCORES, Measurement, Overview, ScoreView
 from bedplate.analysis.run_heads import run_kind
 from bedplate.analysis.wording import rounded
 from bedplate.errors import OutputNotUnderstood
@@ -16,20 +17,13 @@ from bedplate.model.visit import Validity
 from bedplate.page.document import packed
 from bedplate.page.static import WorkloadPage
 from bedplate.statistics import tpch_scores
-from bedplate.statistics.tpch_scores import interval_factor
+from bedplate.statistics.tpch_scores import CellScores, QueryRun, interval_factor
 from bedplate.units import format_count
 from bedplate.workloads.tpch import scores
 from bedplate.workloads.tpch.figures import NOT_AUDITED, WITHOUT_REFRESH
 from bedplate.workloads.tpch.model import POWER, THROUGHPUT
-from bedplate.workloads.tpch.query_plan import first_difference, plan_lines
+from bedplate.workloads.tpch.query_plan import PlanLine, QueryPlan, first_difference, plan_lines
 from bedplate.workloads.tpch.scores import power_notes, read_plans
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bedplate.analysis.overview import Measurement, Overview, ScoreView
-    from bedplate.statistics.tpch_scores import CellScores, QueryRun
-    from bedplate.workloads.tpch.query_plan import PlanLine, QueryPlan
 
 # More than the scores show, so that a sum over 22 of them is right in all that they do.
 _TIME_DIGITS = 8
