@@ -4,7 +4,7 @@
 
 Two servers with equal data in memory, so that nothing but processors is waited for: a filter of system calls costs something for each call,
 and a client in memory makes the most of them. One server and its client have lost nothing but root's rights, the other ones are restricted
-(`host/shut_in/restriction.py`). Both run all the while, the order within a pair alternates. The figure is the ratio of pgbench's own tps,
+(`host/shut_in.py`). Both run all the while, the order within a pair alternates. The figure is the ratio of pgbench's own tps,
 on logarithms, with a 95 % t-interval over the pairs.
 """
 

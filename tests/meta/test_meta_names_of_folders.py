@@ -89,8 +89,8 @@ def test_a_planted_name_is_found() -> None:
     planted = {
         "src/bedplate/plan/order.py": 'if workload.type == "tpch":\n    pass\n',
         "src/bedplate/page/answer.py": "from bedplate.model.engines import POSTGRESQL as engine\n",
-        "src/bedplate/page/choice.py": "from bedplate.model import elsewhere\nname = elsewhere.WORKLOAD\n",
-        "src/bedplate/workloads/fio/run.py": 'name = "fio"\n',
+        "src/bedplate/page/document.py": "from bedplate.model import elsewhere\nname = elsewhere.WORKLOAD\n",
+        "src/bedplate/workloads/fio/visit.py": 'name = "fio"\n',
         "src/bedplate/plan/words.py": '"""Of Fio."""\n# as pgbench does\n',
         "src/bedplate/page/assets/script/views/raw.js": "// tpch\n",
         "src/bedplate/plan/scaled.py": '"""Of fiona and tpch_scores, of a power_cut."""\n',
@@ -98,7 +98,7 @@ def test_a_planted_name_is_found() -> None:
     found = {
         "plan/order.py": {"tpch"},
         "page/answer.py": {"POSTGRESQL"},
-        "page/choice.py": {"WORKLOAD"},
+        "page/document.py": {"WORKLOAD"},
         "plan/words.py": {"fio", "pgbench"},
         "page/assets/script/views/raw.js": {"tpch"},
     }

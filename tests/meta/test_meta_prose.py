@@ -46,7 +46,7 @@ _OUT = {
 # Not ours, or no prose.
 _LEFT_OUT = {
     "src/bedplate/workloads/tpch/run/": "TPC-H's own text",
-    "src/bedplate/cli/power_cuts/script.py": "programs of shell",
+    "src/bedplate/cli/cut_script.py": "programs of shell",
 }
 _DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 _NEWEST = re.compile(r"\A.*?^## .*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)

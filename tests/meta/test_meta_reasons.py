@@ -32,7 +32,7 @@ _ERRORS = frozenset({"error", "failure"})
 # (path, name of the function) -> the reason why it may.
 _ALLOWED: dict[tuple[str, str], str] = {
     ("src/bedplate/model/reason.py", "of_format_1"): "the one place where sentences of format 1 are read",
-    ("src/bedplate/analysis/comparison/accepted.py", "_is_meant"): "the words are the asker's own",
+    ("src/bedplate/analysis/comparison.py", "_is_meant"): "the words are the asker's own",
     (
         "src/bedplate/executors/slurm/controller.py",
         "is_held",

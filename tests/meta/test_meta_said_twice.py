@@ -1,4 +1,4 @@
-"""What the page's script says stands once: in Python, which gives it to the script (`page/rules.py`), or in the script."""
+"""What the page's script says stands once: in Python, which gives it to the script (`page/document.py`), or in the script."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def said_twice(scripts: Mapping[str, str], modules: Mapping[str, str]) -> list[s
                 known.setdefault(key, f"{path}:{literal.line}")
     return [
         f"{path}:{literal.line} says what {place} says: {' '.join(literal.text.split())!r:.120}; name it in Python, and "
-        "give it to the script in page/rules.py"
+        "give it to the script in page/document.py"
         for path, source in scripts.items()
         for literal in script_literals(source)
         if not _ALLOWED.search(literal.text)
@@ -62,7 +62,7 @@ def unused(names: Iterable[str], scripts: Iterable[str]) -> list[str]:
     literals = [literal.text for source in scripts for literal in script_literals(source)]
     whole, started = set(literals), [text.split(HOLE)[0] for text in literals if HOLE in text]
     return [
-        f"page/rules.py gives {name!r} to a script that never says it"
+        f"page/document.py gives {name!r} to a script that never says it"
         for name in names
         if name not in whole and not any(start and name.startswith(start) for start in started)
     ]
@@ -101,6 +101,6 @@ def test_finds_what_is_said_twice() -> None:
 
 
 def test_finds_what_is_given_and_never_said() -> None:
-    assert ["page/rules.py gives 'gone' to a script that never says it"] == unused(
+    assert ["page/document.py gives 'gone' to a script that never says it"] == unused(
         ["said", "sectors_512", "gone"], ['say("said"); say(`sectors_${one}`); say(`${one}`);']
     )

@@ -50,7 +50,7 @@ def mutated_plans(drawn: random.Random, place: Path, tally: Tally) -> None:
 
 
 def damaged_studies(drawn: random.Random, place: Path, tally: Tally) -> None:
-    """A small study with one thing wrong in it, or with more in it than any study has, shown to every reader."""
+    """A small study with one thing wrong in it, or with more in it than any study has, shown to a reader."""
     whole = sealed_study(place / "whole")
     for _ in range(_STUDIES_AT_ONCE):
         seed = drawn.randrange(1 << 32)
@@ -60,12 +60,12 @@ def damaged_studies(drawn: random.Random, place: Path, tally: Tally) -> None:
         if drawn.random() < _RESEALED_SHARE and not done.startswith(_HOLES):
             reseal(study)
             done += ", its checksums made again"
-        for words in READERS:
-            tally.tried[DAMAGED_READINGS] += 1
-            try:
-                require_harmless(words, study)
-            except AssertionError as error:
-                tally.wrong.append(f"{done} (seed {seed}): {error!s:.{_SAID_MAX}}")
+        # One reader of each: many studies find more than many readers of one.
+        tally.tried[DAMAGED_READINGS] += 1
+        try:
+            require_harmless(drawn.choice(READERS), study)
+        except AssertionError as error:
+            tally.wrong.append(f"{done} (seed {seed}): {error!s:.{_SAID_MAX}}")
         # Folders may be deeper than Python calls itself.
         subprocess.run(["rm", "-r", study], check=True)
 

@@ -953,7 +953,7 @@ class Answered(StrEnum):
 
     # One cell is ahead of all others that nothing rules out, in the run's first figure.
     LEADS = "leads"
-    # One is at no worse level than any that it is not distinguished from cell by cell (`beyond_pairs.py`).
+    # One is at no worse level than any that it is not distinguished from cell by cell.
     BY_LEVELS = "by levels"
     # Several may be the best: nothing tells them apart, or they are shown to be the same.
     TIED = "tied"

@@ -125,7 +125,7 @@ def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
     """The pooled lines of a comparison: of each figure the safest durability class first, then the most pairs.
 
     Two pairs at least make a line. All lines of a question, or of several that are given together, are judged together
-    (`statistics/objectives.py`), apart from the single pairs; so are the levels that a line's ratio may depend on. Where
+    (`statistics/comparison.py`), apart from the single pairs; so are the levels that a line's ratio may depend on. Where
     `question.across_durability` is set cells of all classes are in one line, and pairs that cross classes with them. k of n is
     in no line.
     """

@@ -34,7 +34,7 @@ class Display(Protocol):
         ...
 
     def event(self, event: Mapping[str, Scalar]) -> None:
-        """What the visit says while it lives (visit/events.py)."""
+        """What the visit says while it lives (visit/life.py)."""
         ...
 
     def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from bedplate.campaign.running import Consent
     from bedplate.study.store import Attempt, StudyStore
 
-# Facts of a timed item (`answer_check.py` of TPC-H): what was asked, and the digest of what came.
+# Facts of a timed item (`queries.py` of TPC-H): what was asked, and the digest of what came.
 _ASKED = "answer_key"
 
 _ANSWER = "answer"

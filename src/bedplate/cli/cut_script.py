@@ -2,7 +2,7 @@
 
 `reproduce.sh` is started by root, and all that root does with a stranger's image is to mount it. `check.sh` asks the engine's own
 tools as an account without rights, without a network, in namespaces of its own (`confine.sh`). Nothing of a study stands in
-either but what was checked (`stored_job.py`) and is quoted.
+either but what was checked and is quoted.
 """
 
 from __future__ import annotations

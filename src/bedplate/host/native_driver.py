@@ -6,7 +6,7 @@ place, so that a driver in the cache is always a whole one. A library is the dis
 when the driver starts: an upgrade changes what is measured, and so its version is part of the key too.
 
 A compiler copies what a source names, by `#include` or `.incbin`: where bedplate is root, it runs shut in, as an account without rights, and
-sees the sources alone (`shut_in/building.py`).
+sees the sources alone (`host/shut_in.py`).
 """
 
 from __future__ import annotations

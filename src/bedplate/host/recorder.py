@@ -150,7 +150,7 @@ class Recorder:
     """One recorder that runs. `disk`, `journal` (None without one) and `mark` are its files.
 
     A client writes one line to `mark`, at most 468 bytes, in one write(2), for what it was promised. `log` is what
-    `workloads/power_cut/run/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
+    `workloads/power_cut/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
     the ledger. Begin it in the thread that outlives it: the kernel ends it with that thread.
     """
 

@@ -436,7 +436,7 @@ def restrict(
     """Take the network away from this process and what it starts, and every right to write but to `writable` and memory of its own.
 
     No socket of the Unix kind that another program has is left to it either: /run, /var/run, /tmp, /var/tmp and /dev/shm are empty but for
-    these, and a socket that is neither in a writable folder nor in one of `sockets` leads to /dev/null. No program gives it privileges, and `system_call_filter.py` says which
+    these, and a socket that is neither in a writable folder nor in one of `sockets` leads to /dev/null. No program gives it privileges, and the filter of system calls says which
     calls it has no more. For a child before its program, with all rights: MachineUnfit where they are not there, a folder cannot be hidden,
     or a mount cannot be made read-only.
     """

@@ -286,7 +286,7 @@ def as_problems(file: str, problems: list[Reason]) -> Iterator[None]:
         problems.append(because(SourceUnreadable.code, f"{file} cannot be read: {words}"))
 
 
-# No figure of a machine comes near; beyond it nothing can be drawn (`study/impossible.py`).
+# No figure of a machine comes near; beyond it nothing can be drawn (`study/checksums.py`).
 _LARGEST = 1e15
 
 _LONGEST = 40

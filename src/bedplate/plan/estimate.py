@@ -1,6 +1,6 @@
 """How long a study takes and how much disk it needs, before anything has been measured.
 
-Rough on purpose, and said so where it is shown. What a workload takes is its own to say (`workload_estimate.py`).
+Rough on purpose, and said so where it is shown. What a workload takes is its own to say.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Folder:
     def of_study(cls, directory: Path, *, to_write: bool = False) -> Self:
         """That of a study, all of it looked at; StudyError names what is no plain file or folder of the study's one owner.
 
-        What is read of it from now on is reached by no link that comes later (`model/no_links.py`).
+        What is read of it from now on is reached by no link that comes later (`model/limits.py`).
         `to_write`: the owner must be who writes as well, or the user who called sudo.
         """
         folder = cls.at(directory)
@@ -402,7 +402,7 @@ KNOWN_WORDS = " or ".join(map(str, KNOWN_FORMATS))
 
 
 def require_known_format(layout: StudyLayout) -> None:
-    """StudyError if there is no study, it is of a format that is not known, or something in it is none of a study's (`folder.py`).
+    """StudyError if there is no study, it is of a format that is not known, or something in it is none of a study's.
 
     Whatever reads a study asks this first.
     """

@@ -56,7 +56,7 @@ class ServerSite:
     """What a server runs on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
 
     `environment` is of every process of the server, beside what its engine gives it. It writes to its own folders, and to what is `writable`;
-    of folders that are hidden from it `readable` are left (`host/shut_in/restriction.py`).
+    of folders that are hidden from it `readable` are left (`host/shut_in.py`).
     """
 
     build: EngineBuild | None

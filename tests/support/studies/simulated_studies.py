@@ -189,7 +189,7 @@ def tally_together(estimate: Estimate, truth: FloatArray) -> Tally:
     of true differences that are found.
     """
     margin = math.log1p(MARGIN)
-    # Whether two are the same is a family apart from whether they differ (`statistics/objectives.py`).
+    # Whether two are the same is a family apart from whether they differ (`statistics/comparison.py`).
     difference = verdicts(estimate, joint_confidence(estimate.p_difference())[..., None])
     sameness = verdicts(estimate, joint_confidence(estimate.p_same(margin))[..., None])
     # One that is within the margin and shows no difference is the same at the confidence of sameness alone.

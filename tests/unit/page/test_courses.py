@@ -41,7 +41,7 @@ def deflated(piece: bytes | None) -> Any:
 
 
 def course_of(piece: bytes | None) -> dict[str, Any]:
-    """What the page's script makes of a packed course, by the description in page/courses.py."""
+    """What the page's script makes of a packed course, by the description in page/document.py."""
     assert piece is not None
     content = zlib.decompress(piece)
     start = 4 + int.from_bytes(content[:4], "little")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("of", "lines_min"),
     [
-        (in_functions("visit/setup.py", "_make_places"), 6),
-        (in_functions("visit/setup.py", "leave", "_leave_log_directory"), 4),
+        (in_functions("visit/life.py", "_make_places"), 6),
+        (in_functions("visit/life.py", "leave", "_leave_log_directory"), 4),
         (in_functions("shutil.py", "_rmtree_safe_fd"), 3),
     ],
     ids=["taking", "giving back", "removing"],

@@ -74,7 +74,7 @@ def test_of_a_tool(tmp_path: Path) -> None:
         with tool:
             pass
 
-    require_none_left(deed, ("visit/tool_process.py", "__enter__", "_start"), lines_min=6)
+    require_none_left(deed, ("visit/recording.py", "__enter__", "_start"), lines_min=6)
 
 
 def test_of_the_reader_of_acks(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_of_the_reader_of_acks(tmp_path: Path) -> None:
         with PipeReader((program,), errors=tmp_path / "errors"):
             pass
 
-    require_none_left(deed, ("acks/reader.py", "__enter__"), lines_min=6)
+    require_none_left(deed, ("workloads/acks/visit.py", "__enter__"), lines_min=6)
 
 
 def test_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
         session = server.PipedSession(("cat",), UNRESTRICTED)
         session.close()
 
-    require_none_left(deed, ("visit/piped_session.py", "__init__"), lines_min=6)
+    require_none_left(deed, ("visit/server.py", "__init__"), lines_min=6)
 
 
 def _sleeper(argv: object, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -115,7 +115,7 @@ def test_of_the_workers_that_replay_cuts(
         with bench.Workers(tmp_path / "log", job, 2, memory=tmp_path, ledger=ledger):
             pass
 
-    require_none_left(deed, ("run/power_bench.py", "__enter__", "_begin"), lines_min=20)
+    require_none_left(deed, ("workloads/power_cut/bench.py", "__enter__", "_begin"), lines_min=20)
     assert {"state"} == {path.name for path in tmp_path.iterdir() if path.suffix != ".err"}
     assert () == ledger.held()
 
@@ -155,4 +155,4 @@ def test_of_a_worker_that_restores(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             prepare._run(tmp_path / "job.json", "it", tell)
 
     # Up to the first line of its own: behind that its `finally` is at work.
-    require_none_left(deed, ("host/interruption.py", "held"), lines_min=4)
+    require_none_left(deed, ("host/command.py", "held"), lines_min=4)

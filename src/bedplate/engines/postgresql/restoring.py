@@ -3,7 +3,7 @@
     python -m bedplate.engines.postgresql.restoring JOB.json
 
 It is begun as the first process of namespaces (processes, shared memory) that end with it, so nothing stays of it. It takes
-the network and the rights to write from itself (`host/shut_in/restriction.py`), then: initdb, a server, the extensions that only a
+the network and the rights to write from itself (`host/shut_in.py`), then: initdb, a server, the extensions that only a
 superuser makes, pg_restore by a role that owns the database and is no superuser, the scripts, a clean shutdown.
 Standard output: a line for each step; the reason of a failure is the last line of standard error.
 """

@@ -481,7 +481,7 @@ class Cluster:
         """Stop, put a copy of a stopped server's data in the place of its own, and start on them; the bytes copied.
 
         What is in them was made elsewhere and runs here. The configuration stays. Of a cluster that nobody here made, `database` is the one that becomes the
-        workload's (`own_data/adopted.py`); ServerFailed or SessionFailed with the server's words where it cannot.
+        workload's (`engines/postgresql/own_data.py`); ServerFailed or SessionFailed with the server's words where it cannot.
         """
         self.stop()
         self._has_foreign_data = True

@@ -201,7 +201,7 @@ class ModuleTree:
 
 
 def read_module(path: Path, *, commands: Commands, zstd: Tool | None = None) -> bytes:
-    """The module itself, unpacked from any of the forms of `unpacking.py`.
+    """The module itself, unpacked from any of the forms of `own_kernel.py`.
 
     `zstd` is the program for one of them, by default the one in the search path. RequirementMissing
     where a file is damaged or cannot be unpacked.

@@ -205,7 +205,7 @@ _AGENT = Path(__file__).with_name("agent.sh")
 class GuestProgram:
     """A module of bedplate's that is called with `options`, the path of its `request` and a folder that it may write to.
 
-    It prints events as a visit does (`visit/events.py`).
+    It prints events as a visit does (`visit/life.py`).
     """
 
     module: str

@@ -6,7 +6,7 @@ not tried again by itself: what its visits were, and why, is told, and the same 
 holds of jobs that were lost or cancelled while nobody watched, too: the start that finds them is that command.
 
 What the machine fails is no result here either: such a node is taken out of the start, which ends with it if no other
-is left. Where all that is left would fail alike (`alike.py`), the jobs are asked to end.
+is left. Where all that is left would fail alike (`model/visit.py`), the jobs are asked to end.
 """
 
 from __future__ import annotations

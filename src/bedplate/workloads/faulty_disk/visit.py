@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     FinderAtRest: TypeAlias = Callable[[Sequence[Path], Commands, Sequence[int]], RestingBlocks]
 
 # Their FIEMAP gives addresses of the file system's own, or none; of Btrfs' the chunk tree says where they lie, and of ZFS its debugger,
-# on a disk at rest (`filesystem/blocks/pool_at_rest.py`).
+# on a disk at rest (`filesystem/blocks.py`).
 _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
 
 # A block that is written goes to a new place, which nobody knows before.
@@ -491,7 +491,7 @@ _FULL_FOR_S = 1.0
 
 _ANSWER_LIMIT_S, _END_LIMIT_S = 10.0, 120.0
 
-# Beside what ages a file system, which has the plain name (`filesystem/ballast.py`).
+# Beside what ages a file system, which has the plain name (`filesystem/aged_image.py`).
 BALLAST = "ballast-of-the-fault"
 
 

@@ -386,7 +386,7 @@ class FioRun:
 def fio_jobs(value: object) -> tuple[FioRun, ...]:
     """The runs of one `[[workload.job]]` table, several where an option varies; ValueError has every reason.
 
-    `job` names a ready one (`ready_jobs.py`), whose options hold unless the table gives its own; `name` names
+    `job` names a ready one, whose options hold unless the table gives its own; `name` names
     the run. Everything else is an option of fio's allow-list.
     """
     if not isinstance(value, Mapping):

@@ -1,6 +1,6 @@
 """A worker that replays cuts: it builds each image, lets file system and engine recover on it, and asks the oracle.
 
-It lives in namespaces of its own (`power_bench.py` starts it there): its mounts go with it, its loop devices with the
+It lives in namespaces of its own (`bench.py` starts it there): its mounts go with it, its loop devices with the
 mounts, and every process of an engine with the first one, which it is. So nothing is left of a worker that was
 killed, and no ledger has to know what it did. Standard output: one PointRecord a line, as JSON.
 """

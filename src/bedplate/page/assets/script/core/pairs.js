@@ -1,5 +1,5 @@
 "use strict";
-// Which cell is held against which, and what came of it: analysis/comparison.py and compared.py for any choice.
+// Which cell is held against which, and what came of it: analysis/comparison.py for any choice.
 //
 // A side is one cell, or all shown cells of a level. Two cells are a pair if they differ in nothing but what the sides
 // name. Without a contender every other shown cell, or every other level of the factor, is one.

@@ -1,5 +1,5 @@
 "use strict";
-// Matched pairs pooled: analysis/pooled.py and sentences.py for any choice. Pairs of one line compare the same
+// Matched pairs pooled: analysis/pooled.py for any choice. Pairs of one line compare the same
 // levels and are of one durability class.
 
 bedplate.pooled = (() => {

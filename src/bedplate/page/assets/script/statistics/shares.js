@@ -1,5 +1,5 @@
 "use strict";
-// Two k of n: how they differ, as statistics/comparison.py and pooled_shares.py say it. Exact, from one recording on;
+// Two k of n: how they differ, as statistics/comparison.py says it. Exact, from one recording on;
 // from three repetitions on the wider evidence counts, the exact one or Student's of the repetitions.
 // Pure; the vectors of tests/golden/statistics hold the two together. A count is [k, n].
 

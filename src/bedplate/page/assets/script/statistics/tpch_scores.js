@@ -1,6 +1,6 @@
 "use strict";
 // TPC-H's scores over a choice of cells, as statistics/tpch_scores.py makes them over all; a test holds the two together.
-// Pure: rows as the workload's query_times.py packs them in, figures and what was left out of them, out.
+// Pure: rows as the workload's page packs them in, figures and what was left out of them, out.
 
 bedplate.tpchScores = (() => {
   const { NO_TIME, OVER_LIMIT, PLAN_UNKNOWN, PLANS_IN_A_CELL, PLANS_ACROSS_CELLS } =

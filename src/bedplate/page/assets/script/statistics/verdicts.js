@@ -1,5 +1,5 @@
 "use strict";
-// Two cells and one metric, and many such at once: as statistics/comparison.py, objectives.py and false_discovery.py judge them.
+// Two cells and one metric, and many such at once: as statistics/comparison.py and false_discovery.py judge them.
 // Pure; the vectors of tests/golden/statistics hold the two together.
 //
 // A side is a map from repetition to {value, limit, status, outcome, validity}. The verdict is read from the interval
