@@ -28,7 +28,9 @@ _CLUSTER = "a client of Slurm, with the caller's rights there"
 # A folder, a module, or a function of one, below src/bedplate.
 NOT_SHUT_IN = {
     "filesystem/": _DEVICES,
-    "host/devices/": _DEVICES,
+    "host/block_tree.py": _DEVICES,
+    "host/scratch_device.py": _DEVICES,
+    "host/zpool.py": _DEVICES,
     "host/block_requests.py": _DEVICES,
     "host/mount.py": _DEVICES,
     "host/ledger.py": _DEVICES,
@@ -36,7 +38,7 @@ NOT_SHUT_IN = {
     "visit/recording.py:RawRecording.place": _DEVICES,
     "campaign/preparation.py:install": _MACHINE,
     "executors/qemu/guest.py:qemu_version": _MACHINE,
-    "host/apt/": _MACHINE,
+    "host/apt.py": _MACHINE,
     "host/facts.py:_version_line": _MACHINE,
     "executors/slurm/controller.py": _CLUSTER,
     "engines/postgresql/builds.py:_identity_of": _COMPILER,
@@ -53,6 +55,7 @@ NOT_SHUT_IN = {
     "executors/slurm/payload.py:Payload._live": _OUR_OWN,
     "host/command.py:started_apart": _OUR_OWN,
     "host/recorder.py:_popen": _OUR_OWN,
+    "host/recorder.py:probe_device": _DEVICES,
     "visit/recording.py:LoggedClient._start": _OUR_OWN,
     "workloads/acks/visit.py:PipeReader._started": _OUR_OWN,
     "cli/cut_images.py:_images": "zstd or tar packs what bedplate has made",
@@ -60,7 +63,7 @@ NOT_SHUT_IN = {
     "engines/postgresql/builds.py:write_source": "cp(1) of a release's sources",
     "executors/qemu/kernels.py:arrange": "depmod of signed packages, with their modules",
     "executors/qemu/guest.py:QemuProcess.__init__": "QEMU, which the guest is shut in by",
-    "host/git/": "git with a configuration of bedplate's own, which names no program",
+    "host/git.py": "git with a configuration of bedplate's own, which names no program",
     "host/shut_in.py:build_command": "a caller without root has its own rights alone, and so has a build",
     "workloads/tpch/prepare.py:_generate": "a wheel whose digest is in bedplate's own requirements, with bedplate's words",
 }
