@@ -188,13 +188,13 @@ DOORS: tuple[tuple[str, Words], ...] = (
         "bedplate.analysis.comparison",
         ("compare", "STUDY", "--baseline", "type=a", "--contender", "type=b"),
     ),
-    ("bedplate.analysis.effects", ("effects", "STUDY", "--metric", "tps")),
+    ("bedplate.analysis.comparison", ("effects", "STUDY", "--metric", "tps")),
     ("bedplate.analysis.advice", ("advise", "STUDY", "--cache", "protected")),
     ("bedplate.page.build", ("report", "STUDY", "-o", "x.html")),
     ("bedplate.export.tables", ("export", "STUDY", "-o", "x")),
     ("bedplate.host.ledger", ("release",)),
 )
-HEAVY_DOOR = ("bedplate.campaign.planning", ("plan", "PLAN"))
+HEAVY_DOOR = ("bedplate.plan.values", ("plan", "PLAN"))
 # Tables of speeds: neither courses nor shares of cuts, for which polars and the solver are.
 TABLES: tuple[Words, ...] = (
     ("show", "WHOLE"),

@@ -390,7 +390,7 @@ def test_what_a_kill_leaves_of_a_ledger_that_was_given_back_is_no_ledger(
     ledger = Ledger.open(tmp_path, "a")
     (ledger.directory / "mount").mkdir()
     with monkeypatch.context() as patched:
-        patched.setattr(ledger, "remove_tree", killed)
+        patched.setattr(ledger_module, "remove_tree", killed)
         patched.setattr("bedplate.host.ledger.os.getpid", lambda: child.pid)
         with pytest.raises(KeyboardInterrupt):
             ledger.close()

@@ -155,4 +155,4 @@ def test_of_a_worker_that_restores(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             prepare._run(tmp_path / "job.json", "it", tell)
 
     # Up to the first line of its own: behind that its `finally` is at work.
-    require_none_left(deed, ("host/command.py", "held"), lines_min=4)
+    require_none_left(deed, ("host/interruption.py", "held"), lines_min=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -169,7 +170,7 @@ def test_a_server_may_write_what_its_settings_let_wait_before_it_is_ended(
 ) -> None:
     waited: list[float] = []
     event = SimpleNamespace(wait=waited.append)
-    monkeypatch.setattr(visit, "threading", SimpleNamespace(Event=lambda: event))
+    monkeypatch.setattr(visit, "threading", SimpleNamespace(Event=lambda: event, Thread=Thread))
     monkeypatch.setattr(FaultTrial, "_find_what_rots", lambda *_: None)
     session = SimpleNamespace(checkpoint=lambda: None)
     writer = made_writer(bound_ms=bound_ms, checkpoints=lambda: opened(session) if is_server else None)
