@@ -1,1 +1,16 @@
 """A workload that nobody knows: it writes a file of bricks and syncs each."""
+
+from __future__ import annotations
+
+# Which file has what a room of the house asks for: the object of that name, in capitals.
+ROLES = {
+    "model": "model",
+    "plan": "plan",
+    "estimate": "estimate",
+    "run": "run",
+    "figures": "figures",
+    "analysis": "analysis",
+    "terminal": "terminal",
+    "page": "page",
+    "export": "export",
+}
