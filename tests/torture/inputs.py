@@ -52,9 +52,10 @@ def mutated_plans(drawn: random.Random, place: Path, tally: Tally) -> None:
 def damaged_studies(drawn: random.Random, place: Path, tally: Tally) -> None:
     """A small study with one thing wrong in it, or with more in it than any study has, shown to a reader."""
     whole = sealed_study(place / "whole")
-    for _ in range(_STUDIES_AT_ONCE):
+    for number in range(_STUDIES_AT_ONCE):
         seed = drawn.randrange(1 << 32)
-        study = place / "study"
+        # A name of its own: what was looked at under a name is held to be that directory (model/limits.py).
+        study = place / f"study-{number}"
         shutil.copytree(whole, study)
         done = _made_large(study, drawn) if drawn.random() < _LARGE_SHARE else damage(study, seed)
         if drawn.random() < _RESEALED_SHARE and not done.startswith(_HOLES):

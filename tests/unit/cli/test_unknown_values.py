@@ -51,8 +51,9 @@ def test_a_metric_that_is_no_text_is_a_sentence(whole: Path, tmp_path: Path) -> 
 
 def test_another_word_in_any_record_is_a_sentence_or_is_shown(whole: Path, tmp_path: Path) -> None:
     places = [place for place in texts_of(whole) if not place[2]][::_OF_PLACES]
-    study = tmp_path / "study"
     for number, place in enumerate(places):
+        # A name of its own: what was looked at under a name is held to be that directory (model/limits.py).
+        study = tmp_path / f"study-{number}"
         shutil.copytree(whole, study)
         put(study, place)
         try:
