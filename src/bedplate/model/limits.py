@@ -18,14 +18,14 @@ from bedplate.units import GIB, KIB, MIB
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
-# Device and inode, by the path as it was named, and by the absolute one with its links and without.
+# Device and inode, by the absolute path with its links and without; a relative one means another directory after chdir(2).
 _LOOKED_AT: dict[str, tuple[int, int]] = {}
 
 
 def remember(directory: Path, descriptor: int) -> None:
     """From now on nothing below this directory is reached by a link; it was looked at by this descriptor."""
     status = os.fstat(descriptor)
-    for name in (str(directory), str(directory.absolute()), str(directory.resolve())):
+    for name in (str(directory.absolute()), str(directory.resolve())):
         _LOOKED_AT[name] = (status.st_dev, status.st_ino)
 
 
@@ -37,14 +37,16 @@ def open_without_links(path: Path, flags: int) -> int:
     """
     flags |= os.O_CLOEXEC
     text = str(path)
-    top = text
+    try:
+        absolute = top = str(path.absolute())
+    except OSError:  # the directory that it starts from is gone
+        return os.open(text, flags)
     while top not in _LOOKED_AT:
-        if top in {"/", "."}:
+        if top == "/":
             return os.open(text, flags)
-        head, slash, _ = top.rpartition("/")
-        top = head or slash or "."
-    names = text[len(top) :].strip("/").split("/") if top != "." else text.split("/")
-    if top == text:
+        top = top.rpartition("/")[0] or "/"
+    names = absolute[len(top) :].strip("/").split("/")
+    if top == absolute:
         names = ["."]
     folder = os.open(top, _FOLDER)
     try:

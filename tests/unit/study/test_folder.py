@@ -14,7 +14,7 @@ from tests.unit.study.test_store import create, schedule
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.limits import MOST_STUDY_LEVELS
+from bedplate.model.limits import MOST_STUDY_LEVELS, names_in
 from bedplate.study.layout import UNFINISHED, Folder, StudyLayout
 from bedplate.study.store import StudyStore
 
@@ -46,6 +46,16 @@ def test_a_link_to_the_study_itself_is_the_callers_own_way(study: Path, tmp_path
     (tmp_path / "link").symlink_to(study)
     with Folder.of_study(tmp_path / "link", to_write=True) as folder:
         assert folder.has(tmp_path / "link" / "study.json")
+
+
+def test_a_relative_name_is_another_directory_in_another_place(
+    study: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(study)
+    Folder.of_study(Path()).close()
+    assert "study.json" in names_in(Path())
+    monkeypatch.chdir(outside)
+    assert b"theirs" == codec.read_bytes(Path("kept"))
 
 
 def test_notes_and_hidden_files_of_the_owner_may_be_there(study: Path) -> None:
