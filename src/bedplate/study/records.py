@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import StudyError
+from bedplate.errors import PlanError, StudyError
 from bedplate.model import codec, limits
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.devices import DeviceIdentity
@@ -138,7 +138,11 @@ _KINDS = {
 def read_schedule(layout: StudyLayout) -> StudySchedule:
     """`schedule.json`, whole in itself; StudyError names what its visits lack in it."""
     found = codec.read(StudySchedule, layout.schedule)
-    lacks = tuple(dict.fromkeys(_lacks(found)))
+    try:
+        lacks = tuple(dict.fromkeys(_lacks(found)))
+    except PlanError as error:
+        # An engine or a workload that nobody knows: another version may have written it.
+        raise StudyError(*(f"{layout.schedule} cannot be read: {words}" for words in error.reasons)) from error
     if lacks:
         raise StudyError(*(f"{layout.schedule} is damaged: {words}" for words in lacks))
     return found

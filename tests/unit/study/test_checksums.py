@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.study.test_stored import CELL, DATASET, FIGURES, RUNS, write_study
 
+from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures
 from bedplate.model.visit import VisitRecord
@@ -206,3 +207,16 @@ def test_a_visit_that_the_schedule_does_not_have_is_named(study: Path) -> None:
     codec.write(foreign / "visit.json", replace(record, key=replace(record.key, repetition=7)))
     write_checksums(foreign)
     assert "schedule.json does not have" in reasons(study)
+
+
+def test_an_engine_that_nobody_knows_is_named_with_its_file(study: Path) -> None:
+    schedule = study / "schedule.json"
+    record = json.loads(schedule.read_text())
+    for cell in record["cells"].values():
+        cell["build"]["engine"] = "postgres95"
+    schedule.write_text(json.dumps(record))
+    with pytest.raises(StudyError) as caught:
+        read_study(study)
+    assert all(
+        str(schedule) in reason and "'postgres95' is not known" in reason for reason in caught.value.reasons
+    )
