@@ -134,10 +134,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bedplate-watching-") as name:
         base = Path(name)
         base.chmod(0o755)
-        # A workload is the files `run` and `model` of a folder: this one stands in no file of its own.
-        for role, object_ in (("RUN", BarePgbench()), ("MODEL", MODEL)):
-            module = cast("ModuleType", SimpleNamespace(**{role: object_}))
-            sys.modules[f"bare_pgbench.{role.lower()}"] = module
+        # A workload is a folder that names a file for each role: this one stands in no file of its own.
+        roles = {"model": "visit", "run": "visit"}
+        visit = SimpleNamespace(RUN=BarePgbench(), MODEL=MODEL)
+        sys.modules["bare_pgbench"] = cast("ModuleType", SimpleNamespace(ROLES=roles))
+        sys.modules["bare_pgbench.visit"] = cast("ModuleType", visit)
         registry.WORKLOADS = {**registry.WORKLOADS, BARE: "bare_pgbench"}
         request = _request(given, base)
         record = life.live(request, base, executor="benchmark", emit=_show)

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s, verdict_of
+from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s
+from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import (

@@ -23,7 +23,8 @@ from bedplate.cli.cut_script import (
 )
 from bedplate.cli.tried_script import ScriptQuestion, TriedScript, tried
 from bedplate.errors import StudyError
-from bedplate.figures.power_cut import CONTROLS_BAD_MIN, finding_of, read_cuts
+from bedplate.figures.power_cut import finding_of, read_cuts
+from bedplate.figures.power_cut_verdict import CONTROLS_BAD_MIN
 from bedplate.filesystem.after_cut import image_levels, repair_commands
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import in_place_of, recorded_account

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bedplate.errors import StudyError
-from bedplate.figures.power_cut import Cuts, finding_of, read_cuts, recoveries_not_whole
+from bedplate.figures.power_cut import Cuts, finding_of, read_cuts
+from bedplate.figures.power_cut_verdict import recoveries_not_whole
 from bedplate.model import limits
 from bedplate.model.durability import GOOD, Repeatability, Story
 from bedplate.model.power_cut import LOG_FILE, Placement, PointRecord

@@ -142,7 +142,9 @@ def read_schedule(layout: StudyLayout) -> StudySchedule:
         lacks = tuple(dict.fromkeys(_lacks(found)))
     except PlanError as error:
         # An engine or a workload that nobody knows: another version may have written it.
-        raise StudyError(*(f"{layout.schedule} cannot be read: {words}" for words in error.reasons)) from error
+        raise StudyError(
+            *(f"{layout.schedule} cannot be read: {words}" for words in error.reasons)
+        ) from error
     if lacks:
         raise StudyError(*(f"{layout.schedule} is damaged: {words}" for words in lacks))
     return found

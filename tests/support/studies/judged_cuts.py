@@ -15,7 +15,8 @@ from tests.support.studies.synthetic_power_cuts import (
 )
 from tests.support.studies.synthetic_study import cells_of
 
-from bedplate.figures.power_cut import read_cuts, verdict_of
+from bedplate.figures.power_cut import read_cuts
+from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.durability import PowerCutVerdict

@@ -19,7 +19,8 @@ from bedplate.analysis.overview import CellFacts, Overview, overview
 from bedplate.analysis.power_cut_view import recovery_words
 from bedplate.cli.app import program
 from bedplate.export.tables import export
-from bedplate.figures.power_cut import read_cuts, recoveries_of
+from bedplate.figures.power_cut import read_cuts
+from bedplate.figures.power_cut_verdict import recoveries_of
 from bedplate.model import codec
 from bedplate.model.durability import Recoveries
 from bedplate.model.power_cut import RECORDING_FILE, RecordingFacts

@@ -9,7 +9,8 @@ from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import RECIPE, RawCuts, controls, points_of, write_cut_visit
 from tests.support.studies.synthetic_study import cells_of
 
-from bedplate.figures.power_cut import read_cuts, verdict_of
+from bedplate.figures.power_cut import read_cuts
+from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE, PowerCutVerdict, measured

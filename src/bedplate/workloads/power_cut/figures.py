@@ -7,15 +7,8 @@ from pathlib import Path
 from statistics import median
 
 from bedplate.figures.facts import RunRules, free_space_figures
-from bedplate.figures.power_cut import (
-    POWER_CUT_RULES,
-    CutEvidence,
-    Cuts,
-    judged,
-    read_cuts,
-    recovery_s,
-    verdict_of,
-)
+from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s
+from bedplate.figures.power_cut_verdict import POWER_CUT_RULES, CutEvidence, judged, verdict_of
 from bedplate.figures.run import FigureMaker, Made, run_figures
 from bedplate.figures.validity import NOT_COMPLETED, NOTHING_MEASURED, unreadable
 from bedplate.model import codec
