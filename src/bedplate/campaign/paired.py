@@ -107,29 +107,30 @@ def measure_pairs(
 
 def _go_on(study: Path, asked: PairedRecord) -> None:
     """The question is the one that the study was begun with; its budget may be larger now, and more doubts may be accepted."""
-    layout = StudyLayout(study)
-    record = read_paired(layout, read_schedule(layout))
-    if record is None:
-        raise StudyError(f"{study} does not measure pairs until they tell; name another --directory")
-    if replace(record, budget_s=asked.budget_s, accepted=asked.accepted) != asked:
-        raise StudyError(
-            f"{study} was begun with another question: {record.contender} beside {record.baseline}, within {record.margin:g}, "
-            f"{record.condition or 'without a condition'}; name another --directory"
-        )
-    if missing := [word for word in record.accepted if word not in asked.accepted]:
-        raise StudyError(
-            f"{study} was begun with {' '.join(f'--accept {word!r}' for word in missing)}; what was accepted stays so. Give it again, or name "
-            "another --directory"
-        )
-    changes = []
-    if asked.budget_s > record.budget_s:
-        changes.append(
-            f"the budget was raised from {format_duration(record.budget_s)} to {format_duration(asked.budget_s)}"
-        )
-    if more := [word for word in asked.accepted if word not in record.accepted]:
-        changes.append(f"from here on a doubt counts that has {' or '.join(map(repr, more))}")
-    if changes:
-        with StudyStore.open(study) as store:
+    # A block that a killed start was about to add is whole from here on, before the plan is asked how many there are.
+    with StudyStore.open(study) as store:
+        layout = StudyLayout(study)
+        record = read_paired(layout, read_schedule(layout))
+        if record is None:
+            raise StudyError(f"{study} does not measure pairs until they tell; name another --directory")
+        if replace(record, budget_s=asked.budget_s, accepted=asked.accepted) != asked:
+            raise StudyError(
+                f"{study} was begun with another question: {record.contender} beside {record.baseline}, within {record.margin:g}, "
+                f"{record.condition or 'without a condition'}; name another --directory"
+            )
+        if missing := [word for word in record.accepted if word not in asked.accepted]:
+            raise StudyError(
+                f"{study} was begun with {' '.join(f'--accept {word!r}' for word in missing)}; what was accepted stays so. Give it again, or name "
+                "another --directory"
+            )
+        changes = []
+        if asked.budget_s > record.budget_s:
+            changes.append(
+                f"the budget was raised from {format_duration(record.budget_s)} to {format_duration(asked.budget_s)}"
+            )
+        if more := [word for word in asked.accepted if word not in record.accepted]:
+            changes.append(f"from here on a doubt counts that has {' or '.join(map(repr, more))}")
+        if changes:
             store.pair_on(
                 replace(asked, budget_s=max(asked.budget_s, record.budget_s)), what="; ".join(changes)
             )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from tests.support.studies.paired_lab import paired_lab, slower
 from tests.support.studies.planted_executor import PlantedExecutor
 from tests.support.tools.killed_process import killed_after
 
 from bedplate.analysis.paired import looked_at
+from bedplate.study.store import StudyStore
 from bedplate.study.stored import read_study
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def judged(study: Path) -> object:
@@ -40,3 +38,20 @@ def test_killed_after_any_line_it_comes_to_the_same_answer(
     assert not first.set_aside
     assert [v.record.key for v in first.visits] == [v.record.key for v in second.visits]
     assert judged(killed / "pairs") == judged(lab.study)
+
+
+def test_killed_between_the_files_of_another_block_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: StudyStore) -> None:
+        raise KeyboardInterrupt
+
+    lab = paired_lab(tmp_path, monkeypatch)
+    executor = PlantedExecutor(slower(0.05), noise=0.04)
+    with monkeypatch.context() as patched:
+        patched.setattr(StudyStore, "_roll_extension_forward", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lab.play(executor)
+    before = len(lab.order())
+    assert lab.play(executor).has_ended
+    assert before < len(lab.order())
