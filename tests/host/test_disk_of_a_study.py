@@ -20,7 +20,7 @@ from bedplate.errors import DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
-from bedplate.host.scratch_device import device_identity, prepare
+from bedplate.host.scratch_device import device_identity, losetup, prepare
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import MIB
 
@@ -111,7 +111,7 @@ def test_a_loop_device_over_the_same_file_is_the_same_disk(tmp_path: Path) -> No
     with looped(tmp_path) as node:
         first = device_identity(node)
     commands = Commands()
-    again = commands.run(["losetup", "--find", "--show", str(tmp_path / "disk.img")]).stdout.strip()
+    again = f"/dev/{losetup(tmp_path / 'disk.img', commands)}"
     try:
         second = device_identity(again)
     finally:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.tools.scratch_disk import looped
 
 from bedplate.cli.cut_script import NO_VERDICT, scripts
 from bedplate.engines.external.oracle import REPRODUCTION as EXTERNAL
@@ -97,6 +98,19 @@ def test_options_of_a_study_stay_words_of_one_mount(job: ReplayJob, tmp_path: Pa
     done = reproduced(made(tmp_path, hostile, content, [], {}))
     assert not seen.exists()
     assert "bad: the file system is lost" in done.stdout, (done.stdout, done.stderr)
+
+
+def test_a_device_that_another_program_protected_is_no_bad_cut(job: ReplayJob, tmp_path: Path) -> None:
+    """The kernel keeps the mark when the file behind the device is gone, and gives the device to the next one."""
+    (tmp_path / "content" / "data").mkdir(parents=True)
+    bundle = made(tmp_path, job, tmp_path / "content", [], {})
+    with looped(tmp_path) as node:
+        subprocess.run(["blockdev", "--setro", node], check=True)
+    try:
+        done = reproduced(bundle)
+    finally:
+        subprocess.run(["blockdev", "--setrw", node], check=True)
+    assert (1, "all is well\n") == (done.returncode, done.stdout), done.stderr
 
 
 def test_an_engines_folder_that_is_a_link_is_not_followed(job: ReplayJob, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.command import Commands
 from bedplate.host.process import wait_until
+from bedplate.host.scratch_device import losetup
 from bedplate.model.visit import FORMAT_VERSION
 
 pytestmark = pytest.mark.host
@@ -145,8 +146,7 @@ def loop_device(lab: Lab) -> Iterator[tuple[str, Path]]:
     image = lab.base / "disk.image"
     with image.open("wb") as file:
         file.truncate(512 * 2**20)
-    done = Commands().run(["losetup", "--find", "--show", "--direct-io=on", str(image)])
-    node = done.stdout.strip()
+    node = f"/dev/{losetup(image, Commands(), '--direct-io=on')}"
     name = Path(f"/dev/disk/by-id/bedplate-test-{os.getpid()}")
     name.parent.mkdir(parents=True, exist_ok=True)
     name.symlink_to(node)

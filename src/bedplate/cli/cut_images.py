@@ -178,7 +178,7 @@ def by_hand(job: ReplayJob, built: Built, account: Account) -> Iterator[str]:
     for name, image in names.items():
         copy = _quoted(folder / f"{name}.tried")
         yield f"  cp --sparse=always {_quoted(image.absolute())} {copy}"
-        yield f"  {name}=$(losetup --find --show {copy})"
+        yield f"  {name}=$(losetup --find --show {copy}); blockdev --setrw ${name}"
     yield f"  mkdir -p {_quoted(mounted)}"
     yield from (
         f"  {line}" for line in _mounting_by_hand(job, mounted, has_journal=built.journal is not None)

@@ -36,7 +36,20 @@ REPRODUCE, CHECK, CONFINE = "reproduce.sh", "check.sh", "confine.sh"
 AS_ASKED, OTHERWISE, NO_VERDICT = 0, 1, 4
 
 _TOOLS = (
-    *("awk", "chown", "cp", "dd", "head", "losetup", "mount", "mountpoint", "sed", "setpriv", "tar"),
+    *(
+        "awk",
+        "blockdev",
+        "chown",
+        "cp",
+        "dd",
+        "head",
+        "losetup",
+        "mount",
+        "mountpoint",
+        "sed",
+        "setpriv",
+        "tar",
+    ),
     *("timeout", "tr", "umount", "unshare", "xz"),
 )
 
@@ -103,6 +116,7 @@ unpack() {
     fi
     device=$(losetup --find --show "$work/$1") || exit 3
     devices="$devices $device"
+    blockdev --setrw "$device" || exit 3   # what another protected stays so when its file is gone
 }
 """
 

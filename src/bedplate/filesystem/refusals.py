@@ -23,7 +23,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.files import sync_directory
 from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.scratch_device import AttachedDevice, detach
+from bedplate.host.scratch_device import AttachedDevice, detach, losetup
 from bedplate.model.cell import FilesystemLevels, digest
 from bedplate.model.filesystem import contradictions, flushed_by_nothing, without_age
 from bedplate.model.reason import Reason, because
@@ -304,9 +304,8 @@ def _small_device(
     with image.open("xb") as file:
         file.truncate(size_bytes)
     own_sectors = () if sector_bytes == KERNEL_SECTOR_BYTES else ("--sector-size", str(sector_bytes))
-    path = commands.run(["losetup", "--find", "--show", *own_sectors, str(image)]).stdout.strip()
-    name = path.rpartition("/")[2]
-    return AttachedDevice(path, name, name, size_bytes, image)
+    name = losetup(image, commands, *own_sectors)
+    return AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
 
 
 def _removed(path: Path) -> bool:

@@ -405,11 +405,11 @@ def attach_loop(
     """
     ledger.note(Holding("loop", str(image)))
     own_sectors = () if sector_bytes == KERNEL_SECTOR_BYTES else ("--sector-size", str(sector_bytes))
-    name = _losetup(image, commands, *own_sectors)
+    name = losetup(image, commands, "--direct-io=on", *own_sectors)
     if not in_memory and not _has_direct_io(name):
         # A disk with 4 KiB sectors takes direct I/O only from a loop device that has them too.
         detach(image, commands)
-        name = _losetup(image, commands, "--sector-size", "4096")
+        name = losetup(image, commands, "--direct-io=on", "--sector-size", "4096")
     ledger.note(Holding("loop", str(image), loop_detail(name)))
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
     device = AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
@@ -418,12 +418,8 @@ def attach_loop(
         reasons.append(
             f"{device.path} was asked for sectors of {sector_bytes} bytes and has {device.sector_bytes}"
         )
-    # The switch survives detaching: what its last user protected stays so for the next.
-    protected = Path("/sys/block") / name / "ro"
-    if protected.read_text().strip() != "0":
-        commands.run(["blockdev", "--setrw", device.path])
-        if protected.read_text().strip() != "0":
-            reasons.append(f"{device.path} is write-protected, and `blockdev --setrw` does not change that")
+    if _is_protected(name):
+        reasons.append(f"{device.path} is write-protected, and `blockdev --setrw` does not change that")
     if not in_memory and not _has_direct_io(name):
         reasons.append(
             f"{device.path} over {image} does not do direct I/O, so the page cache below would be "
@@ -445,9 +441,21 @@ def detach_loop(device: AttachedDevice, *, ledger: Holdings, commands: Commands)
     ledger.settled(Holding("loop", str(device.image)))
 
 
-def _losetup(image: Path, commands: Commands, *options: str) -> str:
-    argv = ["losetup", "--find", "--show", "--direct-io=on", *options, str(image)]
-    return commands.run(argv).stdout.strip().removeprefix("/dev/")
+def losetup(image: Path, commands: Commands, *options: str) -> str:
+    """The name of the free loop device that is over the image now, and may be written. Of no ledger."""
+    name = (
+        commands.run(["losetup", "--find", "--show", *options, str(image)])
+        .stdout.strip()
+        .removeprefix("/dev/")
+    )
+    # The switch survives detaching: what its last user protected stays so for the next.
+    if _is_protected(name):
+        commands.run(["blockdev", "--setrw", f"/dev/{name}"])
+    return name
+
+
+def _is_protected(name: str) -> bool:
+    return text_of(Path("/sys/block") / name / "ro") == "1"
 
 
 def detach(image: Path, commands: Commands) -> None:
@@ -979,7 +987,8 @@ _LOOP_CONFIGURE = 0x4C0A
 
 _LOOP_CTL_GET_FREE = 0x4C82
 
-_BLKROSET = 0x125D
+# A mark of `blockdev --setro` outlives the file that was behind the device, and no recovery works on it.
+_BLKROSET, _WRITABLE = 0x125D, struct.pack("i", 0)
 
 _AUTOCLEAR = 4
 
@@ -1039,7 +1048,7 @@ def _attached(backing: int, image: Path, sector_bytes: int) -> tuple[str, int]:
                 if error.errno != errno.EBUSY:
                     raise
             else:
-                _make_writable(device)
+                fcntl.ioctl(device, _BLKROSET, _WRITABLE)
                 return path, _held(path, device)
     except OSError as error:
         raise RequirementMissing(f"{image} gets no loop device: {error.strerror}") from error
@@ -1054,11 +1063,6 @@ def _held(path: str, device: int) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(device)
-
-
-def _make_writable(device: int) -> None:
-    """A mark of `blockdev --setro` outlives the file that was behind the device, and no recovery works on it."""
-    fcntl.ioctl(device, _BLKROSET, struct.pack("i", 0))
 
 
 def _make_node(path: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
-from bedplate.host.scratch_device import refusal_reasons
+from bedplate.host.scratch_device import losetup, refusal_reasons
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def looped(base: Path, *options: str, size_bytes: int = SIZE, name: str = "disk.
     with image.open("wb") as file:
         file.truncate(size_bytes)
     commands = Commands()
-    node = commands.run(["losetup", "--find", "--show", *options, str(image)]).stdout.strip()
+    node = f"/dev/{losetup(image, commands, *options)}"
     try:
         yield node
     finally:

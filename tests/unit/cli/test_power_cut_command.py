@@ -135,7 +135,7 @@ def test_the_next_commands_mount_a_copy_and_start_the_server_as_its_account() ->
     lines = lines_by_hand(FilesystemLevels("xfs"), Subject("postgresql", 1, Levels(), Levels(), build))
     assert lines[1:4] == [
         "  cp --sparse=always '/kept here/disk' '/kept here/disk.tried'",
-        "  disk=$(losetup --find --show '/kept here/disk.tried')",
+        "  disk=$(losetup --find --show '/kept here/disk.tried'); blockdev --setrw $disk",
         "  mkdir -p '/kept here/mount'",
     ]
     # The kernel mounts no two of XFS with one UUID: the recorded one may still be there.
