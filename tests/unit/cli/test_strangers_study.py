@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from types import FrameType
 
 import pytest
@@ -30,6 +30,7 @@ from tests.support.studies.study_readers import sealed_study
 from tests.support.tools.command_line import call_apart, call_here
 from tests.support.tools.watched_folder import watched
 
+from bedplate.cli import measuring
 from bedplate.errors import EXIT_PLAN_OR_CALL_WRONG
 from bedplate.study.layout import UNFINISHED, StudyLayout
 
@@ -177,6 +178,49 @@ def test_the_folder_that_an_import_begins_in_is_looked_at_too(tmp_path: Path, na
             assert (EXIT_PLAN_OR_CALL_WRONG if "/" not in name else 0) == done.returncode, done.stderr
         rmtree(place)
     assert before == seen_from(outside)
+
+
+_QUESTIONS = (
+    ("ask", "filesystem", "--on", "ext4"),
+    ("ask", "safe", "full_page_writes=off", "--on", "ext4"),
+    ("quickstart",),
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what is asked makes file systems")
+@pytest.mark.parametrize("words", _QUESTIONS, ids=lambda words: " ".join(words[:2]))
+def test_the_directory_of_a_question_is_looked_at_too(tmp_path: Path, words: tuple[str, ...]) -> None:
+    outside = make_outside(tmp_path / "outside")
+    before = seen_from(outside)
+    for name in ("plan.toml", "study", "study/study.json", "study/visits"):
+        if words == ("quickstart",) and name == "plan.toml":
+            continue  # It has its plan elsewhere, and leaves this file alone.
+        for kind in (*LINKS, PIPE):
+            directory = tmp_path / "asked"
+            directory.mkdir()
+            with planted(directory / name, kind, outside), watched(outside) as events:
+                done = call_here(*words, "--directory", directory, "--yes")
+                about = f"{kind} at {name}: {done.stdout}{done.stderr}"
+                assert [] == events.events(), about
+                assert EXIT_PLAN_OR_CALL_WRONG == done.returncode, about
+                assert OWN_WORDS not in about
+            rmtree(directory)
+    assert before == seen_from(outside)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what is asked makes file systems")
+@pytest.mark.parametrize("kind", [*LINKS, PIPE])
+def test_the_page_of_a_question_takes_the_place_of_a_link(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    before = seen_from(site.outside)
+    copytree(site.study, tmp_path / "study")
+    monkeypatch.setattr(measuring, "run", lambda *_words, **_named: 0)
+    with planted(tmp_path / "report.html", kind, site.outside):
+        done = call_here("quickstart", "--directory", tmp_path, "--yes")
+        assert 0 == done.returncode, done.stderr
+        assert stat.S_ISREG((tmp_path / "report.html").lstat().st_mode)
+    assert before == seen_from(site.outside)
 
 
 def test_an_index_names_the_study_and_reads_the_rest(site: Site) -> None:
