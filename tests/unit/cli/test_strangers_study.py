@@ -184,6 +184,7 @@ _QUESTIONS = (
     ("ask", "filesystem", "--on", "ext4"),
     ("ask", "safe", "full_page_writes=off", "--on", "ext4"),
     ("quickstart",),
+    ("power-cut", "try", str(Path(__file__).parents[3] / "examples/engines/toy"), "--on", "ext4"),
 )
 
 
