@@ -399,10 +399,12 @@ def test_bytecode_is_kept_beside_the_other_caches_whatever_the_caller_wants(benc
         '#!/bin/sh\necho "called: $PYTHONPYCACHEPREFIX, ${PYTHONDONTWRITEBYTECODE-written}"\n',
         encoding="utf-8",
     )
-    kept, passing = bench.root / "cache/check/bytecode/kept", bench.root / "cache/check/bytecode/tests/copy"
-    for folder in (kept, passing):
+    passing_files = bench.root / "tmp"
+    kept = bench.root / "cache/check/bytecode/kept"
+    passing = Path(f"{kept.parent}{passing_files}/copy")
+    for folder in (kept, passing, passing_files):
         folder.mkdir(parents=True)
-    ended = bench.check("--fast", PYTHONDONTWRITEBYTECODE="1", TMPDIR="/tests")
+    ended = bench.check("--fast", PYTHONDONTWRITEBYTECODE="1", TMPDIR=str(passing_files))
     assert f"called: {kept.parent}, written" in ended.stdout
     assert (True, False) == (kept.exists(), passing.exists())
 
@@ -415,6 +417,8 @@ def test_documents_are_written_and_nothing_is_checked(bench: Bench) -> None:
 def test_fast_leaves_host_browser_and_office_tests_out(bench: Bench) -> None:
     bench.tool("id", "echo 0")
     ended = bench.check("--fast")
+    for half in ("first", "second"):
+        assert _table(ended.stdout)[f"unit, golden and meta tests, {half} half"] == ("passed", "")
     assert _table(ended.stdout)["host tests"] == ("skipped", "--fast")
     assert _table(ended.stdout)["browser tests"] == ("skipped", "--fast")
     assert _table(ended.stdout)["office tests"] == ("skipped", "--fast")
@@ -429,7 +433,11 @@ def test_arguments_after_two_dashes_go_to_pytest(bench: Bench) -> None:
 
 def test_finding_no_test_fails_unless_the_caller_narrowed_it(bench: Bench) -> None:
     whole = bench.check("--fast", EMPTY="not")
-    assert _table(whole.stdout)["unit, golden and meta tests"] == ("failed", "no test was found")
+    for half in ("first", "second"):
+        assert _table(whole.stdout)[f"unit, golden and meta tests, {half} half"] == (
+            "failed",
+            "no test was found",
+        )
     assert whole.returncode == 1
     narrowed = bench.check("--fast", "--", "-k", "x", EMPTY="not")
     assert _table(narrowed.stdout)["unit, golden and meta tests"][0] == "none"
@@ -483,3 +491,44 @@ def test_no_test_lies_where_no_step_looks(repository: Path) -> None:
     assert [] == [folder for folder in looked_at if f"tests/{folder}" not in text]
     tests = [path.relative_to(repository / "tests") for path in (repository / "tests").rglob("test_*.py")]
     assert set() == {path.parts[0] for path in tests} - looked_at
+
+
+def test_a_fast_check_runs_every_unit_test_once_in_two_halves(bench: Bench, repository: Path) -> None:
+    """Both halves are collected as the check calls pytest, and are together what a whole check collects."""
+    (bench.root / "tests").symlink_to(repository / "tests")
+
+    def called(*words: str, **extra: str) -> list[list[str]]:
+        said = bench.check(*words, **extra).stdout
+        return [line.split()[2:] for line in said.splitlines() if "pytest" in line and "not host" in line]
+
+    first, second = called("--fast")
+    (whole,) = called()
+    (alone,) = called("--libraries")
+    assert sorted(alone) == sorted(min(first, second, key=lambda words: "tests/meta" in words))
+    begin = 1 + whole.index("office")
+    files = {str(path.relative_to(repository)) for path in (repository / "tests").glob("*/**/test_*.py")}
+
+    def selected(words: list[str]) -> set[str]:
+        ignored = tuple(word.removeprefix("--ignore=") for word in words if word.startswith("--ignore="))
+        places = tuple(word for word in words[begin:] if not word.startswith("--"))
+        return {file for file in files if file.startswith(places) and not file.startswith(ignored or "/")}
+
+    assert selected(first).isdisjoint(selected(second))
+    assert selected(first) | selected(second) == selected(whole)
+
+
+def test_the_tests_that_libraries_may_change_run_alone(bench: Bench) -> None:
+    ended = bench.check("--libraries")
+    assert _table(ended.stdout) == {
+        "unit, golden and meta tests, first half": ("passed", ""),
+        "all other steps": ("skipped", "--libraries"),
+    }
+    failed = bench.check("--libraries", FAILING="pytest")
+    assert failed.returncode == 1
+
+
+def test_what_the_caller_names_runs_once(bench: Bench) -> None:
+    for flag in ("--fast", "--libraries"):
+        said = bench.check(flag, "--", "tests/unit/plan").stdout
+        assert said.count("tests/unit/plan") == 1
+        assert "tests/unit/host" not in said
