@@ -179,6 +179,9 @@ def test_no_line_of_the_display_is_wider_than_the_terminal(width: int) -> None:
 
 def test_the_display_may_be_drawn_while_events_come() -> None:
     display, _, _console = live()
+    # Threads take turns so often that a second of them meets in the middle of a list, without a lock.
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     display.visit_begins("ext4", number=1, of=1, seconds_left=5.0)
     stop = threading.Event()
     failures: list[BaseException] = []
@@ -192,7 +195,7 @@ def test_the_display_may_be_drawn_while_events_come() -> None:
 
     thread = threading.Thread(target=draw)
     thread.start()
-    for transactions in range(20_000):
+    for transactions in range(2000):
         display.event(
             {
                 "event": "second",
@@ -204,6 +207,7 @@ def test_the_display_may_be_drawn_while_events_come() -> None:
         )
     stop.set()
     thread.join()
+    sys.setswitchinterval(interval_s)
     assert [] == failures
 
 
