@@ -285,7 +285,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "import": (
         "bedplate import pg-fs-benchmark/i5 --study i5",
-        "bedplate import composite.xml --study phoronix --format phoronix",
+        "bedplate import PostgresBench --study services --format postgresbench",
     ),
     "power-cut try": (
         "sudo bedplate power-cut try examples/engines/toy --on ext4",

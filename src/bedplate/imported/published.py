@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
-from xml.etree.ElementTree import TreeBuilder
-from xml.parsers import expat
 
 from bedplate.errors import BedplateError, PlanError
 from bedplate.model.cell import (
@@ -32,8 +30,6 @@ from bedplate.text_encoding import decode_text
 from bedplate.units import GIB, MIB
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
     from bedplate.model.figure import Figure
 
 # What stands for a level that a source does not say. It is a level of its own: it equals no known one.
@@ -45,11 +41,8 @@ class PublishedMachine:
     """Where runs were made, as far as a source says it; `name` tells machines of one source apart."""
 
     name: str
-    cpu_model: str = UNKNOWN
     cpu_count: int | None = None
     memory_bytes: int | None = None
-    distribution: str = UNKNOWN
-    kernel_release: str = UNKNOWN
     disk: str | None = None
 
 
@@ -57,8 +50,7 @@ class PublishedMachine:
 class PublishedRun:
     """One run of a source.
 
-    `series` is what of the source it belongs to where runs of one scale differ. `repetition` is None where the source
-    numbers none: its runs of one kind are counted in their order. A run with `failure` has no figures; `doubts` make it
+    `series` is what of the source it belongs to where runs of one scale differ. A run with `failure` has no figures; `doubts` make it
     suspect. `file` is where it was found, `text` what stands there. `surroundings` are keys of a visit's provenance.
     """
 
@@ -67,7 +59,7 @@ class PublishedRun:
     series: str
     scale: int | None
     spec: RunSpec
-    repetition: int | None
+    repetition: int
     file: str
     text: str
     figures: tuple[Figure, ...] = ()
@@ -75,7 +67,6 @@ class PublishedRun:
     started_wall_s: float | None = None
     failure: Reason | None = None
     doubts: tuple[Reason, ...] = ()
-    facts: Mapping[str, Scalar] = field(default_factory=dict)
     surroundings: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -326,47 +317,3 @@ def moment(told: Any) -> float | None:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-_MOST_LEVELS = 64
-
-_MOST_ELEMENTS = 1_000_000
-
-
-class _Refused(Exception):
-    """What stands in a document that none of ours needs."""
-
-
-def element_of(data: bytes, source: str) -> Element:
-    """The root of a document. SourceUnreadable where it is none, or has a document type: that is where entities are declared."""
-    builder = TreeBuilder()
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    depth = count = 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth, count
-        depth, count = depth + 1, count + 1
-        if depth > _MOST_LEVELS or count > _MOST_ELEMENTS:
-            raise _Refused("it has too many elements, or they lie too deep")
-        builder.start(name, attributes)
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(name)
-
-    def doctype(*_: object) -> None:
-        raise _Refused("it has a document type, by which entities grow without end")
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = builder.data
-    parser.StartDoctypeDeclHandler = doctype
-    try:
-        parser.Parse(data, True)
-        return builder.close()
-    except _Refused as error:
-        raise SourceUnreadable(f"{source} is not read: {error}") from error
-    except (expat.ExpatError, AssertionError, ValueError, LookupError) as error:
-        raise SourceUnreadable(f"{source} is no XML: {error}") from error

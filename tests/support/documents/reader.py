@@ -15,7 +15,7 @@ from tests.support.guests.own_kernels import guest_configuration, kernel_with, p
 from tests.support.sources.histories import commit, git, repository
 from tests.support.sources.toy_postgresql import SERVER, server, toy_postgresql
 from tests.support.studies.made_once import made_once
-from tests.support.studies.published_sources import composite, pg_fs_benchmark
+from tests.support.studies.published_sources import pg_fs_benchmark, postgresbench
 from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, write_study
@@ -40,7 +40,7 @@ WORDS = {
     "FILE": "mine.toml",
     "OUTPUT": "results.ods",
     "DIRECTORY": "imported",
-    "SOURCE": "composite.xml",
+    "SOURCE": "PostgresBench",
     "RUN": "ext4-pg8k-barrier",
     "METRIC": "tps",
     "TIME": "4h",
@@ -243,12 +243,6 @@ def _linux(place: Path) -> None:
         git(tree, "tag", tag)
 
 
-def _composite(place: Path) -> None:
-    # Results of other tests are left out with exit code 1, which is another test's.
-    text = re.sub(r"<Result>\s*<Identifier>pts/fio.*?</Result>", "", composite(), flags=re.DOTALL)
-    place.write_text(text, encoding="utf-8")
-
-
 def _published(place: Path) -> None:
     pg_fs_benchmark(place.parent)
 
@@ -263,7 +257,7 @@ _OTHERS: dict[str, Callable[[Path], object]] = {
     "src/postgres": _postgres,
     "src/linux": _linux,
     "linux/bzImage": _image,
-    "composite.xml": _composite,
+    "PostgresBench": postgresbench,
     "pg-fs-benchmark/i5": _published,
     "my-engine": _engine,
     "./my-engine": _engine,

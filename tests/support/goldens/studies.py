@@ -267,9 +267,7 @@ STUDIES = (
         for form, option, more in (
             ("kernel-bench", "", _compared("--baseline kernel=2.6.39 --contender kernel=4.6.0")),
             ("pg-fs-benchmark", "", _compared("--baseline type=ext4 --contender type=xfs")),
-            ("pgbench-tools", " --format pgbench-tools", ()),
-            ("phoronix", "", _compared("--baseline type=ext4 --contender type=xfs")),
-            ("postgresbench", "", ()),
+            ("postgresbench", " --format postgresbench", ()),
         )
     ),
 )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.damaged_study import damage
 from tests.support.studies.published_sources import (
-    TESTS_COLUMNS,
-    composite,
     kernel_bench,
     pg_fs_benchmark,
     postgresbench,
-    rows_of_tests,
 )
 
 from bedplate.analysis.overview import overview
@@ -29,19 +25,10 @@ if TYPE_CHECKING:
 SEEDS = range(12)
 
 
-def _composite(folder: Path) -> Path:
-    # Six alike would be one and its copies.
-    for number, name in enumerate("abcdef"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "composite.xml").write_text(composite(f"{12000 + number}.5:{12100 + number}.25"))
-    return folder
-
-
 FORMS: dict[str, Callable[[Path], Path]] = {
     "kernel-bench": lambda folder: kernel_bench(folder, lambda *_: 1000.0),
     "pg-fs-benchmark": pg_fs_benchmark,
     "postgresbench": lambda folder: postgresbench(folder, "abcdef"),
-    "phoronix": _composite,
 }
 
 
@@ -143,19 +130,15 @@ def test_a_memory_beyond_any_machine_is_absent(tmp_path: Path) -> None:
     assert read_study(tmp_path / "study").machine.memory_bytes is None
 
 
-def test_what_no_bound_forestalls_is_a_problem_of_its_row(
+def test_what_no_bound_forestalls_is_a_problem_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    with (source / "tests.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([TESTS_COLUMNS, *rows_of_tests()])
-    module = "bedplate.workloads.pgbench.publications.pgbench_tools"
+    source = postgresbench(tmp_path / "source")
 
     def script_name(told: str) -> str:
         raise OverflowError(told)
 
-    monkeypatch.setattr(f"{module}.script_name", script_name)
+    monkeypatch.setattr("bedplate.workloads.pgbench.publications.postgresbench.script_name", script_name)
     with pytest.raises(PlanError) as error:
         import_source(source, tmp_path / "study")
-    assert 7 == sum("tests.csv: test" in each and "select" in each for each in error.value.reasons)
+    assert 2 == sum("results/small.json" in each and "TPC-B" in each for each in error.value.reasons)

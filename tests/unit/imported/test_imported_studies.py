@@ -11,7 +11,6 @@ import pytest
 from tests.support.studies.known_study import KNOWN, known_study
 from tests.support.studies.published_sources import (
     KERNELS,
-    composite,
     kernel_bench,
     pg_fs_benchmark,
     postgresbench,
@@ -132,17 +131,6 @@ def test_two_sets_that_failed_with_the_same_words_are_two(tmp_path: Path) -> Non
     assert 2 * len(list(first.rglob("pgbench.log"))) == len(found.failures)
 
 
-def test_a_merged_result_of_the_suite_adds_no_repetitions(tmp_path: Path) -> None:
-    (tmp_path / "source").mkdir()
-    # Its first and third runs made the same, to the digits that the suite keeps.
-    (tmp_path / "source" / "first.xml").write_text(composite("12000:12100:12000", types=("ext4",)))
-    (tmp_path / "source" / "merged.xml").write_text(composite("12000:12100:12000"))
-    found = import_source(tmp_path / "source", tmp_path / "study")
-    assert [3, 3] == [sum(run.cell.filesystem.type == each for run in found.runs) for each in ("ext4", "xfs")]
-    assert 3 == sum(each.code == "source-duplicate" for each in found.problems)
-    assert 3 == overview(tmp_path / "study").repetitions
-
-
 def test_runs_that_failed_alike_are_a_run_each(tmp_path: Path) -> None:
     source = kernel_bench(tmp_path / "source", tps)
     for log in source.glob("i5-2500k/4.6.0/30/*/read-write-4.log"):
@@ -190,11 +178,10 @@ def test_a_page_says_nothing_of_a_machine_that_its_source_does_not_say(study: Pa
     ]
     assert '<a href="#order">' in page
     assert "The runs are in the order of the source." in page
-    (tmp_path / "composite.xml").write_text(composite())
-    import_source(tmp_path / "composite.xml", tmp_path / "suite")
-    build_report([tmp_path / "suite"], tmp_path / "suite.html")
-    page = (tmp_path / "suite.html").read_text()
-    assert "Kernel 6.1.0-13-amd64" in page
+    import_source(postgresbench(tmp_path / "services", ("Neon",)), tmp_path / "rented")
+    build_report([tmp_path / "rented"], tmp_path / "rented.html")
+    page = (tmp_path / "rented.html").read_text()
+    assert "16 GiB" in page
 
 
 def test_a_page_of_runs_that_have_the_size_of_their_database_and_not_of_their_wal(tmp_path: Path) -> None:
@@ -307,16 +294,9 @@ def test_what_a_source_does_not_say_is_absent(tmp_path: Path) -> None:
     assert ("unknown", "unknown") == (machine.memory_words, machine.page_words)
 
 
-@pytest.mark.parametrize("form", ["postgresbench", "phoronix"])
-def test_the_other_forms_become_studies_too(tmp_path: Path, form: str) -> None:
-    source = tmp_path / "source"
-    if form == "postgresbench":
-        postgresbench(source)
-    else:
-        source.mkdir()
-        (source / "composite.xml").write_text(composite())
-    found = import_source(source, tmp_path / "study")
-    assert form == found.adapter
+def test_documents_become_a_study_too(tmp_path: Path) -> None:
+    found = import_source(postgresbench(tmp_path / "source"), tmp_path / "study")
+    assert "postgresbench" == found.adapter
     read = overview(tmp_path / "study")
     assert 6 == sum(m.value("tps") is not None for m in read.measurements)
     assert 3 == read.repetitions

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from bedplate.errors import PlanError
-from bedplate.imported.published import MOST_LEVELS, PublishedSource, SourceUnreadable, element_of, shown
+from bedplate.imported.published import MOST_LEVELS, PublishedSource, SourceUnreadable, shown
 
 
 def test_links_and_pipes_are_left_out_and_named(tmp_path: Path) -> None:
@@ -71,27 +71,3 @@ def test_a_file_alone_is_a_source_with_the_folders_above_it(tmp_path: Path) -> N
 
 def test_a_path_is_shown_without_what_a_terminal_obeys() -> None:
     assert "a\ufffd\ufffdb" == shown(os.fsdecode(b"a\x1b\xffb"))
-
-
-LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><l>&b;</l>'
-OUTSIDE = '<!DOCTYPE l SYSTEM "file:///etc/passwd"><l/>'
-
-
-@pytest.mark.parametrize("text", [LAUGHS, OUTSIDE])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_document_type_is_refused_before_any_entity_grows(text: str, encoding: str) -> None:
-    with pytest.raises(SourceUnreadable, match=r"c\.xml is not read: it has a document type"):
-        element_of(text.encode(encoding), "c.xml")
-
-
-def test_elements_without_an_end_of_depth_are_refused() -> None:
-    with pytest.raises(SourceUnreadable, match="too deep"):
-        element_of(b"<a>" * 100, "c.xml")
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"<a>", b"no", b"<a>&b;</a>", b'<?xml version="1.0" encoding="x-y"?><a/>']
-)
-def test_what_is_no_xml_is_a_sentence(data: bytes) -> None:
-    with pytest.raises(SourceUnreadable, match=r"c\.xml is no XML"):
-        element_of(data, "c.xml")

@@ -7,14 +7,6 @@ from collections.abc import Sequence
 from bedplate.imported.published import Adapter
 from bedplate.workloads.pgbench.publications.kernel_bench import KernelBench
 from bedplate.workloads.pgbench.publications.pg_fs_benchmark import PgFsBenchmark
-from bedplate.workloads.pgbench.publications.pgbench_tools import PgbenchTools
-from bedplate.workloads.pgbench.publications.phoronix import PHORONIX
-from bedplate.workloads.pgbench.publications.postgresbench import POSTGRESBENCH
+from bedplate.workloads.pgbench.publications.postgresbench import PostgresBench
 
-PUBLICATIONS: Sequence[Adapter] = (
-    PgFsBenchmark(),
-    KernelBench(),
-    PgbenchTools(),
-    PHORONIX,
-    POSTGRESBENCH,
-)
+PUBLICATIONS: Sequence[Adapter] = (PgFsBenchmark(), KernelBench(), PostgresBench())

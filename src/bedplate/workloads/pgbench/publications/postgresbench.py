@@ -13,10 +13,12 @@ from typing import Any
 from bedplate.imported.published import (
     MOST_TEXT_BYTES,
     UNKNOWN,
+    Publication,
     PublishedMachine,
     PublishedRun,
     PublishedSource,
     SourceUnreadable,
+    as_problems,
     gibibytes,
     moment,
     number,
@@ -28,7 +30,6 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because, reasons_of
-from bedplate.workloads.pgbench.publications.documents import DocumentAdapter
 from bedplate.workloads.pgbench.publications.report import PGBENCH, doubts_of, run_spec, script_name
 
 _METRICS = {
@@ -41,6 +42,32 @@ _METRICS = {
 }
 
 _UNTUNED = "no"
+
+
+class PostgresBench:
+    """The adapter."""
+
+    name = "postgresbench"
+    words = "ClickHouse/PostgresBench: SERVICE/results/*.json"
+
+    def recognises(self, source: PublishedSource) -> bool:
+        """Some file is such a document."""
+        return any(_document(source, file, []) is not None for file in _files(source))
+
+    def read(self, source: PublishedSource) -> Publication:
+        """Every run of every document; one that is no such document is a problem."""
+        problems: list[Reason] = []
+        runs: list[PublishedRun] = []
+        for file in _files(source):
+            with as_problems(shown(file), problems):
+                document = _document(source, file, problems)
+                if document is not None:
+                    runs += _runs(document, source, file)
+        return Publication(tuple(runs), tuple(problems))
+
+
+def _files(source: PublishedSource) -> tuple[PurePosixPath, ...]:
+    return tuple(file for file in source.files if file.suffix == ".json")
 
 
 def _document(
@@ -77,7 +104,7 @@ def _json(source: PublishedSource, file: PurePosixPath) -> object:
 
 
 def _runs(
-    document: Mapping[str, Any], source: PublishedSource, file: PurePosixPath, _problems: list[Reason]
+    document: Mapping[str, Any], source: PublishedSource, file: PurePosixPath
 ) -> Iterator[PublishedRun]:
     benchmark = document["benchmark"]
     machine = _machine(document)
@@ -175,8 +202,3 @@ def _size(document: Mapping[str, Any]) -> str:
 
 def _text(told: Any) -> str | None:
     return shown(told.strip()[:120]) if isinstance(told, str) and told.strip() else None
-
-
-POSTGRESBENCH = DocumentAdapter(
-    "postgresbench", "ClickHouse/PostgresBench: SERVICE/results/*.json", ".json", _document, _runs
-)

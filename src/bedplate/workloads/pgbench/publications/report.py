@@ -22,23 +22,16 @@ from bedplate.workloads.pgbench.model import READ_ONLY, READ_WRITE
 PGBENCH = "pgbench"
 # What two places of one source say of one run.
 DISAGREES = "source-disagrees-with-itself"
-# Scripts by their whole names: as versions 9.3 to 18 print `transaction type`, as `pgbench -b` takes them, and as other tools
-# call the same ones. A name that only holds such a word is another script: pgbench-tools has `select` and `select-pages`.
+# Scripts by their whole names, as versions 9.3 to 18 print `transaction type` and as `pgbench -b` takes them. A name that only
+# holds such a word is another script.
 _SCRIPTS = {
-    name: script
-    for script, names in {
-        READ_ONLY: ("select only", "select-only", "select", "read only"),
-        "simple-update": ("simple update", "update only pgbench_accounts"),
-        READ_WRITE: (
-            "tpc-b (sort of)",
-            "tpc-b (built-in)",
-            "tpc-b",
-            "tpc-b-like",
-            "tpcb-like",
-            "read write",
-        ),
-    }.items()
-    for name in names
+    "select only": READ_ONLY,
+    "select-only": READ_ONLY,
+    "simple update": "simple-update",
+    "update only pgbench_accounts": "simple-update",
+    "tpc-b (sort of)": READ_WRITE,
+    "tpc-b (built-in)": READ_WRITE,
+    "tpcb-like": READ_WRITE,
 }
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _LINES: Mapping[str, re.Pattern[str]] = {
@@ -209,8 +202,8 @@ def run_spec(script: str, **levels: Scalar | None) -> RunSpec:
     """A run of pgbench, named by its script, its clients and what else makes it another one; what is None is left out."""
     known = {name: level for name, level in levels.items() if level is not None}
     words = [script]
-    words += [
-        f"{name}={known[name]}" for name in ("clients", "rate", "multiplier", "connection") if name in known
-    ]
-    words += ["rate-limited"] if known.get("rate_limited") else []
+    if "clients" in known:
+        words.append(f"clients={known['clients']}")
+    if known.get("rate_limited"):
+        words.append("rate-limited")
     return RunSpec(" ".join(words), PGBENCH, Levels({"script": script, **known}))
