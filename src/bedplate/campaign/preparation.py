@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -19,8 +18,9 @@ from bedplate.errors import BuildFailed
 from bedplate.executors.local import LocalExecutor
 from bedplate.executors.protocol import Executor
 from bedplate.filesystem import aged_image, kept_dataset
+from bedplate.host.cache import Unused, days_since, unused_folders
 from bedplate.host.command import Commands
-from bedplate.host.files import cache_directory, file_lock_if_free, is_work_folder, lock_of
+from bedplate.host.files import cache_directory, file_lock_if_free
 from bedplate.host.mount import holders
 from bedplate.host.native_driver import (
     LIBFUSE3,
@@ -129,19 +129,6 @@ def preparations() -> Mapping[str, EnginePreparation]:
 
 # What is kept for the next start goes unused when nobody has asked for it for so many days.
 UNUSED_DAYS = 30.0
-
-
-@dataclass(frozen=True)
-class Unused:
-    """A folder of the cache that nothing uses any more, and why.
-
-    `lock` is held by whoever makes such a folder, `mark` is the file that makes it count.
-    """
-
-    path: Path
-    reason: str
-    lock: Path
-    mark: str
 
 
 @dataclass(frozen=True)
@@ -404,8 +391,6 @@ _COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
 
 _BLOCK_BYTES = 512
 
-_DAY_S = 86_400.0
-
 
 @dataclass(frozen=True)
 class Spare:
@@ -430,23 +415,30 @@ def find_spare(
     `checkout` is this bedplate's own, whose requirements count even where no launcher noted them. What is
     kept for the next start is unused when nothing asked for it in more than `days`.
     """
-    return (
-        *_spare_environments(cache / "environments", checkout),
-        *_spare_of_others(cache, commands, days),
-        *_spare_images(
+    own: Mapping[str, OwnPrograms] = registry.engine_parts("own_programs")
+    unused = chain(
+        _unused_environments(cache / "environments", checkout),
+        *(made.unused(cache, commands) for made in preparations().values()),
+        *(programs.unused(cache, days) for programs in own.values()),
+        *(made.unused(cache, days) for made in inputs_by_workload().values()),
+        _unused_images(
             kept_dataset.datasets_directory(cache),
             kept_dataset.RECORD,
             kept_dataset.is_whole,
             "a loaded dataset",
             days,
         ),
-        *_spare_images(
+        _unused_images(
             aged_image.aged_directory(cache),
             aged_image.RECORD,
             aged_image.is_whole,
             "an aged file system",
             days,
         ),
+    )
+    return tuple(
+        Spare(found.path, found.reason, _size_bytes(found.path), found.lock, found.mark, holders(found.path))
+        for found in unused
     )
 
 
@@ -467,11 +459,12 @@ def remove(spare: Spare) -> str | None:
     return None
 
 
-def _spare_environments(directory: Path, checkout: Path) -> Iterator[Spare]:
+def _unused_environments(directory: Path, checkout: Path) -> Iterator[Unused]:
     own = [checkout / "requirements" / f"{name}.txt" for name in ("runtime", "development", "package")]
-    for path in _folders(directory):
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
         name = _ENVIRONMENT.fullmatch(path.name)
-        if name is None or path.samefile(sys.prefix):
+        # A link is somebody's own business.
+        if name is None or not path.is_dir() or path.is_symlink() or path.samefile(sys.prefix):
             continue
         if not (path / _COMPLETE).exists():
             reason = "half made by a start that was ended"
@@ -479,7 +472,7 @@ def _spare_environments(directory: Path, checkout: Path) -> Iterator[Spare]:
             reason = "no checkout has the requirements that it was made from"
         else:
             continue
-        yield _spare(path, reason, directory / f"{name[1]}.lock", _COMPLETE)
+        yield Unused(path, reason, directory / f"{name[1]}.lock", _COMPLETE)
 
 
 def _is_wanted(environment: Path, own: list[Path]) -> bool:
@@ -489,42 +482,18 @@ def _is_wanted(environment: Path, own: list[Path]) -> bool:
     return bool(made_from) and any(_read(user) == made_from for user in users)
 
 
-def _spare_of_others(cache: Path, commands: Commands, days: float) -> Iterator[Spare]:
-    """Builds of engines, programs of own ones, then data of workloads: each knows its own."""
-    own: Mapping[str, OwnPrograms] = registry.engine_parts("own_programs")
-    of_engines = (made.unused(cache, commands) for made in preparations().values())
-    of_programs = (programs.unused(cache, days) for programs in own.values())
-    of_workloads = (made.unused(cache, days) for made in inputs_by_workload().values())
-    for unused in chain(*of_engines, *of_programs, *of_workloads):
-        yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
-
-
-def _spare_images(
-    directory: Path, record: str, whole: Callable[[Path], bool], what: str, at_most_days: float
-) -> Iterator[Spare]:
+def _unused_images(
+    directory: Path, record: str, is_whole: Callable[[Path], bool], what: str, at_most_days: float
+) -> Iterator[Unused]:
     """Of folders that hold an image and the record that is touched by whoever uses it."""
-    for path in _folders(directory):
-        if is_work_folder(path):
-            reason = "half made by a start that was ended"
-        elif not whole(path):
-            reason = f"not a whole image of {what}"
-        else:
-            days = (time.time() - (path / record).stat().st_mtime) / _DAY_S
-            if days <= at_most_days:
-                continue
-            reason = f"no visit has asked for it for {days:.0f} days"
-        yield _spare(path, reason, lock_of(path), record)
 
+    def why(path: Path) -> str | None:
+        if not is_whole(path):
+            return f"not a whole image of {what}"
+        days = days_since(path / record)
+        return f"no visit has asked for it for {days:.0f} days" if days > at_most_days else None
 
-def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:
-    return Spare(path, reason, _size_bytes(path), lock, mark, holders(path))
-
-
-def _folders(directory: Path) -> list[Path]:
-    """Its folders in order; a link is somebody's own business."""
-    if not directory.is_dir():
-        return []
-    return sorted(path for path in directory.iterdir() if path.is_dir() and not path.is_symlink())
+    return unused_folders(directory, record, why)
 
 
 def _size_bytes(directory: Path) -> int:

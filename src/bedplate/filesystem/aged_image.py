@@ -17,7 +17,6 @@ import fcntl
 import os
 import random
 import re
-import shutil
 import struct
 import time
 import uuid
@@ -29,14 +28,8 @@ from bedplate.errors import RequirementMissing, VerifyFailed, VisitFailed
 from bedplate.filesystem.adapter import FILL_FACT, Site, fact
 from bedplate.filesystem.refusals import site_on_sparse_image
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.files import (
-    cache_directory,
-    file_lock,
-    lock_of,
-    put_in_place,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.cache import lock_of, put_in_place, work_place
+from bedplate.host.files import cache_directory, file_lock
 from bedplate.host.ledger import Ledger
 from bedplate.host.process import wait_until
 from bedplate.host.scratch_device import create_blank, fill_from
@@ -437,11 +430,14 @@ def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
     versions = {**filesystem.versions(commands=site.commands), **filesystem.mkfs_defaults()}
     key = _key(site, versions)
     folder = aged_directory(cache_directory()) / key
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Held while it is copied, so that nobody removes it meanwhile.
     with file_lock(lock_of(folder)):
         if not is_whole(folder):
-            sweep_work_folders(folder.parent, but=work_folder(folder))
-            _make(site, folder, versions=versions, ledger=ledger)
+            _require_room(folder.parent, site.device.size_bytes)
+            with work_place(folder) as fresh:
+                made = _aged(site, folder.name, fresh / _IMAGE, versions=versions, ledger=ledger)
+                codec.write(fresh / RECORD, made)
+                put_in_place(fresh, folder)
         device = os.open(site.device.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             fill_from(folder / _IMAGE, device)
@@ -465,19 +461,6 @@ def _key(site: Site, versions: Mapping[str, str]) -> str:
             "kernel": [kernel.release, kernel.version, kernel.machine, os.sysconf("SC_PAGE_SIZE")],
         }
     )
-
-
-def _make(site: Site, folder: Path, *, versions: Mapping[str, str], ledger: Ledger) -> None:
-    _require_room(folder.parent, site.device.size_bytes)
-    fresh = work_folder(folder)
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir()
-    try:
-        made = _aged(site, folder.name, fresh / _IMAGE, versions=versions, ledger=ledger)
-        codec.write(fresh / RECORD, made)
-        put_in_place(fresh, folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _aged(site: Site, key: str, image: Path, *, versions: Mapping[str, str], ledger: Ledger) -> AgedImage:

@@ -11,7 +11,6 @@ the same device, byte for byte, in every visit.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -21,14 +20,8 @@ from pathlib import Path
 from bedplate.errors import RequirementMissing
 from bedplate.filesystem.adapter import Site, fact
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.files import (
-    cache_directory,
-    file_lock,
-    lock_of,
-    put_in_place,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.cache import lock_of, put_in_place, work_place
+from bedplate.host.files import cache_directory, file_lock
 from bedplate.host.pages import CachedFile
 from bedplate.host.scratch_device import AttachedDevice, create_blank, fill_from, is_zeros, write_all
 from bedplate.model import codec
@@ -100,7 +93,7 @@ def restore_dataset(
     versions = {**versions, **filesystem_for(site.levels.type).mkfs_defaults()}
     key = _key(request, cell, site.device, {**versions, "protocol": protocol})
     folder = datasets_directory(cache_directory()) / key
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Held while it is copied, so that nobody removes it meanwhile.
     with file_lock(lock_of(folder)):
         if is_whole(folder):
             _fill(folder / _IMAGE, site.device.path)
@@ -109,11 +102,7 @@ def restore_dataset(
             return codec.read(KeptDataset, folder / RECORD)
         started = time.monotonic()
         cached = load(site, cell)
-        sweep_work_folders(folder.parent, but=work_folder(folder))
-        fresh = work_folder(folder)
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir()
-        try:
+        with work_place(folder) as fresh:
             kept_bytes = _keep(site.device.path, fresh / _IMAGE, site.device.size_bytes)
             made = KeptDataset(
                 key=key,
@@ -129,8 +118,6 @@ def restore_dataset(
             )
             codec.write(fresh / RECORD, made)
             put_in_place(fresh, folder)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
         _forget(site.device.path)
         return made
 

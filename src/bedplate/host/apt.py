@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood, RequirementMissing, VerifyFailed
-from bedplate.host.files import file_lock, put_in_place, sha256_of
+from bedplate.host.cache import make_once, put_in_place
+from bedplate.host.files import sha256_of
 from bedplate.host.requirement import read_os_release
 
 if TYPE_CHECKING:
@@ -478,8 +479,6 @@ _RECORD = "tree.json"
 # Part of a tree's name: what is made of the same packages.
 _FORM_VERSION = 1
 
-_FETCH = ".fetch-"
-
 _UNPACK_TIMEOUT_S = 600.0
 
 # Folders of programs, those for root first, as in the system's own search path.
@@ -592,22 +591,15 @@ def ensure_package_tree(
     """
     asked = _asked(packages, suite, components, with_dependencies=with_dependencies)
     folder = asked.folder(cache_directory)
-    lock = packages_directory(cache_directory) / ".lock"
-    with file_lock(lock, on_wait=lambda: progress("waits for another start of bedplate")):
-        kept = _read(folder)
-        if kept is not None:
-            return kept
-        for left in folder.parent.glob(f"{_FETCH}*"):
-            # Whoever made it was killed: the lock is ours.
-            shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_FETCH, dir=folder.parent) as temporary:
-            try:
-                _make(asked, folder, work=Path(temporary), commands=commands, progress=progress)
-            except CommandFailed as error:
-                raise _unavailable(asked, apt_reason(error)) from error
-    made = _read(folder)
-    assert made is not None  # noqa: S101 -- it was just written, and nobody removes trees
-    return made
+    try:
+        return make_once(
+            folder,
+            lambda: _read(folder),
+            lambda place: _make(asked, folder, place, commands=commands, progress=progress),
+            on_wait=lambda: progress("waits for another start of bedplate"),
+        )
+    except CommandFailed as error:
+        raise _unavailable(asked, apt_reason(error)) from error
 
 
 def unpack_packages(
@@ -659,9 +651,11 @@ def _asked(
 
 
 def _make(
-    asked: _Asked, folder: Path, *, work: Path, commands: Commands, progress: Callable[[str], None]
-) -> None:
+    asked: _Asked, folder: Path, place: Path, *, commands: Commands, progress: Callable[[str], None]
+) -> PackageTree:
     names = " ".join(asked.packages)
+    # A name of its own: an apt that outlived a killed start finds its folder gone, and not this one.
+    work = Path(tempfile.mkdtemp(dir=place))
     root = PrivateRoot(work / "apt", commands)
     _add_suites(root, asked, read_apt_system(commands), progress)
     if asked.with_dependencies:
@@ -678,13 +672,12 @@ def _make(
     fresh = work / "tree"
     fresh.mkdir(mode=0o755)
     unpack_packages(root, packages, work=work, target=fresh / "root", commands=commands)
-    record = {
-        "asked": asdict(asked),
-        "packages": {item.name: item.version for item in packages},
-        "checksums": {item.name: item.sha256 for item in packages},
-    }
+    versions = {item.name: item.version for item in packages}
+    checksums = {item.name: item.sha256 for item in packages}
+    record = {"asked": asdict(asked), "packages": versions, "checksums": checksums}
     (fresh / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     put_in_place(fresh, folder)
+    return PackageTree(folder / "root", versions, checksums)
 
 
 def _add_suites(root: PrivateRoot, asked: _Asked, system: AptSystem, progress: Callable[[str], None]) -> None:

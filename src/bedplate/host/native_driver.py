@@ -11,31 +11,24 @@ sees the sources alone (`host/shut_in.py`).
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
+import resource
 import shutil
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bedplate.errors import BuildFailed, CommandFailed, RequirementMissing, VerifyFailed
+from bedplate.host.cache import make_once, put_in_place
 from bedplate.host.command import Commands, Completed
-from bedplate.host.files import (
-    file_lock,
-    lock_of,
-    open_to_all,
-    places_without_room,
-    put_in_place,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.files import open_to_all, places_without_room
 from bedplate.host.git import give
 from bedplate.host.requirement import Need, Requirement, look
 from bedplate.host.shut_in import build_command, builder_account, own_alone
@@ -126,15 +119,10 @@ def ensure_driver(
     for part in parts:
         key.update(len(part).to_bytes(8, "little") + part)
     driver = cache_directory / f"{name}-{key.hexdigest()[:16]}"
-    if driver.exists():
-        return driver
-    cache_directory.mkdir(parents=True, exist_ok=True)
-    with (cache_directory / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not driver.exists():
-            work = _DriverWork(driver, name, source.parent, files, words, libraries)
-            _compile(work, commands)
-    return driver
+    work = _DriverWork(driver, name, source.parent, files, words, libraries)
+    return make_once(
+        driver, lambda: driver if driver.exists() else None, lambda place: _compile(work, place, commands)
+    )
 
 
 def compiled_library(
@@ -153,11 +141,11 @@ def compiled_library(
     """
     key = hashlib.sha256(f"{_compiler_version(commands, name)} {FLAGS}".encode()).hexdigest()[:8]
     folder = cache_directory / f"{name}-{key}"
-    if not folder.is_dir():
-        cache_directory.mkdir(parents=True, exist_ok=True)
-        with file_lock(lock_of(folder)):
-            if not folder.is_dir():
-                _compile_library(folder, name=name, files=files(), commands=commands)
+    make_once(
+        folder,
+        lambda: folder if folder.is_dir() else None,
+        lambda place: _compile_library(folder, place, name=name, files=files(), commands=commands),
+    )
     objects = sorted(str(path) for path in folder.glob("*.o"))
     place = f"-I{folder}"
     return replace(
@@ -175,8 +163,9 @@ def library_version(library: Library, *, commands: Commands) -> str | None:
         if library.folder is None:
             text = commands.run(argv, check=False).stdout
         else:
-            with _work_place(Path(tempfile.gettempdir())) as (work, made):
-                text = _builder(work, made, (library,), commands)(argv, _COMPILE_LIMIT_S).stdout
+            with tempfile.TemporaryDirectory() as temporary:
+                sources, made = _places(Path(temporary))
+                text = _builder(sources, made, (library,), commands)(argv, _COMPILE_LIMIT_S).stdout
     except CommandFailed as error:
         if error.status is not None:
             return None
@@ -241,15 +230,13 @@ class _DriverWork:
     libraries: tuple[Library, ...]
 
 
-@contextlib.contextmanager
-def _work_place(directory: Path) -> Iterator[tuple[Path, Path]]:
+def _places(work: Path) -> tuple[Path, Path]:
     """A folder for sources, which is root's, and one in which a compiler writes."""
-    with tempfile.TemporaryDirectory(prefix=".compile-", dir=directory) as temporary:
-        sources, made = Path(temporary, "sources"), Path(temporary, "made")
-        Path(temporary).chmod(0o711)
-        for folder in (sources, made):
-            folder.mkdir()
-        yield sources, made
+    sources, made = work / "sources", work / "made"
+    work.chmod(0o711)
+    for folder in (sources, made):
+        folder.mkdir()
+    return sources, made
 
 
 def _builder(
@@ -275,59 +262,51 @@ def _builder(
     return run
 
 
-def _compile_library(folder: Path, *, name: str, files: Mapping[str, bytes], commands: Commands) -> None:
-    fresh = work_folder(folder)
-    sweep_work_folders(folder.parent, but=fresh)
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(mode=0o755)
+def _compile_library(
+    folder: Path, place: Path, *, name: str, files: Mapping[str, bytes], commands: Commands
+) -> Path:
+    sources, made = _places(place)
+    for file, content in files.items():
+        (sources / file).write_bytes(content)
+    compiler = _builder(sources, made, (Library(name, "", "", (), (), folder=sources),), commands)
     try:
-        with _work_place(folder.parent) as (sources, made):
-            for file, content in files.items():
-                (sources / file).write_bytes(content)
-            library = Library(name, "", "", (), (), folder=sources)
-            compiler = _builder(sources, made, (library,), commands)
-            for source in sorted(sources.glob("*.c")):
-                made_object = made / f"{source.stem}.o"
-                argv = [COMPILER, *FLAGS, "-w", "-c", "-o", str(made_object), str(source)]
-                compiler(argv, _COMPILE_LIBRARY_LIMIT_S)
-            for path in (
-                *sources.iterdir(),
-                *_products(made, [f"{Path(file).stem}.o" for file in files if file.endswith(".c")]),
-            ):
-                path.rename(fresh / path.name)
+        for source in sorted(sources.glob("*.c")):
+            made_object = made / f"{source.stem}.o"
+            argv = [COMPILER, *FLAGS, "-w", "-c", "-o", str(made_object), str(source)]
+            compiler(argv, _COMPILE_LIBRARY_LIMIT_S)
     except CommandFailed as error:
         full = places_without_room(error.output, folder.parent, Path(tempfile.gettempdir()))
         said = f"{name} cannot be compiled: {error.reasons[0]}"
         raise (RequirementMissing(*full, said) if full else BuildFailed(said)) from error
-    else:
-        put_in_place(fresh, folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    for path in _products(made, [f"{Path(file).stem}.o" for file in files if file.endswith(".c")]):
+        path.rename(sources / path.name)
+    put_in_place(sources, folder)
+    return folder
 
 
-def _compile(work: _DriverWork, commands: Commands) -> None:
-    """Compile in a folder beside the target: a rename is atomic only within one file system."""
-    with _work_place(work.driver.parent) as (sources, made):
-        for file in work.files:
-            copy = sources / file.relative_to(work.top)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
-        texts = [str(sources / file.relative_to(work.top)) for file in work.files if file.suffix == ".c"]
-        argv = [COMPILER, *FLAGS, "-o", str(made / work.name), *texts, *work.linker_words]
-        try:
-            _builder(sources, made, work.libraries, commands)(argv, _COMPILE_LIMIT_S)
-        except CommandFailed as error:
-            if full := places_without_room(error.output, work.driver.parent, Path(tempfile.gettempdir())):
-                raise RequirementMissing(
-                    *full, f"the driver {work.name} is compiled there, and was not: {error.reasons[0]}"
-                ) from error
+def _compile(work: _DriverWork, place: Path, commands: Commands) -> Path:
+    sources, made = _places(place)
+    for file in work.files:
+        copy = sources / file.relative_to(work.top)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    texts = [str(sources / file.relative_to(work.top)) for file in work.files if file.suffix == ".c"]
+    argv = [COMPILER, *FLAGS, "-o", str(made / work.name), *texts, *work.linker_words]
+    try:
+        _builder(sources, made, work.libraries, commands)(argv, _COMPILE_LIMIT_S)
+    except CommandFailed as error:
+        if full := places_without_room(error.output, work.driver.parent, Path(tempfile.gettempdir())):
             raise RequirementMissing(
-                f"the driver {work.name} cannot be built: {error.reasons[0]}; "
-                f"are libc6-dev and the libraries' -dev packages installed?"
+                *full, f"the driver {work.name} is compiled there, and was not: {error.reasons[0]}"
             ) from error
-        (built,) = _products(made, [work.name])
-        built.chmod(0o755)
-        built.replace(work.driver)
+        raise RequirementMissing(
+            f"the driver {work.name} cannot be built: {error.reasons[0]}; "
+            f"are libc6-dev and the libraries' -dev packages installed?"
+        ) from error
+    (built,) = _products(made, [work.name])
+    built.chmod(0o755)
+    put_in_place(built, work.driver)
+    return work.driver
 
 
 def _products(made: Path, names: Iterable[str]) -> tuple[Path, ...]:
@@ -342,6 +321,40 @@ def _products(made: Path, names: Iterable[str]) -> tuple[Path, ...]:
 
 
 _INTERVAL_S = 1.0
+
+
+def build_clock() -> Callable[[], Mapping[str, float]]:
+    """From now on: what a build has cost so far, `build_seconds` of wall time and `build_cpu_seconds` of its processes."""
+    started, cpu_started = time.monotonic(), _children_cpu_seconds()
+    return lambda: {
+        "build_seconds": round(time.monotonic() - started, 1),
+        "build_cpu_seconds": round(_children_cpu_seconds() - cpu_started, 1),
+    }
+
+
+def _children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def build_failure(
+    error: CommandFailed, what: str, log: Path, place: Path
+) -> RequirementMissing | CommandFailed:
+    """What a start says of a build of `what` in `place` that failed; its whole output goes into the log.
+
+    Called before what was half built is removed, which makes room again.
+    """
+    full = places_without_room(error.output, place)
+    with suppress(OSError):
+        log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
+    if full:
+        return RequirementMissing(*full, f"{what} is built there, and was not: {error.reasons[0]}")
+    return CommandFailed(
+        f"building {what} failed; the whole output is in {log}: {error.reasons[0]}",
+        argv=error.argv,
+        status=error.status,
+        output=error.output,
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import pwd
 import re
 import shutil
 import stat
-import time
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,18 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bedplate.campaign.preparation import NamedEngine, OwnPrograms, Unused
+from bedplate.campaign.preparation import NamedEngine, OwnPrograms
 from bedplate.errors import PlanError, RequirementMissing
-from bedplate.host.files import (
-    cache_directory,
-    file_lock,
-    is_work_folder,
-    lock_of,
-    plain_bytes,
-    put_in_place,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.cache import Unused, days_since, lock_of, make_once, put_in_place
+from bedplate.host.files import cache_directory, plain_bytes
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.plan import EngineSetup
@@ -460,12 +451,16 @@ class ExternalPrograms:
         digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
         description = read_description(cluster.configuration or "")
         kept = cache_directory() / _FOLDER / f"{name}-{digest}"
-        if not _is_whole(kept):
-            if setup.folder is None:
-                raise RequirementMissing(
-                    f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
-                )
-            _copy(Path(setup.folder), kept, digest)
+        if setup.folder is None and not _is_whole(kept):
+            raise RequirementMissing(
+                f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
+            )
+        folder = Path(setup.folder or kept)
+        make_once(
+            kept,
+            lambda: kept if _is_whole(kept) else None,
+            lambda fresh: _copy(folder, kept, fresh, digest),
+        )
         reasons = tuple(_cannot_start(kept, description))
         if reasons:
             raise RequirementMissing(*reasons)
@@ -483,22 +478,16 @@ class ExternalPrograms:
             named = _COPY.fullmatch(path.name)
             if named is None or not path.is_dir() or path.is_symlink():
                 continue
-            if is_work_folder(path) or not _is_whole(path):
+            if not _is_whole(path) or path.name.startswith("."):
                 yield Unused(path, "half made, or half removed", lock_of(path), FILE)
             else:
                 copies[named[1]].append(path)
-        old_s = time.time() - days * 86400
         for name, found in copies.items():
-            *older, newest = sorted(found, key=_used_s)
+            newest, *older = sorted(found, key=days_since)
             for path in older:
                 yield Unused(path, f"the programs of {name} were changed since", lock_of(path), FILE)
-            if _used_s(newest) < old_s:
-                yield Unused(
-                    newest,
-                    f"not used for {(time.time() - _used_s(newest)) / 86400:.0f} days",
-                    lock_of(newest),
-                    FILE,
-                )
+            if (unused_days := days_since(newest)) > days:
+                yield Unused(newest, f"not used for {unused_days:.0f} days", lock_of(newest), FILE)
 
 
 def _values(name: str, words: Sequence[str], known: Mapping[str, Setting]) -> list[str]:
@@ -529,28 +518,16 @@ def _is_whole(kept: Path) -> bool:
     return (kept / FILE).is_file()
 
 
-def _used_s(kept: Path) -> float:
-    return kept.stat().st_mtime
-
-
-def _copy(folder: Path, kept: Path, digest: str) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with file_lock(lock_of(kept)):
-        if _is_whole(kept):
-            return
-        fresh = work_folder(kept)
-        sweep_work_folders(kept.parent, but=fresh)
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(mode=0o755)
-        for file in files_of(folder):
-            copied = fresh / file.relative_to(folder)
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copied)
-            copied.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
-        if digest_of(fresh, files_of(fresh)) != digest:
-            shutil.rmtree(fresh)
-            raise RequirementMissing(f"{folder} was changed while the plan was read; start again")
-        put_in_place(fresh, kept)
+def _copy(folder: Path, kept: Path, fresh: Path, digest: str) -> Path:
+    for file in files_of(folder):
+        copied = fresh / file.relative_to(folder)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copied)
+        copied.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+    if digest_of(fresh, files_of(fresh)) != digest:
+        raise RequirementMissing(f"{folder} was changed while the plan was read; start again")
+    put_in_place(fresh, kept)
+    return kept
 
 
 def _cannot_start(kept: Path, description: EngineDescription) -> Iterator[str]:

@@ -26,7 +26,8 @@ from bedplate.model.visit import EngineBuild
 from bedplate.near_names import did_you_mean
 
 if TYPE_CHECKING:
-    from bedplate.campaign.preparation import EnginePreparation, Unused
+    from bedplate.campaign.preparation import EnginePreparation
+    from bedplate.host.cache import Unused
 
 SERVER = "sbin/mariadbd"
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import resource
 import shutil
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -45,21 +42,18 @@ from bedplate.host.apt import (
     source_line,
     suites_to_try,
 )
+from bedplate.host.cache import make_once, put_in_place
 from bedplate.host.command import Account, Commands, Completed
-from bedplate.host.files import (
-    bytes_below,
-    file_lock,
-    lock_of,
-    open_to_all,
-    places_without_room,
-    put_in_place,
-    require_traversable,
-    sha256_of,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.files import bytes_below, open_to_all, require_traversable, sha256_of
 from bedplate.host.git import apply_named, give, write_tree
-from bedplate.host.native_driver import BuildProgress, compiler_requirements, count_objects, watched
+from bedplate.host.native_driver import (
+    BuildProgress,
+    build_clock,
+    build_failure,
+    compiler_requirements,
+    count_objects,
+    watched,
+)
 from bedplate.host.requirement import Need, Requirement, demand, find_tool, look, missing
 from bedplate.host.shut_in import build_command, builder_account, own_alone
 from bedplate.host.tarball import first_name, unpack
@@ -318,22 +312,19 @@ def sources_directory(cache_directory: Path) -> Path:
 
 
 def keep(source: Source, cache_directory: Path) -> Source:
-    """Copy the tarball into the cache, the record last; the answer names the copy.
-
-    The caller has verified the checksum and holds the lock of the sources.
-    """
+    """Copy the tarball, whose checksum the caller has verified, into the cache; the answer names the copy."""
     folder = sources_directory(cache_directory) / f"postgresql-{source.version}-{source.tarball_sha256[:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
     suffix = "".join(part for part in source.tarball.suffixes if part in (".tar", ".bz2", ".gz", ".xz"))
     kept = replace(source, tarball=folder / f"postgresql-{source.version}{suffix}")
-    if not (folder / _RECORD).exists():
-        partial = folder / ".partial"
-        shutil.copyfile(source.tarball, partial)
-        partial.rename(kept.tarball)
+
+    def make(work: Path) -> Source:
+        shutil.copyfile(source.tarball, work / kept.tarball.name)
         record = {**asdict(kept), "tarball": kept.tarball.name}
-        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        partial.rename(folder / _RECORD)
-    return kept
+        (work / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        put_in_place(work, folder)
+        return kept
+
+    return make_once(folder, lambda: kept if (folder / _RECORD).exists() else None, make)
 
 
 def find(asked: AskedVersion, cache_directory: Path) -> Source | None:
@@ -367,29 +358,33 @@ def _read(record: Path) -> Source:
 def unpacked_tree(source: Source, *, progress: Callable[[str], None]) -> Path:
     """The folder of the unpacked source; unpacks it once, after checking the tarball again.
 
-    The caller holds the lock of the sources. Builds never write here: PostgreSQL builds out of tree.
+    Builds never write here: PostgreSQL builds out of tree.
     """
     tree = source.tarball.parent / "tree"
-    if tree.is_dir():
-        return tree
-    found = sha256_of(source.tarball)
-    if found != source.tarball_sha256:
-        raise OutputNotUnderstood(
-            str(source.tarball),
-            expected=f"SHA-256 {source.tarball_sha256}",
-            found=f"{found}; remove its folder",
-        )
-    progress(f"unpacks {source.tarball.name}")
-    with tempfile.TemporaryDirectory(prefix=".tree-", dir=source.tarball.parent) as temporary:
-        fresh = Path(temporary, "tree")
-        fresh.mkdir()
+
+    def make(fresh: Path) -> Path:
+        found = sha256_of(source.tarball)
+        if found != source.tarball_sha256:
+            raise OutputNotUnderstood(
+                str(source.tarball),
+                expected=f"SHA-256 {source.tarball_sha256}",
+                found=f"{found}; remove its folder",
+            )
+        progress(f"unpacks {source.tarball.name}")
         try:
             unpack(source.tarball, fresh)
         except (OSError, ValueError) as error:
             raise BuildFailed(f"{source.tarball} is not unpacked: {error}") from None
         open_to_all(fresh)
-        fresh.rename(tree)
-    return tree
+        put_in_place(fresh, tree)
+        return tree
+
+    return make_once(
+        tree,
+        lambda: tree if tree.is_dir() else None,
+        make,
+        on_wait=lambda: progress("waits for another start of bedplate"),
+    )
 
 
 OFFICIAL_SITE = "https://ftp.postgresql.org/pub/source"
@@ -519,7 +514,8 @@ def fetch_source_package(
     raise SourceUnavailable("; ".join(dict.fromkeys(reasons)))
 
 
-_FETCH = ".fetch-"
+# Whoever fetches one holds the lock of this name: which release it comes to is known only when it is there.
+_FETCHED = "fetched"
 
 _TOP_FOLDER = re.compile(r"(?:\./)?postgresql-(\d+\.\d+)(?:/|$)")
 
@@ -539,19 +535,20 @@ def ensure_source(
     release; ask for an exact release to change it. `RequirementMissing` lists every way tried.
     """
     asked = parse_version(version)
-    folder = sources_directory(cache_directory)
-    with file_lock(folder / ".lock", on_wait=lambda: progress("waits for another start of bedplate")):
-        if tarball is not None:
-            return keep(given_source(tarball, asked), cache_directory)
-        kept = find(asked, cache_directory)
-        if kept is not None:
-            return kept
-        for left in folder.glob(f"{_FETCH}*"):
-            # Whoever made it was killed: the lock is ours.
-            shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_FETCH, dir=folder) as temporary:
-            fetched = _fetch(asked, directory=Path(temporary), commands=commands, progress=progress)
-            return keep(fetched, cache_directory)
+    if tarball is not None:
+        return keep(given_source(tarball, asked), cache_directory)
+
+    def make(place: Path) -> Source:
+        # A name of its own: an apt that outlived a killed start finds its folder gone, and not this one.
+        directory = Path(tempfile.mkdtemp(dir=place))
+        return keep(_fetch(asked, directory=directory, commands=commands, progress=progress), cache_directory)
+
+    return make_once(
+        sources_directory(cache_directory) / _FETCHED,
+        lambda: find(asked, cache_directory),
+        make,
+        on_wait=lambda: progress("waits for another start of bedplate"),
+    )
 
 
 def _fetch(
@@ -1021,22 +1018,21 @@ def ensure_build(
             progress=lambda text: progress(BuildProgress(f"source: {text}")),
         )
     identity = _identity(spec, source, commands)
-    lock = lock_of(directory / identity.folder_name)
     waiting = BuildProgress("waits for another start of bedplate that makes this build")
-    with file_lock(lock, on_wait=lambda: progress(waiting)):
-        kept = _finished(directory, identity)
-        if kept is not None:
-            return kept
+
+    def make(place: Path) -> Build:
         release = None
         if source is not None:
-            tree_lock = sources_directory(cache_directory) / ".lock"
-            with file_lock(tree_lock, on_wait=lambda: progress(waiting)):
-                release = unpacked_tree(
-                    source,
-                    progress=lambda text: progress(BuildProgress(f"source: {text}")),
-                )
+            release = unpacked_tree(source, progress=lambda text: progress(BuildProgress(f"source: {text}")))
         making = _Making(spec, identity, source, release, sources or PlanSources())
-        return _make(making, directory=directory, commands=commands, progress=progress, recipe=recipe)
+        return _make(making, place, directory=directory, commands=commands, progress=progress, recipe=recipe)
+
+    return make_once(
+        directory / identity.folder_name,
+        lambda: _finished(directory, identity),
+        make,
+        on_wait=lambda: progress(waiting),
+    )
 
 
 @dataclass(frozen=True)
@@ -1068,22 +1064,21 @@ class _Making:
 
 def _make(
     making: _Making,
+    place: Path,
     *,
     directory: Path,
     commands: Commands,
     progress: Callable[[BuildProgress], None],
     recipe: Callable[[RecipeWork], None],
 ) -> Build:
-    """Build in the work folder and rename into place; the caller holds the lock of this build."""
+    """Build in the work folder and rename into place."""
     identity, spec = making.identity, making.spec
     prefix = directory / identity.folder_name
-    work = _work_of(making, prefix, commands, progress)
-    sweep_work_folders(directory, but=work.work)
-    shutil.rmtree(work.work, ignore_errors=True)
-    work.work.mkdir(mode=0o711)
+    work = _work_of(making, prefix, place, commands, progress)
+    place.chmod(0o711)
     log = directory / f"failed-{identity.folder_name}.log"
     log.unlink(missing_ok=True)
-    started, cpu_started = time.monotonic(), _children_cpu_seconds()
+    cost = build_clock()
     try:
         if spec.is_own:
             progress(BuildProgress("source"))
@@ -1108,8 +1103,7 @@ def _make(
             machine=identity.machine,
             configure_options=identity.configure_options,
             digest=identity.digest,
-            build_seconds=round(time.monotonic() - started, 1),
-            build_cpu_seconds=round(_children_cpu_seconds() - cpu_started, 1),
+            **cost(),
             commit=None if making.commit is None else making.commit.commit.hash,
             commit_digits=identity.commit_digits,
             patches=spec.patches,
@@ -1121,15 +1115,16 @@ def _make(
         if spec.is_own:
             raise BuildFailed(*(f"{spec.words}: {reason}" for reason in error.reasons)) from error
         raise
-    finally:
-        shutil.rmtree(work.work, ignore_errors=True)
     return build
 
 
 def _work_of(
-    making: _Making, prefix: Path, commands: Commands, progress: Callable[[BuildProgress], None]
+    making: _Making,
+    prefix: Path,
+    work: Path,
+    commands: Commands,
+    progress: Callable[[BuildProgress], None],
 ) -> RecipeWork:
-    work = work_folder(prefix)
     # What a stranger's configure answers is not believed, and not read.
     is_strangers = making.spec.is_own or making.source is None or making.source.is_strangers
     cache = None if is_strangers else configure_cache(making.identity, prefix.parent / ".configure")
@@ -1149,22 +1144,14 @@ def _work_of(
 
 def _told(error: CommandFailed, spec: BuildSpec, log: Path) -> BedplateError:
     """What a start says of a build that failed; its whole output goes into the log."""
-    # Before what was half built is removed, which makes room again.
-    full = places_without_room(error.output, log.parent)
-    with contextlib.suppress(OSError):
-        log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
-    if full:
-        return RequirementMissing(
-            *full, f"PostgreSQL {spec.version} is built there, and was not: {error.reasons[0]}"
-        )
-    said = f"building {spec.words} failed; the whole output is in {log}"
-    if spec.is_own:
+    failure = build_failure(error, spec.words, log, log.parent)
+    if isinstance(failure, CommandFailed) and spec.is_own:
         # What was called stands in the log; what it said last is why.
         end = "\n".join(error.output.strip().splitlines()[-_SAID_LINES:])
-        return BuildFailed(f"{said}: {end or error.reasons[0]}")
-    return CommandFailed(
-        f"{said}: {error.reasons[0]}", argv=error.argv, status=error.status, output=error.output
-    )
+        return BuildFailed(
+            f"building {spec.words} failed; the whole output is in {log}: {end or error.reasons[0]}"
+        )
+    return failure
 
 
 def _put_in_place(build: Build, staged_prefix: Path) -> None:
@@ -1211,8 +1198,3 @@ def _identity_of(
         commit_digits=commit,
         patch_digits=tuple(map(patch_digits, sizes.patches)),
     )
-
-
-def _children_cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

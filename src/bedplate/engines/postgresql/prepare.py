@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.preparation import EnginePreparation, Unused
+from bedplate.campaign.preparation import EnginePreparation
 from bedplate.engines.postgresql.builds import (
     STAMP,
     BuildSpec,
@@ -45,18 +45,9 @@ from bedplate.engines.postgresql.settings import (
 from bedplate.engines.postgresql.versions import lacking_sentence, major_of
 from bedplate.errors import BedplateError, CommandFailed, PlanError, PrintedTooMuch, RequirementMissing
 from bedplate.host.account import server_account
+from bedplate.host.cache import Unused, make_once, put_in_place, unused_folders
 from bedplate.host.command import Account, Commands, started_apart
-from bedplate.host.files import (
-    cache_directory,
-    file_lock,
-    is_work_folder,
-    lock_of,
-    plain_text,
-    put_in_place,
-    require_traversable,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.files import cache_directory, plain_text, require_traversable
 from bedplate.host.interruption import held
 from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import Requirement
@@ -121,16 +112,10 @@ class PostgresqlPreparation:
 
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
         """Half made ones, and those that this bedplate would make in another way now."""
-        directory = builds_directory(cache)
-        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-            # A link is somebody's own business.
-            if path.is_dir() and not path.is_symlink() and (reason := _why_unused(path, commands)):
-                yield Unused(path, reason, lock_of(path), STAMP)
+        return unused_folders(builds_directory(cache), STAMP, lambda path: _why_unused(path, commands))
 
 
 def _why_unused(path: Path, commands: Commands) -> str | None:
-    if is_work_folder(path):
-        return "half made by a start that was ended"
     if not path.name.startswith("postgresql-"):
         return None
     build = read_build(path)
@@ -629,11 +614,12 @@ def ensure_restored(
     ]:
         raise PlanError(*problems)
     folder = _folder(source, layout, cache_directory)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if not is_whole_database(folder):
-        with file_lock(lock_of(folder), on_wait=lambda: tell("waits for another start that restores it")):
-            if not is_whole_database(folder):
-                _make(folder, source, layout, archive, tell)
+    make_once(
+        folder,
+        lambda: folder if is_whole_database(folder) else None,
+        lambda work: _make(folder, work, source, layout, archive=archive, tell=tell),
+        on_wait=lambda: tell("waits for another start that restores it"),
+    )
     # When it was last asked for.
     os.utime(folder / RECORD)
     return folder / "data"
@@ -702,12 +688,13 @@ def _folder(source: DatabaseSource, layout: ClusterLayout, cache_directory: Path
 
 def _make(
     folder: Path,
+    work: Path,
     source: DatabaseSource,
     layout: ClusterLayout,
+    *,
     archive: Path | None,
     tell: Callable[[str], None],
-) -> None:
-    """The caller holds the lock."""
+) -> Path:
     if reason := needs_root(source.name):
         raise RequirementMissing(reason)
     if archive is None or not archive.exists():
@@ -715,52 +702,47 @@ def _make(
             f"{source.name} is needed to restore it, and is not there; begin with the plan beside it: bedplate run PLAN"
         )
     require_traversable(folder.parent, own=folder.parent.parent)
-    account, work, build = server_account(), work_folder(folder), layout.build
-    sweep_work_folders(folder.parent, but=work)
-    shutil.rmtree(work, ignore_errors=True)
+    account, build = server_account(), layout.build
     # Its names are nobody's to list: the archive and the data are the account's for now, and others run as it.
     folder.parent.chmod(0o711)
     # Root's: whoever owns a folder may put a link in the place of one that root then follows.
-    work.mkdir(mode=0o711)
     work.chmod(0o711)
-    try:
-        for name in (*PLACES, LOG):
-            (work / name).mkdir(mode=0o700)
-        for name in PLACES:
-            os.chown(work / name, account.uid, account.gid)
-        tell("copies the archive")
-        found = _copied(archive, work / "archive", source, work)
-        _give(work / "archive", account)
-        names = needed_extensions(work / "archive", build, account)
-        missing = missing_extensions(names, build)
-        if missing:
-            raise PlanError(lacking_sentence(source.name, missing))
-        scripts = []
-        for name, text in source.scripts.items():
-            scripts.append(str(work / f"{name}.sql"))
-            Path(scripts[-1]).write_text(text, encoding="utf-8")
-            _give(Path(scripts[-1]), account)
-        job = RestoringJob(
-            work=str(work),
-            archive=str(work / "archive"),
-            build=build,
-            data_checksums=layout.data_checksums,
-            extensions=made_by_a_superuser(names, build),
-            scripts=tuple(scripts),
-            jobs=min(_JOBS_MAX, os.cpu_count() or 1),
-        )
-        codec.write(work / "job.json", job)
-        _run(work / "job.json", source.name, tell)
-        size_bytes = _own_alone(work / DATA)
-        fresh = work / "fresh"
-        fresh.mkdir(mode=0o700)
-        (work / DATA).rename(fresh / "data")
-        record = {**asdict(source), "archive_bytes": found, "size_bytes": size_bytes, "build": build.digest}
-        (fresh / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        tell("brings it to the disk")
-        put_in_place(fresh, folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    for name in (*PLACES, LOG):
+        (work / name).mkdir(mode=0o700)
+    for name in PLACES:
+        os.chown(work / name, account.uid, account.gid)
+    tell("copies the archive")
+    found = _copied(archive, work / "archive", source, work)
+    _give(work / "archive", account)
+    names = needed_extensions(work / "archive", build, account)
+    missing = missing_extensions(names, build)
+    if missing:
+        raise PlanError(lacking_sentence(source.name, missing))
+    scripts = []
+    for name, text in source.scripts.items():
+        scripts.append(str(work / f"{name}.sql"))
+        Path(scripts[-1]).write_text(text, encoding="utf-8")
+        _give(Path(scripts[-1]), account)
+    job = RestoringJob(
+        work=str(work),
+        archive=str(work / "archive"),
+        build=build,
+        data_checksums=layout.data_checksums,
+        extensions=made_by_a_superuser(names, build),
+        scripts=tuple(scripts),
+        jobs=min(_JOBS_MAX, os.cpu_count() or 1),
+    )
+    codec.write(work / "job.json", job)
+    _run(work / "job.json", source.name, tell)
+    size_bytes = _own_alone(work / DATA)
+    fresh = work / "fresh"
+    fresh.mkdir(mode=0o700)
+    (work / DATA).rename(fresh / "data")
+    record = {**asdict(source), "archive_bytes": found, "size_bytes": size_bytes, "build": build.digest}
+    (fresh / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    tell("brings it to the disk")
+    put_in_place(fresh, folder)
+    return folder
 
 
 def _copied(archive: Path, target: Path, source: DatabaseSource, work: Path) -> int:

@@ -16,11 +16,8 @@ import hashlib
 import json
 import os
 import re
-import resource
-import shutil
 import struct
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -68,19 +65,12 @@ from bedplate.host.apt import (
     suites_to_try,
     unpack_packages,
 )
+from bedplate.host.cache import lock_of, make_once, put_in_place, work_place
 from bedplate.host.command import Account, Commands
 from bedplate.host.facts import SCHEDULER_MODULES, build_options
-from bedplate.host.files import (
-    file_lock,
-    places_without_room,
-    put_in_place,
-    sha256_of,
-    sweep_work_folders,
-    text_of,
-    work_folder,
-)
+from bedplate.host.files import file_lock, sha256_of, text_of
 from bedplate.host.git import apply_patch, forget, give, paths_in_patch, refresh
-from bedplate.host.native_driver import BuildProgress
+from bedplate.host.native_driver import BuildProgress, build_clock, build_failure
 from bedplate.host.requirement import demand, find_tool, read_os_release
 from bedplate.host.shut_in import builder_account
 from bedplate.model.cell import KernelLevels, KernelSource, is_commit_level
@@ -902,7 +892,7 @@ def ensure_built(
     build = _build_of(source, _compiler(commands) or "unknown")
     place = _build_folder(source, build, cache_directory)
     waiting = BuildProgress("waits for another start of bedplate that builds of this tree")
-    with file_lock(place.with_name(f".{place.name}.lock"), on_wait=lambda: progress(waiting)):
+    with file_lock(lock_of(place), on_wait=lambda: progress(waiting)):
         kept = find_built(source.level, cache_directory=cache_directory, commands=commands)
         if kept is not None:
             return kept
@@ -918,7 +908,7 @@ def ensure_built(
             commands=commands,
             progress=progress,
         )
-        started, cpu_started = time.monotonic(), _children_cpu_seconds()
+        cost = build_clock()
         _make(
             build,
             source,
@@ -926,8 +916,7 @@ def ensure_built(
             recipe,
             log=kernels_directory(cache_directory) / f"failed-{build.folder_name}.log",
         )
-        costs = (time.monotonic() - started, _children_cpu_seconds() - cpu_started)
-        return _keep(build, source, work, kernels_directory(cache_directory), costs)
+        return _keep(build, source, work, kernels_directory(cache_directory) / build.folder_name, cost())
 
 
 def _make(
@@ -945,17 +934,7 @@ def _make(
         _refresh(source, work.work, work.commands)
         recipe(work)
     except CommandFailed as error:
-        full = places_without_room(error.output, work.work)
-        with contextlib.suppress(OSError):
-            log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
-        if full:
-            raise RequirementMissing(*full, f"kernel {build.level} is built there, and was not") from error
-        raise CommandFailed(
-            f"building kernel {build.level} failed; the whole output is in {log}: {error.reasons[0]}",
-            argv=error.argv,
-            status=error.status,
-            output=error.output,
-        ) from error
+        raise build_failure(error, f"kernel {build.level}", log, work.work) from error
     except VerifyFailed as error:
         raise VerifyFailed(f"kernel {build.level} was not built", *error.reasons) from error
 
@@ -979,29 +958,24 @@ def _refresh(source: KernelSource, place: Path, commands: Commands) -> None:
 
 
 def _keep(
-    build: KernelBuild, source: KernelSource, work: KernelWork, directory: Path, costs: tuple[float, float]
+    build: KernelBuild, source: KernelSource, work: KernelWork, folder: Path, costs: Mapping[str, float]
 ) -> GuestKernel:
     """The image and its configuration put into the cache, the stamp last."""
-    folder = directory / build.folder_name
-    fresh = work_folder(folder)
-    sweep_work_folders(directory, but=fresh)
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(mode=0o755)
-    copy_result(work, fresh)
-    record = {
-        "format": _STAMP_FORMAT,
-        "level": build.level,
-        "commit": source.tree.commit.hash,
-        "release": release_in_image(fresh / "bzImage"),
-        "compiler": build.compiler,
-        "recipe": RECIPE_VERSION,
-        "left_out": list(work.wanted.left_out(work.configuration)),
-        "digest": sha256_of(fresh / "bzImage"),
-        "build_seconds": round(costs[0], 1),
-        "build_cpu_seconds": round(costs[1], 1),
-    }
-    (fresh / STAMP).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    put_in_place(fresh, folder)
+    with file_lock(lock_of(folder)), work_place(folder) as fresh:
+        copy_result(work, fresh)
+        record = {
+            "format": _STAMP_FORMAT,
+            "level": build.level,
+            "commit": source.tree.commit.hash,
+            "release": release_in_image(fresh / "bzImage"),
+            "compiler": build.compiler,
+            "recipe": RECIPE_VERSION,
+            "left_out": list(work.wanted.left_out(work.configuration)),
+            "digest": sha256_of(fresh / "bzImage"),
+            **costs,
+        }
+        (fresh / STAMP).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        put_in_place(fresh, folder)
     stamp = _read_stamp(folder)
     if stamp is None:
         raise OutputNotUnderstood(
@@ -1056,14 +1030,10 @@ def _kernel(record: dict[str, object], folder: Path) -> GuestKernel:
     )
 
 
-def _children_cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 __all__ = ["GuestKernel", "ensure_kernel", "find_kernel", "guest_machine", "known_kernels"]
 
-_FETCH = ".fetch-"
+# Whoever fetches one holds the lock of this name: which release it comes to is known only when it is there.
+_FETCHED = "fetched"
 
 
 def find_kernel(asked: str | None, *, cache_directory: Path) -> GuestKernel | None:
@@ -1106,16 +1076,12 @@ def ensure_kernel(
                 step.step if not step.done else f"{step.step}, {step.done} objects"
             ),
         )
-    directory = kernels_directory(cache_directory)
-    with file_lock(directory / ".lock", on_wait=lambda: progress("waits for another start of bedplate")):
-        kept = find_kernel(asked, cache_directory=cache_directory)
-        if kept is None:
-            for left in directory.glob(f"{_FETCH}*"):
-                # Whoever made it was killed: the lock is ours.
-                shutil.rmtree(left, ignore_errors=True)
-            with tempfile.TemporaryDirectory(prefix=_FETCH, dir=directory) as temporary:
-                release = _fetch(asked, cache_directory, Path(temporary), commands, progress)
-            kept = replace(read_kernel(directory / release), asked=asked)
+    kept = make_once(
+        kernels_directory(cache_directory) / _FETCHED,
+        lambda: find_kernel(asked, cache_directory=cache_directory),
+        lambda place: _fetch(asked, cache_directory, place, commands, progress),
+        on_wait=lambda: progress("waits for another start of bedplate"),
+    )
     if kept.modules is not None and next(kept.module_directory.rglob("*.ko.zst"), None) is not None:
         ensure_zstd(cache_directory, commands=commands, progress=progress)
     return kept
@@ -1162,11 +1128,13 @@ def _series(asked: str | None) -> str:
 def _fetch(
     asked: str | None,
     cache_directory: Path,
-    work: Path,
+    place: Path,
     commands: Commands,
     progress: Callable[[str], None],
-) -> str:
-    """Put a whole kernel into the cache; the caller holds the lock. Gives its release."""
+) -> GuestKernel:
+    """Put a whole kernel into the cache."""
+    # A name of its own: an apt that outlived a killed start finds its folder gone, and not this one.
+    work = Path(tempfile.mkdtemp(dir=place))
     wanted = _series(asked)
     depmod = ensure_depmod(cache_directory, commands=commands, progress=progress)
     try:
@@ -1190,5 +1158,6 @@ def _fetch(
     fresh = work / "fresh"
     arrange(unpacked, fresh, depmod=depmod, commands=commands)
     write_record(unpacked, fresh)
-    put_in_place(fresh, kernels_directory(cache_directory) / unpacked.release)
-    return unpacked.release
+    folder = kernels_directory(cache_directory) / unpacked.release
+    put_in_place(fresh, folder)
+    return replace(read_kernel(folder), asked=asked)

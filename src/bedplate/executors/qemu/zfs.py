@@ -16,10 +16,8 @@ import hashlib
 import json
 import os
 import re
-import resource
 import shutil
 import struct
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +26,11 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.filesystem.zfs import parse_version
 from bedplate.host.apt import PackageTree, code_name, ensure_package_tree, parse_os_release, suites_to_try
+from bedplate.host.cache import make_once, put_in_place
 from bedplate.host.command import Account, Commands
-from bedplate.host.files import bytes_below, file_lock, open_to_all, put_in_place
+from bedplate.host.files import bytes_below, open_to_all
 from bedplate.host.git import give
-from bedplate.host.native_driver import BuildProgress, count_objects, watched
+from bedplate.host.native_driver import BuildProgress, build_clock, build_failure, count_objects, watched
 from bedplate.host.requirement import Need, demand, look, read_os_release
 from bedplate.host.shut_in import build_command, builder_account, to_read_alone
 from bedplate.model.limits import MODULE_LIMIT
@@ -453,8 +452,6 @@ _STAMP = "zfs.json"
 
 _STAMP_FORMAT = 1
 
-_WORK = ".work-"
-
 TYPE = "zfs"
 
 
@@ -522,13 +519,8 @@ def ensure_zfs(
     """
     directory = zfs_directory(cache_directory)
     waiting = BuildProgress("waits for another start of bedplate that builds ZFS")
-    with file_lock(directory / ".lock", on_wait=lambda: progress(waiting)):
-        kept = find_zfs(kernel, cache_directory)
-        if kept is not None:
-            return kept
-        for left in directory.glob(f"{_WORK}*"):
-            # Whoever made it was killed: the lock is ours.
-            shutil.rmtree(left, ignore_errors=True)
+
+    def make(place: Path) -> ZfsTree:
         archive = SourceArchive(cache_directory, commands, lambda text: progress(BuildProgress(text)))
         source = fetch_source(kernel, archive)
         headers = fetch_headers(kernel, archive)
@@ -536,18 +528,22 @@ def ensure_zfs(
             release=kernel.release,
             source=source,
             headers=headers,
-            directory=directory / f"{_WORK}{kernel.release}",
-            modules=directory / f"{_WORK}{kernel.release}" / "tree" / "modules",
+            directory=place,
+            modules=place / "tree" / "modules",
             commands=commands,
             progress=progress,
             # Of a kernel of somebody's own the makefiles are.
             account=builder_account(is_own=kernel.origin.startswith("/")),
         )
-        target = directory / f"{kernel.release}-{source.version}"
-        _make(work, kernel, target=target, recipe=recipe)
-        made = find_zfs(kernel, cache_directory)
-        assert made is not None  # noqa: S101 -- it was just put in place, under the lock
-        return made
+        return _make(work, kernel, target=directory / f"{kernel.release}-{source.version}", recipe=recipe)
+
+    # Which version it comes to is known only when its source is there.
+    return make_once(
+        directory / kernel.release,
+        lambda: find_zfs(kernel, cache_directory),
+        make,
+        on_wait=lambda: progress(waiting),
+    )
 
 
 def with_zfs(machine: Machine, kernel: GuestKernel, cache_directory: Path) -> Machine:
@@ -557,15 +553,15 @@ def with_zfs(machine: Machine, kernel: GuestKernel, cache_directory: Path) -> Ma
     return replace(machine, filesystems=(*machine.filesystems, TYPE))
 
 
-def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[[ZfsWork], None]) -> None:
-    """Build in the work folder and rename into place; the caller holds the lock."""
+def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[[ZfsWork], None]) -> ZfsTree:
+    """Build in the work folder and rename into place."""
     fresh = work.modules.parent
-    fresh.mkdir(parents=True)
+    fresh.mkdir()
     # The account that builds passes through it.
     work.directory.chmod(0o711)
     log = target.with_name(f"failed-{target.name}.log")
     log.unlink(missing_ok=True)
-    started, cpu_started = time.monotonic(), _children_cpu_seconds()
+    cost = build_clock()
     try:
         recipe(work)
         userland = fresh / "userland"
@@ -588,22 +584,14 @@ def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[
                 "checksums": dict(source.userland.checksums),
             },
             "digest": _digest(facts),
-            "build_seconds": round(time.monotonic() - started, 1),
-            "build_cpu_seconds": round(_children_cpu_seconds() - cpu_started, 1),
+            **cost(),
         }
         (fresh / _STAMP).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         put_in_place(fresh, target)
     except CommandFailed as error:
-        log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
-        raise CommandFailed(
-            f"building ZFS {work.source.version} for {work.release} failed; "
-            f"the whole output is in {log}: {error.reasons[0]}",
-            argv=error.argv,
-            status=error.status,
-            output=error.output,
-        ) from error
-    finally:
-        shutil.rmtree(work.directory, ignore_errors=True)
+        what = f"ZFS {work.source.version} for {work.release}"
+        raise build_failure(error, what, log, work.directory) from error
+    return _read(target)
 
 
 def _read(folder: Path) -> ZfsTree:
@@ -630,8 +618,3 @@ def _digest(modules: Iterable[Path]) -> str:
     for path in modules:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def _children_cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

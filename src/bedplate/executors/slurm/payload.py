@@ -28,7 +28,7 @@ from bedplate.errors import (
     MachineUnfit,
 )
 from bedplate.executors.slurm.job_folder import FAILURE, JobClaim, JobEnd, JobFolder, JobOrder, end_of_log
-from bedplate.host.files import put_in_place
+from bedplate.host.cache import put_in_place
 from bedplate.host.process import boot_id, start_time
 
 # What a job is told before its limit: a visit stops its server and unmounts within this time.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from bedplate.campaign.preparation import DatasetInputs, MadeAnyway, Unused
+from bedplate.campaign.preparation import DatasetInputs, MadeAnyway
 from bedplate.engines.postgresql.own_data import ClusterLayout
 from bedplate.engines.postgresql.prepare import (
     RECORD,
@@ -17,7 +16,8 @@ from bedplate.engines.postgresql.prepare import (
     needs_root,
 )
 from bedplate.errors import BedplateError, PlanError
-from bedplate.host.files import cache_directory, is_work_folder, lock_of
+from bedplate.host.cache import Unused, days_since, unused_folders
+from bedplate.host.files import cache_directory
 from bedplate.model.cell import Dataset
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels
@@ -80,13 +80,9 @@ class OwnDatabaseInputs:
 
     def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:
         """What is not whole, or that nobody has asked for."""
-        directory = databases_directory(cache_directory)
-        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-            if not path.is_dir() or path.is_symlink():
-                continue
-            reason = _why_unused(path, days)
-            if reason is not None:
-                yield Unused(path, reason, lock_of(path), RECORD)
+        return unused_folders(
+            databases_directory(cache_directory), RECORD, lambda path: _why_unused(path, days)
+        )
 
 
 def _unchanged(place: str | None, levels: Levels) -> str:
@@ -103,11 +99,9 @@ def _unchanged(place: str | None, levels: Levels) -> str:
 
 
 def _why_unused(path: Path, at_most_days: float) -> str | None:
-    if is_work_folder(path):
-        return "half made by a start that was ended"
     if not is_whole_database(path):
         return "not a whole database"
-    days = (time.time() - (path / RECORD).stat().st_mtime) / _DAY_S
+    days = days_since(path / RECORD)
     return f"nobody has asked for it for {days:.0f} days" if days > at_most_days else None
 
 

@@ -9,27 +9,17 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bedplate.campaign.preparation import DatasetInputs, MadeAnyway, Unused
+from bedplate.campaign.preparation import DatasetInputs, MadeAnyway
 from bedplate.errors import RequirementMissing, VerifyFailed
+from bedplate.host.cache import Unused, days_since, make_once, put_in_place, unused_folders
 from bedplate.host.command import Commands
-from bedplate.host.files import (
-    cache_directory,
-    file_lock,
-    is_work_folder,
-    lock_of,
-    open_to_all,
-    put_in_place,
-    require_traversable,
-    sweep_work_folders,
-    work_folder,
-)
+from bedplate.host.files import cache_directory, open_to_all, require_traversable
 from bedplate.host.native_driver import watched
 from bedplate.host.requirement import find_tool
 from bedplate.model.cell import Dataset
@@ -154,26 +144,17 @@ def ensure_tpch_data(
     if os.geteuid() == 0:
         # Only root's clients run as somebody else.
         require_traversable(folder.parent, own=cache_directory)
-    data = read_tpch_data(folder)
-    if data is None:
-        tell = progress or _untold
-        waiting = TpchProgress("wait", 0, tpch_data_bytes(scale_factor))
-        with file_lock(lock_of(folder), on_wait=lambda: tell(waiting)):
-            # Another start may have made them while this one waited.
-            data = read_tpch_data(folder) or _make(folder, scale_factor, chosen, commands, tell)
-    _note_use(folder)
-    return data
-
-
-def last_use(data: TpchData) -> float:
-    """When the data were last asked for, in seconds since the epoch: the time of their record."""
-    return (data.directory / RECORD).stat().st_mtime
-
-
-def _note_use(folder: Path) -> None:
+    tell = progress or _untold
+    data = make_once(
+        folder,
+        lambda: read_tpch_data(folder),
+        lambda place: _make(folder, place, scale_factor, chosen, commands=commands, progress=tell),
+        on_wait=lambda: tell(TpchProgress("wait", 0, tpch_data_bytes(scale_factor))),
+    )
     # Another account's cache cannot be written, and is not ours to clear either.
     with suppress(OSError):
         os.utime(folder / RECORD)
+    return data
 
 
 def _folder(scale_factor: float, cache_directory: Path, generator: Generator) -> Path:
@@ -188,29 +169,24 @@ def _written(scale_factor: float) -> str:
 
 def _make(
     folder: Path,
+    place: Path,
     scale_factor: float,
     generator: Generator,
+    *,
     commands: Commands,
     progress: Callable[[TpchProgress], None],
 ) -> TpchData:
-    """Generate, check, record, and rename into place; the caller holds the lock of this folder."""
-    work = work_folder(folder)
-    sweep_work_folders(folder.parent, but=work)
-    shutil.rmtree(work, ignore_errors=True)
+    """Generate, check, record, and rename into place."""
     _demand_space(scale_factor, folder.parent)
-    work.mkdir()
     # A name of its own: a generator that outlived a killed start finds its folder gone, and not this one.
-    fresh = Path(tempfile.mkdtemp(dir=work))
-    try:
-        _generate(fresh, scale_factor, generator, commands, progress)
-        data, sizes = _checked(folder, fresh, scale_factor, generator, progress)
-        record = {**asdict(data), "files": sizes}
-        del record["directory"]
-        (fresh / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        open_to_all(fresh)
-        put_in_place(fresh, folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    fresh = Path(tempfile.mkdtemp(dir=place))
+    _generate(fresh, scale_factor, generator, commands, progress)
+    data, sizes = _checked(folder, fresh, scale_factor, generator, progress)
+    record = {**asdict(data), "files": sizes}
+    del record["directory"]
+    (fresh / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    open_to_all(fresh)
+    put_in_place(fresh, folder)
     return data
 
 
@@ -336,9 +312,6 @@ def _untold(progress: TpchProgress) -> None:
     """Nobody asked."""
 
 
-_DAY_S = 86_400.0
-
-
 class TpchInputs(DatasetInputs):
     """The CSV files of a scale factor, which any account makes, where nodes find them too."""
 
@@ -363,19 +336,11 @@ class TpchInputs(DatasetInputs):
 
     def unused(self, cache_directory: Path, days: float) -> Iterator[Unused]:
         """Data that are not whole, that another generator made, or that nobody has asked for."""
-        directory = data_directory(cache_directory)
-        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-            # A link is somebody's own business.
-            if path.is_dir() and not path.is_symlink():
-                reason = _why_unused(path, days)
-                if reason is not None:
-                    yield Unused(path, reason, lock_of(path), RECORD)
+        return unused_folders(data_directory(cache_directory), RECORD, lambda path: _why_unused(path, days))
 
 
 def _why_unused(path: Path, at_most_days: float) -> str | None:
     generator = packaged_generator()
-    if is_work_folder(path):
-        return "half made by a start that was ended"
     if not path.name.startswith("sf"):
         return None
     found = read_tpch_data(path)
@@ -383,7 +348,7 @@ def _why_unused(path: Path, at_most_days: float) -> str | None:
         return "not whole data"
     if generator is not None and found.generator != generator.name:
         return f"{generator.name} would be used now; they are by {found.generator}"
-    days = (time.time() - last_use(found)) / _DAY_S
+    days = days_since(path / RECORD)
     return f"nobody has asked for them for {days:.0f} days" if days > at_most_days else None
 
 

@@ -111,7 +111,7 @@ Ensure = Callable[[str | None], GuestKernel]
 
 
 def left(cache: Path) -> list[str]:
-    return sorted(path.name for path in (cache / "kernels").iterdir() if path.name != ".lock")
+    return sorted(path.name for path in (cache / "kernels").iterdir() if path.suffix != ".lock")
 
 
 def test_the_newest_release_of_a_series_comes_from_security(ensure: Ensure) -> None:
@@ -249,7 +249,7 @@ def test_an_interrupted_fetch_leaves_no_half_kernel(
     assert left(cache) == ["6.12.95+deb12-amd64"]
     commands.answers[program] = working
     # What a killed start left behind: a work folder, and a kernel that was never finished.
-    (cache / "kernels/.fetch-killed/fresh/root").mkdir(parents=True)
+    (cache / "kernels/.work-fetched/killed/fresh/root").mkdir(parents=True)
     (cache / "kernels/6.1.0-56-amd64/root/boot").mkdir(parents=True)
     assert len(known_kernels(cache)) == 1
     assert ensure("6.1").image.is_file()

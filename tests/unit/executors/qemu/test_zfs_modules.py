@@ -159,7 +159,7 @@ def test_a_damaged_stamp_is_no_build(ensure: Ensure, kernel: GuestKernel, cache:
 
 
 def visible(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir() if path.name != ".lock")
+    return sorted(path.name for path in directory.iterdir() if path.suffix != ".lock")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, VerifyFailed])
@@ -176,6 +176,7 @@ def test_an_interrupted_build_leaves_nothing(ensure: Ensure, cache: Path, error:
 def test_what_a_killed_build_left_is_removed(ensure: Ensure, cache: Path) -> None:
     left = zfs_directory(cache) / ".work-6.1.0-9-amd64/zfs/module"
     left.mkdir(parents=True)
+    (zfs_directory(cache) / ".6.1.0-9-amd64.lock").touch()
     ensure()
     assert visible(zfs_directory(cache)) == [f"{RELEASE}-{VERSION}"]
 

@@ -26,7 +26,7 @@ from bedplate.executors.slurm.job_folder import (
     Settled,
 )
 from bedplate.executors.slurm.payload import STARTED, WHOLE, Payload, main
-from bedplate.host.files import put_in_place
+from bedplate.host.cache import put_in_place
 from bedplate.host.process import wait_until
 from bedplate.model.visit import VisitKey
 

@@ -50,7 +50,7 @@ def ensure(tmp_path: Path, scripted: ScriptedCommands) -> Callable[..., PackageT
 
 
 def left(cache: Path) -> list[str]:
-    return sorted(path.name for path in packages_directory(cache).iterdir() if path.name != ".lock")
+    return sorted(path.name for path in packages_directory(cache).iterdir() if path.suffix != ".lock")
 
 
 @pytest.mark.usefixtures("distribution")
@@ -163,7 +163,8 @@ def test_an_interrupted_fetch_leaves_nothing(
     assert left(tmp_path / "cache") == []
     scripted.answers["dpkg-deb"] = extract
     # What a killed start left behind is removed by the next.
-    (packages_directory(tmp_path / "cache") / ".fetch-killed/tree/root").mkdir(parents=True)
+    (packages_directory(tmp_path / "cache") / ".work-killed/tree/root").mkdir(parents=True)
+    (packages_directory(tmp_path / "cache") / ".killed.lock").touch()
     tree = ensure("kmod")
     assert left(tmp_path / "cache") == [tree.root.parent.name]
 

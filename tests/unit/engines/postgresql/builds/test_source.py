@@ -189,12 +189,12 @@ def test_interrupted_copy_is_not_taken_for_a_source(
 def test_what_a_killed_fetch_left_is_removed_by_the_next(
     ways: Ways, ensure: Callable[..., Source], make_tarball: MakeTarball, tmp_path: Path
 ) -> None:
-    left = tmp_path / "cache" / "sources" / ".fetch-left"
-    left.mkdir(parents=True)
+    left = tmp_path / "cache" / "sources" / ".work-fetched"
+    (left / "apt").mkdir(parents=True)
     ways.distribution = Fetched(make_tarball("18.6"), "18.6", "package", None)
     ensure("18")
     assert ["postgresql-18.6"] == [
-        item.name.rsplit("-", 1)[0] for item in left.parent.iterdir() if item.name != ".lock"
+        item.name.rsplit("-", 1)[0] for item in left.parent.iterdir() if item.is_dir()
     ]
 
 
