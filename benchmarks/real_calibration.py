@@ -1,6 +1,6 @@
 """Are verdicts right on real devices? Two ready plans of which the truth is known, repeated and counted.
 
-    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--accept WORDS] [--keep DIR] [--seconds 6]
+    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--accept WORDS] [--keep DIR] [--seconds 6] [--repetitions 3]
 
 `plans/aa.toml` is one configuration under two names: a verdict of faster or slower is false, and at most 3 of 20
 studies may have one (5 % of them will). `same` is right there. `plans/known-effect.toml` is one file system on devices of
@@ -32,6 +32,7 @@ from machine import print_machine
 PLANS = Path(__file__).resolve().parent.parent / "plans"
 SEED = re.compile(r"^seed = \d+$", re.MULTILINE)
 DURATION = re.compile(r'^duration = ".*"$', re.MULTILINE)
+REPETITIONS = re.compile(r"^repetitions = \d+$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Known:
     aim: int
     accepted: tuple[str, ...] = ()
     seconds: int | None = None
+    repetitions: int | None = None
 
     def is_right(self, found: Compared) -> bool:
         """One name beside the other: no difference is told. A known effect: the interval holds it."""
@@ -84,6 +86,9 @@ def main() -> int:
         help="a doubt for which no run is left out, as in compare",
     )
     parser.add_argument("--seconds", type=int, help="of each run, in place of the plan's")
+    parser.add_argument(
+        "--repetitions", type=int, help="in place of the plan's; fewer than three make no interval"
+    )
     given = parser.parse_args()
     print_machine()
     base = given.keep or Path(tempfile.mkdtemp(prefix="bedplate-calibration-"))
@@ -92,7 +97,12 @@ def main() -> int:
         numbers = range(given.first, given.first + given.times)
         met = [
             _repeated(
-                replace(known, accepted=(*known.accepted, *given.accept), seconds=given.seconds),
+                replace(
+                    known,
+                    accepted=(*known.accepted, *given.accept),
+                    seconds=given.seconds,
+                    repetitions=given.repetitions,
+                ),
                 base,
                 numbers,
             )
@@ -136,6 +146,8 @@ def _measured(known: Known, base: Path, number: int) -> Path:
         )
     if known.seconds is not None:
         text = DURATION.sub(f'duration = "{known.seconds} s"', text)
+    if known.repetitions is not None:
+        text = REPETITIONS.sub(f"repetitions = {known.repetitions}", text)
     plan.write_text(text, encoding="utf-8")
     # A plan names its own scripts from where it lies.
     shutil.copytree(PLANS / "scripts", base / "scripts", dirs_exist_ok=True)

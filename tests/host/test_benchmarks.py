@@ -34,7 +34,7 @@ SMALL = {
     "power_cut": ("--points 4 --duration 1 --filesystems xfs", "| lmdb | xfs |"),
     "power_cut_images": ("--points 2 --data-mb 2", "untorn-16k"),
     "power_cut_recorder": ("--rounds 1 --seconds 0.2", "of plain"),
-    "real_calibration": ("--plan aa --times 1 --seconds 1", "aa: "),
+    "real_calibration": ("--plan aa --times 1 --seconds 1 --repetitions 1", "aa: "),
     "report_build": ("--repetitions 1 --seconds 2 --builds 1", "page: "),
     "restored": ("--pairs 1 --scale 1 --seconds 1", "two at least make an interval"),
     "search_calibration": ("--studies 1 --only 1 --jobs 1", "| strong main effects | racing |"),
@@ -44,7 +44,7 @@ SMALL = {
     "use_of_time": ("--pairs 1 --seconds 1 --pause 0", "median ratio"),
     "watching_cost": ("--pairs 2 --seconds 1 --scale 1", "tps, watched / bare"),
 }
-# A study of a second's runs has no interval, and misses the aim, which is the exit code.
+# A study of one repetition has no interval, and misses the aim, which is the exit code.
 MAY_MISS = {"real_calibration"}
 
 

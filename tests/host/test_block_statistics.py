@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
+from tests.support.tools.scratch_disk import looped
 
 from bedplate.errors import BedplateError
 from bedplate.filesystem.registry import filesystem_for
@@ -60,17 +61,13 @@ def disk() -> Iterator[tuple[str, Path]]:
     """A loop device over memory, and where to mount it."""
     commands = Commands()
     with tempfile.TemporaryDirectory(prefix="bedplate-test-block-", dir="/dev/shm") as name:
-        image, target = Path(name) / "image", Path(name) / "mount"
+        target = Path(name) / "mount"
         target.mkdir()
-        with image.open("wb") as file:
-            file.truncate(304 * MIB)  # mkfs.xfs wants 300 MB
-        path = commands.run(["losetup", "--find", "--show", "--direct-io=on", str(image)]).stdout.strip()
-        try:
+        # mkfs.xfs wants 300 MB.
+        with looped(Path(name), "--direct-io=on", size_bytes=304 * MIB) as path:
             (Path("/sys/block") / Path(path).name / "queue/write_cache").write_text("write back")
             yield path, target
-        finally:
             unmount(target, commands=commands)
-            commands.run(["losetup", "--detach", path])
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])

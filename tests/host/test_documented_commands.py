@@ -81,7 +81,8 @@ def test_a_setting_is_told_from_another_as_its_page_says(lab: Lab) -> None:
         "--plan",
         plan,
         "--budget",
-        "3min",
+        # The first look, after four pairs, is reckoned to come within it.
+        "90s",
         "--yes",
     )
     said, _ = process.communicate(timeout=AT_MOST_S)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
+from tests.support.tools.scratch_disk import looped
 
 from bedplate.errors import DeviceRefused, PlanError, RequirementMissing, VerifyFailed
 from bedplate.filesystem.adapter import Site, effective_facts, verify
@@ -61,26 +63,23 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _attach(image: Path, size_bytes: int, commands: Commands) -> AttachedDevice:
-    with image.open("xb") as file:
-        file.truncate(size_bytes)
-    path = commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip()
-    name = path.removeprefix("/dev/")
-    return AttachedDevice(path, name, name, size_bytes, image)
+@contextmanager
+def _attached(folder: Path, name: str, size_bytes: int) -> Iterator[AttachedDevice]:
+    with looped(folder, size_bytes=size_bytes, name=name) as path:
+        device = AttachedDevice(path, Path(path).name, Path(path).name, size_bytes, folder / name)
+        try:
+            yield device
+        finally:
+            (device.queue / "write_cache").write_text("write back")
 
 
 @pytest.fixture
-def devices(folder: Path, commands: Commands) -> Iterator[tuple[AttachedDevice, AttachedDevice]]:
-    attached = [
-        _attach(folder / name, size, commands)
-        for name, size in (("data", _DATA_BYTES), ("journal", _JOURNAL_BYTES))
-    ]
-    try:
-        yield attached[0], attached[1]
-    finally:
-        for device in attached:
-            (device.queue / "write_cache").write_text("write back")
-            commands.run(["losetup", "--detach", device.path])
+def devices(folder: Path) -> Iterator[tuple[AttachedDevice, AttachedDevice]]:
+    with (
+        _attached(folder, "data", _DATA_BYTES) as data,
+        _attached(folder, "journal", _JOURNAL_BYTES) as journal,
+    ):
+        yield data, journal
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
+from tests.support.tools.scratch_disk import looped
 
 from bedplate.filesystem.blocks import Nilfs2AtRest, read_superblocks
 from bedplate.filesystem.registry import filesystem_for
@@ -30,19 +31,13 @@ def commands() -> Commands:
 
 
 @pytest.fixture
-def devices(commands: Commands) -> Iterator[tuple[Path, Path]]:
-    with tempfile.TemporaryDirectory(prefix="bedplate-test-tools-", dir="/dev/shm") as folder:
-        attached = []
-        try:
-            for name, size in (("data", 256 * MIB), ("journal", 64 * MIB)):
-                image = Path(folder, name)
-                with image.open("xb") as file:
-                    file.truncate(size)
-                attached.append(commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip())
-            yield Path(attached[0]), Path(attached[1])
-        finally:
-            for path in attached:
-                commands.run(["losetup", "--detach", path])
+def devices() -> Iterator[tuple[Path, Path]]:
+    with (
+        tempfile.TemporaryDirectory(prefix="bedplate-test-tools-", dir="/dev/shm") as folder,
+        looped(Path(folder), size_bytes=256 * MIB, name="data") as data,
+        looped(Path(folder), size_bytes=64 * MIB, name="journal") as journal,
+    ):
+        yield Path(data), Path(journal)
 
 
 @pytest.fixture(params=_TYPES)

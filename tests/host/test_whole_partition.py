@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.tools.kernel_partition import kernel_partition
+from tests.support.tools.scratch_disk import looped
 
 from bedplate.errors import DeviceInUse
-from bedplate.host.command import Commands
 from bedplate.host.zpool import disk_under, drop_partition_over, find_partition_over, partition_over
 from bedplate.units import MIB
 
@@ -19,16 +19,11 @@ pytestmark = pytest.mark.host
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
-    image = tmp_path / "image"
-    with image.open("xb") as file:
-        file.truncate(16 * MIB)
-    commands = Commands()
-    path = commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip()
-    try:
-        yield path
-    finally:
-        drop_partition_over(path)
-        commands.run(["losetup", "--detach", path])
+    with looped(tmp_path, size_bytes=16 * MIB, name="image") as path:
+        try:
+            yield path
+        finally:
+            drop_partition_over(path)
 
 
 def test_it_covers_the_whole_disk_and_writes_nothing(loop: str, tmp_path: Path) -> None:
@@ -57,7 +52,7 @@ def test_a_partition_is_taken_as_it_is(loop: str) -> None:
 
 
 def test_one_that_is_held_is_named(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bedplate.host.zpool._PATIENCE_S", 0.0)
+    monkeypatch.setattr("bedplate.host.zpool._PARTITION_PATIENCE_S", 0.0)
     with (
         Path(partition_over(loop)).open("rb"),
         pytest.raises(DeviceInUse, match="stays busy"),
