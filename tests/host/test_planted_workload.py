@@ -120,7 +120,7 @@ def test_it_has_a_section_of_the_page_and_a_table_of_the_export(lab: Lab) -> Non
     assert 6 == len(rows)
     assert {("lay", "200")} == {(row["run"], row["bricks"]) for row in rows}
     assert all(float(row["bricks_per_s"]) > 0 for row in rows)
-    lab.call("export", lab.study, "--output", lab.base / "book.ods")
+    lab.call("export", lab.study, "--output", lab.base / "book.xlsx")
 
 
 def test_what_is_not_planted_is_an_error_that_says_so(lab: Lab) -> None:

@@ -279,7 +279,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "index": ("bedplate index studies", "bedplate index studies -o /srv/www/bedplate/index.html"),
     "report": ("bedplate report first", "bedplate report first second -o both.html"),
     "export": (
-        "bedplate export first -o first.ods",
+        "bedplate export first -o first.xlsx",
         "bedplate export first -o tables --format csv --table figures --metric tps",
         "bedplate export warehouse -o plans.parquet --table plans",
     ),

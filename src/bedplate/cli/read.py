@@ -302,7 +302,7 @@ def report(
     metavar="PATH",
     type=PATH,
     required=True,
-    help="a directory, or a .ods, .xlsx, .csv, .parquet or .json file",
+    help="a directory, or a .xlsx, .csv, .parquet or .json file",
 )
 @CELLS
 @click.option(
@@ -337,7 +337,7 @@ def export(
     tables: tuple[str, ...],
     metrics: tuple[str, ...],
 ) -> None:
-    """Write a study's figures as a spreadsheet (ODS, XLSX), or as CSV, Parquet or JSON."""
+    """Write a study's figures as a spreadsheet (XLSX), or as CSV, Parquet or JSON."""
     (study,) = require_studies([study])
     from bedplate.export.tables import export as write  # noqa: PLC0415
 

@@ -125,7 +125,7 @@ _NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
 
 FORMATS = ("csv", "parquet", "json")
 
-SPREADSHEETS = ("ods", "xlsx")
+SPREADSHEET = "xlsx"
 
 TABLES = ("runs", "figures", "courses")
 
@@ -147,7 +147,7 @@ def export(
 
     A study has those of its workloads too (the role `export`), one of a fleet `nodes`. An `output` that ends in .json takes
     all tables; one that ends in .csv or .parquet takes the one that is asked for, else the figures with the columns of their
-    runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table in each
+    runs; one that ends in .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table in each
     of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
     that they select, and of the canary's visits. `tables` are those that are written, in place of all that are not bulky;
     `metrics` those that `figures` is of. PlanError for a format, a table or a metric that is not known, or a filter that
@@ -164,9 +164,9 @@ def export(
     if reasons:
         raise PlanError(*reasons)
     (found,) = selected_overviews([study], cells)
-    if kind in SPREADSHEETS:
+    if kind == SPREADSHEET:
         # Its sheets are made of these tables, and a table needs no spreadsheet.
-        from bedplate.export.workbook import write_spreadsheet  # noqa: PLC0415
+        from bedplate.export.xlsx import write_spreadsheet  # noqa: PLC0415
 
         output.parent.mkdir(parents=True, exist_ok=True)
         write_spreadsheet(found, output)
@@ -194,9 +194,12 @@ def export(
 def _kind_of(output: Path) -> str:
     """The format of one file, empty for a directory. PlanError for an ending that is neither."""
     suffix = output.suffix.removeprefix(".")
-    known = (*FORMATS, *SPREADSHEETS)
+    known = (*FORMATS, SPREADSHEET)
     if output.is_dir():
         return ""
+    if suffix.lower() == "ods":
+        name = quoted(str(output.with_suffix(".xlsx")))
+        raise PlanError(f"spreadsheets are written as XLSX, which LibreOffice opens too: export to {name}")
     if _ENDING.fullmatch(suffix) and suffix not in known:
         raise PlanError(
             unknown_name("format", suffix, known),
@@ -215,7 +218,7 @@ def _misfits(
         reasons.append(f"{name} is one file; --format {', '.join(formats or ())} needs a directory")
     if kind in ("csv", "parquet") and len(tables) > 1:
         reasons.append(f"{name} holds one table; several need a directory, or a .json file")
-    if kind in SPREADSHEETS and (tables or metrics):
+    if kind == SPREADSHEET and (tables or metrics):
         reasons.append(f"{name} is a spreadsheet, which has all; --table and --metric need another format")
     if metrics and tables and _FIGURES not in tables:
         reasons.append(

@@ -1,4 +1,4 @@
-"""A spreadsheet as plain records, what its sheets hold, and how it is written as ODS and as XLSX."""
+"""A spreadsheet as plain records, and what its sheets hold; `xlsx.py` writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeAlias
 
 from bedplate import __version__
@@ -28,7 +27,6 @@ from bedplate.analysis.wording import (
     repetitions_sentence,
     told_of,
 )
-from bedplate.errors import PlanError
 from bedplate.export.columns import Factors, factors_of
 from bedplate.export.tables import SEARCH_TABLE, runs_table, workload_exports
 from bedplate.model.cell import RunSpec
@@ -42,17 +40,12 @@ from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability
 from bedplate.statistics.summary import SUSPECT, TRUSTED, UNKNOWN_BASIS, Summary, SummaryKey
 
-# What stands between the arguments of a formula's functions; a formula's own texts must not contain it.
-SEPARATOR = ";"
-
 # A cell of Excel takes 32,767 characters. Nobody reads a tenth of it in a table.
 TEXT_MAX = 2000
 
 NAME_MAX = 80
 
-# Both limits are those of Excel and of LibreOffice; older releases of the latter have 1,024 columns.
-ROWS_MAX = 1_048_576
-
+# As many as older releases of LibreOffice take.
 COLUMNS_MAX = 1024
 
 _SHEET_NAME_MAX = 31
@@ -85,9 +78,9 @@ Plain: TypeAlias = str | int | float | None
 
 @dataclass(frozen=True)
 class Formula:
-    """Text in the words that both programs share, areas in between; `value` is what it comes to as written.
+    """Text in the words that Excel and LibreOffice share, areas in between; `value` is what it comes to as written.
 
-    Arguments are separated by `SEPARATOR`. A program that does not calculate shows `value`.
+    A program that does not calculate shows `value`.
     """
 
     parts: tuple[str | Area, ...]
@@ -638,16 +631,16 @@ class _Look:
     def chosen(self) -> tuple[Value, ...]:
         """The choice, and behind it its number, 0 for a text that is no choice."""
         numbers = self._of_choices("number")
-        number = Formula(("SUMPRODUCT(EXACT(", self.labels, ";", self._chosen, ")*", numbers, ")"), 1)
+        number = Formula(("SUMPRODUCT(EXACT(", self.labels, ",", self._chosen, ")*", numbers, ")"), 1)
         return (cell_value(self._choice.label), "◂ choose from its list", "number", number)
 
     def meaning(self) -> tuple[Value, ...]:
         """What the chosen metric is, and which way is better."""
-        place = (";MATCH(", self._number, ";", self._of_choices("number"), ";0))")
+        place = (",MATCH(", self._number, ",", self._of_choices("number"), ",0))")
         known = self._choice.metric
         sentence = Formula(
             (
-                *("IF(", self._number, '=0;"not in the list: take one from it";'),
+                *("IF(", self._number, '=0,"not in the list: take one from it",'),
                 *("INDEX(", self._of_choices("definition"), *place, '&" (better: "&'),
                 *("INDEX(", self._of_choices("better"), *place, '&")")'),
             ),
@@ -678,7 +671,7 @@ class _Look:
         row_of = Area(LOOK, 1 + len(_SHOWN), here)
         key = (self._number, f"*{_CELLS_MAX}+{place}")
         found = Formula(
-            ("IF(", self._number, '=0;"";MATCH(', *key, ";", self._of_results("key"), ";0))"), place + 1
+            ("IF(", self._number, '=0,"",MATCH(', *key, ",", self._of_results("key"), ",0))"), place + 1
         )
         mean = values[_AT["mean"]]
         name, basis = values[_AT["cell"]], values[_AT["basis"]]
@@ -688,9 +681,9 @@ class _Look:
             row_of,
             (
                 *(Area(LOOK, 0, here), "&IF(", Area(LOOK, 1 + _SHOWN.index("mean"), here)),
-                *('="";" (no value)";IF(INDEX(', self._of_results("basis"), ";", row_of),
-                f')="{TRUSTED}";"";" ("&INDEX(',
-                *(self._of_results("basis"), ";", row_of, ')&")"))'),
+                *('=""," (no value)",IF(INDEX(', self._of_results("basis"), ",", row_of),
+                f')="{TRUSTED}",""," ("&INDEX(',
+                *(self._of_results("basis"), ",", row_of, ')&")"))'),
             ),
             f"{name}{state}",
         )
@@ -712,8 +705,8 @@ class _Look:
 
     def _taken(self, head: str, row_of: Area, value: Plain) -> Formula:
         """One column of `Results`; what is empty there stays empty, where INDEX alone would make it 0."""
-        one = ("INDEX(", self._of_results(head), ";", row_of, ")")
-        return _where_found(row_of, ("IF(", *one, '="";"";', *one, ")"), "" if value is None else value)
+        one = ("INDEX(", self._of_results(head), ",", row_of, ")")
+        return _where_found(row_of, ("IF(", *one, '="","",', *one, ")"), "" if value is None else value)
 
     def _of_class(self, known: str, row_of: Area, here: int, values: Sequence[Plain]) -> Formula:
         """The mean where the cell is of this class, else nothing: each class is a colour of the chart."""
@@ -722,7 +715,7 @@ class _Look:
         shown = values[_AT["mean"]] if mine else None
         return _where_found(
             row_of,
-            ("IF(INDEX(", self._of_results(_VOLATILE), ";", row_of, f')="{known}";', mean, ';"")'),
+            ("IF(INDEX(", self._of_results(_VOLATILE), ",", row_of, f')="{known}",', mean, ',"")'),
             "" if shown is None else shown,
         )
 
@@ -746,7 +739,7 @@ class _Look:
 
 def _where_found(row_of: Area, parts: tuple[str | Area, ...], shown: Plain) -> Formula:
     """The formula that the parts make; an empty text where the choice has no row."""
-    return Formula(("IF(ISNUMBER(", row_of, ");", *parts, ';"")'), shown)
+    return Formula(("IF(ISNUMBER(", row_of, "),", *parts, ',"")'), shown)
 
 
 CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT = "Cells", "Asked and effective", "Runs", "Search", "About"
@@ -1019,33 +1012,6 @@ _MEANINGS = (
         "1/s per second, ms milliseconds, s seconds; KiB and MiB are 1024 and 1024² bytes; 1 is a count; share 1 is all.",
     ),
 )
-
-
-def write_spreadsheet(found: Overview, output: Path) -> None:
-    """Write the workbook of a study to `output`, whole or not at all; its suffix, ods or xlsx, is its format.
-
-    PlanError where a sheet would have more rows than a spreadsheet takes.
-    """
-    book = workbook_of(found)
-    for sheet in book.sheets:
-        if sheet.last_row >= ROWS_MAX:
-            raise PlanError(
-                f"the sheet {sheet.name} would have {sheet.last_row + 1:,} rows; a spreadsheet takes {ROWS_MAX:,}. "
-                "Export to .parquet or .csv instead"
-            )
-    temporary = output.with_name(f".{output.name}.part")
-    # Others may have put a link there.
-    temporary.unlink(missing_ok=True)
-    # Each writer with its library only where it is asked for.
-    if output.suffix == ".ods":
-        from bedplate.export.ods import write_ods  # noqa: PLC0415
-
-        write_ods(book, temporary)
-    else:
-        from bedplate.export.xlsx import write_xlsx  # noqa: PLC0415
-
-        write_xlsx(book, temporary)
-    temporary.replace(output)
 
 
 def workbook_of(found: Overview) -> Workbook:

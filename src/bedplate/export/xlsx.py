@@ -12,8 +12,9 @@ import xlsxwriter
 from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
+from bedplate.analysis.overview import Overview
+from bedplate.errors import PlanError
 from bedplate.export.workbook import (
-    SEPARATOR,
     Area,
     BarChart,
     Formula,
@@ -21,6 +22,7 @@ from bedplate.export.workbook import (
     Value,
     Workbook,
     looks_like_formula,
+    workbook_of,
 )
 
 _NUMBER = "[>=1000]#,##0;[>=0.1]0.000;0.0######"
@@ -37,8 +39,30 @@ _FORMATS = {
 
 _BAR_PIXELS = 22
 
+# Of a sheet, in Excel and in LibreOffice.
+ROWS_MAX = 1_048_576
 
-def write_xlsx(book: Workbook, path: Path) -> None:
+
+def write_spreadsheet(found: Overview, output: Path) -> None:
+    """Write the workbook of a study to `output`, whole or not at all; as XLSX.
+
+    PlanError where a sheet would have more rows than a spreadsheet takes.
+    """
+    book = workbook_of(found)
+    for sheet in book.sheets:
+        if sheet.last_row >= ROWS_MAX:
+            raise PlanError(
+                f"the sheet {sheet.name} would have {sheet.last_row + 1:,} rows; a spreadsheet takes {ROWS_MAX:,}. "
+                "Export to .parquet or .csv instead"
+            )
+    temporary = output.with_name(f".{output.name}.part")
+    # Others may have put a link there.
+    temporary.unlink(missing_ok=True)
+    _write_book(book, temporary)
+    temporary.replace(output)
+
+
+def _write_book(book: Workbook, path: Path) -> None:
     """Write the workbook to `path`; the same workbook makes the same bytes."""
     # The name is given as a text: xlsxwriter asks for nothing else of a path.
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -121,9 +145,7 @@ def _write_sheet(made: xlsxwriter.Workbook, page: _Page, sheet: Sheet) -> None:
 
 
 def _formula(formula: Formula) -> str:
-    parts = (
-        _address(part) if isinstance(part, Area) else part.replace(SEPARATOR, ",") for part in formula.parts
-    )
+    parts = (_address(part) if isinstance(part, Area) else part for part in formula.parts)
     return f"={''.join(parts)}"
 
 

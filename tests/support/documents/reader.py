@@ -38,7 +38,7 @@ WORDS = {
     "S": "first",
     "PLAN": "quick",
     "FILE": "mine.toml",
-    "OUTPUT": "results.ods",
+    "OUTPUT": "results.xlsx",
     "DIRECTORY": "imported",
     "SOURCE": "PostgresBench",
     "RUN": "ext4-pg8k-barrier",

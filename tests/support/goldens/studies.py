@@ -45,7 +45,6 @@ OF_EVERY_STUDY = (
     "export study -o out/all.json",
     "export study -o out/figures.csv",
     "export study -o out/figures.parquet",
-    "export study -o out/book.ods",
     "export study -o out/book.xlsx",
     "report study -o out/page.html",
     "index . -o out/index.html",

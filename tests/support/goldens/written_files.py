@@ -120,7 +120,6 @@ _BY_ENDING: dict[str, Callable[[Path], str]] = {
     ".csv": _csv,
     ".parquet": _parquet,
     ".json": _json,
-    ".ods": _spreadsheet,
     ".xlsx": _spreadsheet,
     ".html": _page,
     ".txt": _csv,

@@ -23,7 +23,7 @@ READERS = (
     ("claims", "{study}"),
     ("power-cut", "points", "{study}"),
     ("export", "{study}", "-o", "{out}/tables"),
-    ("export", "{study}", "-o", "{out}/book.ods"),
+    ("export", "{study}", "-o", "{out}/book.xlsx"),
     ("export", "{study}", "-o", "{out}/all.json"),
     ("report", "{study}", "-o", "{out}/page.html"),
 )

@@ -1,4 +1,4 @@
-"""Reads the cells of an ODS or XLSX file by its XML alone, so that a test needs neither writer nor office."""
+"""Reads the cells of an XLSX file by its XML alone, so that a test needs neither writer nor office."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-_OASIS = "{urn:oasis:names:tc:opendocument:xmlns"
-_TABLE, _OFFICE, _TEXT = f"{_OASIS}:table:1.0}}", f"{_OASIS}:office:1.0}}", f"{_OASIS}:text:1.0}}"
 
 
 @dataclass(frozen=True)
@@ -36,36 +34,12 @@ def read_spreadsheet(path: Path) -> dict[str, list[list[Read]]]:
         for name, content in files.items()
         if name.endswith((".xml", ".rels"))
     }
-    return dict(_ods(parts) if path.suffix == ".ods" else _xlsx(parts))
+    return dict(_xlsx(parts))
 
 
 def values(rows: list[list[Read]]) -> list[list[str | float | None]]:
     """The values alone."""
     return [[cell.value for cell in row] for row in rows]
-
-
-def _ods(parts: Mapping[str, ET.Element]) -> Iterator[tuple[str, list[list[Read]]]]:
-    for table in parts["content.xml"].iter(f"{_TABLE}table"):
-        rows = [[_ods_cell(cell) for cell in row] for row in table.iter(f"{_TABLE}table-row")]
-        yield table.attrib[f"{_TABLE}name"], rows
-
-
-def _ods_cell(cell: ET.Element) -> Read:
-    formula = cell.get(f"{_TABLE}formula")
-    kind = cell.get(f"{_OFFICE}value-type")
-    if kind == "float":
-        return Read(float(cell.attrib[f"{_OFFICE}value"]), formula)
-    if kind == "string":
-        return Read("\n".join(map(_ods_text, cell.iter(f"{_TEXT}p"))), formula)
-    return Read(None, formula)
-
-
-def _ods_text(paragraph: ET.Element) -> str:
-    text = paragraph.text or ""
-    for child in paragraph:
-        text += " " * int(child.get(f"{_TEXT}c", "1")) if child.tag == f"{_TEXT}s" else "\t"
-        text += child.tail or ""
-    return text
 
 
 def _xlsx(parts: Mapping[str, ET.Element]) -> Iterator[tuple[str, list[list[Read]]]]:

@@ -172,7 +172,9 @@ def test_only_what_is_asked_for_is_written_and_the_rest_is_refused_with_what_is_
     assert "metric 'ms_p99' is not known; did you mean latency_ms_p99" in part
     for name, words in (
         ("out.xls", "did you mean xlsx?"),
-        ("out.txt", "known are csv, parquet, json, ods, xlsx"),
+        ("out.ods", "written as XLSX, which LibreOffice opens too: export to "),
+        ("out.ODS", "out.xlsx"),
+        ("out.txt", "known are csv, parquet, json, xlsx"),
     ):
         with pytest.raises(PlanError, match=re.escape(words)):
             export(study, tmp_path / name)
@@ -184,7 +186,7 @@ def test_only_what_is_asked_for_is_written_and_the_rest_is_refused_with_what_is_
     assert 3 == len(export(study, tmp_path / "version-18.1", ["json"]))
     for output, asked, words in (
         ("a.csv", {"tables": ["runs", "figures"]}, "holds one table"),
-        ("a.ods", {"metrics": ["tps"]}, "is a spreadsheet"),
+        ("a.xlsx", {"metrics": ["tps"]}, "is a spreadsheet"),
         ("a", {"tables": ["runs"], "metrics": ["tps"]}, "not among the tables"),
         ("a", {"tables": ["scores"]}, "this study has no table 'scores'; there are runs, figures, courses"),
     ):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,15 +17,15 @@ from tests.support.tools.read_spreadsheet import Read, read_spreadsheet, values
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.part_summaries import ranked
 from bedplate.errors import PlanError
-from bedplate.export import workbook
+from bedplate.export import xlsx
 from bedplate.export.tables import export
-from bedplate.export.workbook import COLUMNS_MAX, choices_of, workbook_of, write_spreadsheet
+from bedplate.export.workbook import COLUMNS_MAX, choices_of, workbook_of
+from bedplate.export.xlsx import write_spreadsheet
 from bedplate.statistics.summary import SUSPECT, SummaryKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-FORMATS = ("ods", "xlsx")
 LONG = "r" * 10_000
 SMALL = Recipe(
     filesystem_blocks=(None,),
@@ -47,24 +46,23 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Overview:
 
 
 @pytest.fixture(scope="module")
-def sheets_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Overview, str], Sheets]:
-    """A study as a spreadsheet of this format, written and read once."""
+def sheets_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Overview], Sheets]:
+    """A study as a spreadsheet, written and read once."""
     folder = tmp_path_factory.mktemp("made")
     # With the study, whose identity is nobody else's as long as it is here.
-    kept: dict[tuple[int, str], tuple[Overview, Sheets]] = {}
+    kept: dict[int, tuple[Overview, Sheets]] = {}
 
-    def of(found: Overview, kind: str) -> Sheets:
-        key = id(found), kind
-        if key not in kept:
-            kept[key] = found, _read(found, folder / f"{len(kept)}.{kind}")
-        return kept[key][1]
+    def of(found: Overview) -> Sheets:
+        if id(found) not in kept:
+            kept[id(found)] = found, _read(found, folder / f"{len(kept)}.xlsx")
+        return kept[id(found)][1]
 
     return of
 
 
 @pytest.fixture(scope="module")
-def files(found: Overview, sheets_of: Callable[[Overview, str], Sheets]) -> dict[str, Sheets]:
-    return {kind: sheets_of(found, kind) for kind in FORMATS}
+def sheets(found: Overview, sheets_of: Callable[[Overview], Sheets]) -> Sheets:
+    return sheets_of(found)
 
 
 @pytest.fixture(scope="module")
@@ -99,16 +97,7 @@ def _same(first: Sequence[object], second: Sequence[object]) -> bool:
     )
 
 
-def test_both_formats_say_the_same(files: dict[str, Sheets]) -> None:
-    ods, xlsx = files["ods"], files["xlsx"]
-    assert list(ods) == list(xlsx)
-    for name, sheet in ods.items():
-        assert len(sheet) == len(xlsx[name])
-        for of_ods, of_xlsx in zip(values(sheet), values(xlsx[name]), strict=True):
-            assert _same(of_ods, [*of_xlsx, *[None] * (len(of_ods) - len(of_xlsx))])
-
-
-def test_every_sheet_is_there(files: dict[str, Sheets]) -> None:
+def test_every_sheet_is_there(sheets: Sheets) -> None:
     assert [
         "Look",
         "Results",
@@ -119,12 +108,10 @@ def test_every_sheet_is_there(files: dict[str, Sheets]) -> None:
         "Runs",
         "About",
         "Choices",
-    ] == list(files["ods"])
+    ] == list(sheets)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_text_from_outside_is_never_a_formula(files: dict[str, Sheets], kind: str) -> None:
-    sheets = files[kind]
+def test_text_from_outside_is_never_a_formula(sheets: Sheets) -> None:
     assert {"Look"} == {
         name for name, rows in sheets.items() if any(cell.formula for row in rows for cell in row)
     }
@@ -133,11 +120,8 @@ def test_text_from_outside_is_never_a_formula(files: dict[str, Sheets], kind: st
     assert {"=HYPERLI", "=1+2", "=1+2 · t", "@SUM(A1)"} <= found
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_look_shows_the_first_choice_before_anything_is_calculated(
-    found: Overview, files: dict[str, Sheets], kind: str
-) -> None:
-    look = files[kind]["Look"]
+def test_look_shows_the_first_choice_before_anything_is_calculated(found: Overview, sheets: Sheets) -> None:
+    look = sheets["Look"]
     assert look[1][0] == Read("=1+2 · tps, 1/s")
     head = next(number for number, row in enumerate(look) if row and row[0].value == "cell")
     for row, cell in zip(look[head + 1 :], found.cells.values(), strict=False):
@@ -152,10 +136,10 @@ def test_look_shows_the_first_choice_before_anything_is_calculated(
 
 @pytest.mark.parametrize("study", ["found", "warehouse"])
 def test_results_are_the_numbers_of_the_overview(
-    study: str, request: pytest.FixtureRequest, sheets_of: Callable[[Overview, str], Sheets]
+    study: str, request: pytest.FixtureRequest, sheets_of: Callable[[Overview], Sheets]
 ) -> None:
     found: Overview = request.getfixturevalue(study)
-    rows = _rows(sheets_of(found, "xlsx")["Results"])
+    rows = _rows(sheets_of(found)["Results"])
     by_key = {}
     for row in rows:
         part = [str(row[name] or default) for name, default in (("phase", "measure"), ("item", ""))]
@@ -173,27 +157,27 @@ def test_results_are_the_numbers_of_the_overview(
 
 
 def test_what_is_absent_is_empty_and_says_why(
-    warehouse: Overview, found: Overview, sheets_of: Callable[[Overview, str], Sheets]
+    warehouse: Overview, found: Overview, sheets_of: Callable[[Overview], Sheets]
 ) -> None:
     for study in (warehouse, found):
-        rows = _rows(sheets_of(study, "ods")["Results"])
+        rows = _rows(sheets_of(study)["Results"])
         absent = [row for row in rows if row["mean"] is None]
         assert absent
         assert all(row["remarks"] for row in absent)
     assert any("mkfs.ext4 exited with status 1" in str(row["remarks"]) for row in absent)
 
 
-def test_suspect_runs_are_told(files: dict[str, Sheets]) -> None:
-    suspect = [row for row in _rows(files["xlsx"]["Results"]) if row["basis"] == SUSPECT]
+def test_suspect_runs_are_told(sheets: Sheets) -> None:
+    suspect = [row for row in _rows(sheets["Results"]) if row["basis"] == SUSPECT]
     assert suspect
     assert all("only suspect runs" in str(row["remarks"]) for row in suspect)
     assert {"suspect"} == {row["validity"] for row in suspect}
 
 
 def test_a_query_that_was_stopped_has_its_limit_and_no_time(
-    warehouse: Overview, sheets_of: Callable[[Overview, str], Sheets]
+    warehouse: Overview, sheets_of: Callable[[Overview], Sheets]
 ) -> None:
-    rows = _rows(sheets_of(warehouse, "ods")["Results"])
+    rows = _rows(sheets_of(warehouse)["Results"])
     stopped = [row for row in rows if row["metric"] == "query_s" and row["censored"]]
     assert stopped
     for row in stopped:
@@ -201,13 +185,13 @@ def test_a_query_that_was_stopped_has_its_limit_and_no_time(
         assert "stopped at the limit of 30" in str(row["remarks"])
 
 
-def test_a_run_has_a_wide_sheet_of_means_and_intervals(found: Overview, files: dict[str, Sheets]) -> None:
-    rows = _rows(files["ods"]["pgbench =1+2"])
+def test_a_run_has_a_wide_sheet_of_means_and_intervals(found: Overview, sheets: Sheets) -> None:
+    rows = _rows(sheets["pgbench =1+2"])
     assert [cell.label.full for cell in found.cells.values()] == [row["cell"] for row in rows]
     for row, cell in zip(rows, found.cells, strict=True):
         summary = found.summary(cell, found.runs[0], "latency_ms_p99")
         wide = [row[f"latency_ms_p99 {word}, ms"] for word in ("mean", "low", "high")]
-        assert [summary.centre, summary.low, summary.high] == wide
+        assert _same([summary.centre, summary.low, summary.high], wide)
         assert summary.n == row["latency_ms_p99 n"]
 
 
@@ -215,7 +199,7 @@ def test_a_run_of_very_many_figures_takes_several_sheets(
     warehouse: Overview, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bedplate.export.workbook.COLUMNS_MAX", 420)
-    sheets = _read(warehouse, tmp_path / "x.ods")
+    sheets = _read(warehouse, tmp_path / "x.xlsx")
     assert {"tpch cold", "tpch cold (2)"} <= set(sheets)
     assert all(len(row) <= COLUMNS_MAX for rows in sheets.values() for row in rows)
     heads = [head for name in sheets if name.startswith("tpch cold") for head in values(sheets[name])[0][3:]]
@@ -224,31 +208,30 @@ def test_a_run_of_very_many_figures_takes_several_sheets(
     assert len(figures) == len(set(figures)) < len(heads)
 
 
-def test_cells_asked_runs_and_about_have_their_rows(found: Overview, files: dict[str, Sheets]) -> None:
-    cells = _rows(files["xlsx"]["Cells"])
+def test_cells_asked_runs_and_about_have_their_rows(found: Overview, sheets: Sheets) -> None:
+    cells = _rows(sheets["Cells"])
     assert [("yes")] * len(found.cells) + ["no"] == [row["in the study"] for row in cells]
     assert "btrfs has no 1 KiB blocks; it has 4 KiB" == cells[-1]["remarks, or why it cannot be"]
     unsafe = next(row for row in cells if row["volatile cache"] == "unsafe")
     assert "0 flushes in 64" in str(unsafe["reasons for the class"])
     assert 8192.0 == cells[0]["database block, bytes"]
-    asked = _rows(files["xlsx"]["Asked and effective"])
+    asked = _rows(sheets["Asked and effective"])
     assert any((row["option"], row["effective"]) == ("filesystem.barrier", "no") for row in asked)
-    runs = _rows(files["xlsx"]["Runs"])
+    runs = _rows(sheets["Runs"])
     assert len(found.measurements) == len(runs)
     assert {"completed", "not_run"} <= {row["outcome"] for row in runs}
-    about = {row["what"]: row["is"] for row in _rows(files["xlsx"]["About"])}
+    about = {row["what"]: row["is"] for row in _rows(sheets["About"])}
     assert '=HYPERLINK("http://x","y")' == about["study"]
     assert str(about["is said beside every figure"]).startswith("Image file")
 
 
-def test_long_names_are_cut_visibly_everywhere(files: dict[str, Sheets]) -> None:
-    texts = [str(cell.value) for rows in files["xlsx"].values() for row in rows for cell in row]
+def test_long_names_are_cut_visibly_everywhere(sheets: Sheets) -> None:
+    texts = [str(cell.value) for rows in sheets.values() for row in rows for cell in row]
     assert max(map(len, texts)) < 3000
     assert any("… (10,009 characters)" in text for text in texts)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_study_without_a_run_is_a_spreadsheet_that_says_so(tmp_path: Path, kind: str) -> None:
+def test_a_study_without_a_run_is_a_spreadsheet_that_says_so(tmp_path: Path) -> None:
     cells = range(4)
     empty = Recipe(
         filesystem_blocks=(None,),
@@ -257,45 +240,32 @@ def test_a_study_without_a_run_is_a_spreadsheet_that_says_so(tmp_path: Path, kin
         missing=tuple((cell, repetition) for cell in cells for repetition in (1, 2, 3)),
     )
     found = overview(write_study(tmp_path / "study", empty))
-    sheets = _read(found, tmp_path / f"x.{kind}")
+    sheets = _read(found, tmp_path / "x.xlsx")
     assert Read("Nothing has been measured yet.") in [row[0] for row in sheets["Look"]]
     assert 1 == len(sheets["Results"])
     assert 4 + 1 == len([row for row in sheets["Cells"][1:] if row])
     nothing = replace(found, cells={}, measurements=(), runs=(), summaries={}, pruned=())
-    assert ["Look", "Results", "Cells"] == list(_read(nothing, tmp_path / f"y.{kind}"))[:3]
+    assert ["Look", "Results", "Cells"] == list(_read(nothing, tmp_path / "y.xlsx"))[:3]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_the_same_study_makes_the_same_bytes(found: Overview, tmp_path: Path, kind: str) -> None:
+def test_the_same_study_makes_the_same_bytes(found: Overview, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        write_spreadsheet(found, tmp_path / f"{name}.{kind}")
-    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+        write_spreadsheet(found, tmp_path / f"{name}.xlsx")
+    assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
     assert 2 == len(list(tmp_path.iterdir()))
-
-
-def test_an_ods_file_tells_its_format_in_its_first_bytes(found: Overview, tmp_path: Path) -> None:
-    write_spreadsheet(found, tmp_path / "x.ods")
-    assert (
-        b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet" == (tmp_path / "x.ods").read_bytes()[30:84]
-    )
-    with zipfile.ZipFile(tmp_path / "x.ods") as archive:
-        manifest = archive.read("META-INF/manifest.xml").decode()
-        named = [name for name in archive.namelist() if name != "mimetype" and not name.startswith("META")]
-        assert all(f'"{name}"' in manifest for name in named)
 
 
 def test_more_rows_than_a_sheet_takes_name_the_way_out(
     found: Overview, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workbook, "ROWS_MAX", 20)
+    monkeypatch.setattr(xlsx, "ROWS_MAX", 20)
     with pytest.raises(PlanError, match=r"the sheet Results would have .* rows; .*parquet"):
-        write_spreadsheet(found, tmp_path / "x.ods")
+        write_spreadsheet(found, tmp_path / "x.xlsx")
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_export_takes_the_format_from_the_name(found: Overview, tmp_path: Path, kind: str) -> None:
-    output = tmp_path / "new" / f"results.{kind}"
+def test_export_takes_the_format_from_the_name(found: Overview, tmp_path: Path) -> None:
+    output = tmp_path / "new" / "results.xlsx"
     assert (output,) == export(found.study.directory, output)
     assert "Look" in read_spreadsheet(output)
     assert [output] == list(output.parent.iterdir())
@@ -305,14 +275,13 @@ def test_texts_of_many_blanks_and_lines_survive(found: Overview, tmp_path: Path)
     text = "  two  blanks\n\n<&'\">\ttab \x0b end "
     first = next(iter(found.measurements))
     strange = replace(found, measurements=(replace(first, reasons=planted(text)),))
-    for kind in FORMATS:
-        (row,) = _rows(_read(strange, tmp_path / f"x.{kind}")["Runs"])
-        assert text.replace("\x0b", "\ufffd") == row["reasons"]
+    (row,) = _rows(_read(strange, tmp_path / "x.xlsx")["Runs"])
+    assert text.replace("\x0b", "\ufffd") == row["reasons"]
 
 
 def test_a_table_is_exported_without_the_library_of_spreadsheets() -> None:
     words = "import sys, bedplate.cli.app, bedplate.export.tables; print('xlsxwriter' in sys.modules)"
-    source = Path(workbook.__file__).parents[2]
+    source = Path(xlsx.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", words],
         capture_output=True,
@@ -334,9 +303,9 @@ def test_the_numbers_of_the_choices_are_those_that_look_counts_with(found: Overv
 
 
 def test_each_test_of_lmdb_has_its_own_class_beside_its_speed_and_its_own_colour(
-    lmdb: Overview, sheets_of: Callable[[Overview, str], Sheets]
+    lmdb: Overview, sheets_of: Callable[[Overview], Sheets]
 ) -> None:
-    sheets = sheets_of(lmdb, "ods")
+    sheets = sheets_of(lmdb)
     speeds = [row for row in _rows(sheets["Results"]) if row["metric"] == "test_operations_per_s"]
     classes = {row["item"]: (row["after a power cut"], row["with a volatile cache"]) for row in speeds}
     assert ("durable", "durable") == classes["fillrandsync"]
@@ -350,9 +319,9 @@ def test_each_test_of_lmdb_has_its_own_class_beside_its_speed_and_its_own_colour
 
 
 def test_a_study_of_lmdb_opens_on_the_speed_of_its_first_test(
-    lmdb: Overview, sheets_of: Callable[[Overview, str], Sheets]
+    lmdb: Overview, sheets_of: Callable[[Overview], Sheets]
 ) -> None:
-    sheets = sheets_of(lmdb, "ods")
+    sheets = sheets_of(lmdb)
     assert Read("write · fillrandsync: test_operations_per_s, 1/s") == sheets["Look"][1][0]
     choices = [choice for choice in choices_of(lmdb) if choice.run[1] == "write"]
     tests = [choice.part.item for choice in choices if choice.metric.name == "test_operations_per_s"]

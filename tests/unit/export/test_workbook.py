@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.export.ods import column_name
 from bedplate.export.workbook import (
     NAME_MAX,
     TEXT_MAX,
@@ -92,10 +91,3 @@ def test_unique_names_are_unique_and_keep_their_beginnings(names: list[str]) -> 
 def test_what_begins_as_a_formula_is_told(text: str) -> None:
     assert looks_like_formula(text)
     assert not looks_like_formula(f"x{text}")
-
-
-@pytest.mark.parametrize(
-    ("column", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA"), (1023, "AMJ")]
-)
-def test_columns_have_their_letters(column: int, name: str) -> None:
-    assert name == column_name(column)
