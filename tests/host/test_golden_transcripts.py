@@ -59,6 +59,22 @@ duration = "1 s"
 """
 PLANS = {
     "pgbench": EXT4 + POSTGRESQL + PGBENCH,
+    "sysbench": EXT4
+    + POSTGRESQL
+    + """
+[mariadb.settings]
+innodb_buffer_pool_size = "32 MB"
+innodb_log_file_size = "8 MB"
+[[workload]]
+type = "sysbench"
+engine = { vary = ["mariadb", "postgresql"] }
+tables = 1
+table_size = 1000
+[[workload.run]]
+script = "oltp_read_write"
+warmup = "1 s"
+duration = "1 s"
+""",
     "microbenchmark": EXT4
     + """
 [[workload]]
