@@ -11,10 +11,11 @@ from pathlib import Path
 from bedplate.cli.asking import agreed
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.filesystem.adapter import Site
+from bedplate.filesystem.mounted import MountedDisk
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
-from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
 from bedplate.host.requirement import demand, look
 from bedplate.host.scratch_device import AttachedDevice, prepare, release_device
@@ -105,17 +106,11 @@ def erased_device(scratch: ScratchDevice, ledger: Ledger, commands: Commands) ->
 @contextmanager
 def mounted(device: AttachedDevice, ledger: Ledger, commands: Commands) -> Iterator[Path]:
     """A new file system on the device; RequirementMissing without its tools."""
-    filesystem = filesystem_for(FILESYSTEM)
-    demand(look(filesystem.needs))
+    demand(look(filesystem_for(FILESYSTEM).needs))
     target = ledger.directory / "mount"
     target.mkdir()
     site = Site(FilesystemLevels(FILESYSTEM), device, target, commands)
-    filesystem.mkfs(site)
-    holding = Holding("mount", str(target), device.path)
-    ledger.note(holding)
-    try:
-        filesystem.mount(site)
+    with MountedDisk(site, ledger) as disk:
+        disk.make()
+        disk.mount()
         yield target
-    finally:
-        filesystem.unmount(site)
-        ledger.settled(holding)

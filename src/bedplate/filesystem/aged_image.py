@@ -26,7 +26,7 @@ from pathlib import Path
 
 from bedplate.errors import RequirementMissing, VerifyFailed, VisitFailed
 from bedplate.filesystem.adapter import FILL_FACT, Site, fact
-from bedplate.filesystem.refusals import site_on_sparse_image
+from bedplate.filesystem.refusals import disk_on_sparse_image
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import lock_of, put_in_place, work_place
 from bedplate.host.files import cache_directory, file_lock
@@ -466,33 +466,32 @@ def _key(site: Site, versions: Mapping[str, str]) -> str:
 def _aged(site: Site, key: str, image: Path, *, versions: Mapping[str, str], ledger: Ledger) -> AgedImage:
     """Make one and keep it as `image`, whose folder also holds what it is made on."""
     profile, size_bytes = age_of(site.levels) or "", site.device.size_bytes
-    filesystem = filesystem_for(site.levels.type)
     # The device's switch is the visit's own affair.
     levels = replace(site.levels, features=without_age(site.levels.features), barrier=None)
     started = time.monotonic()
-    with site_on_sparse_image(
-        filesystem,
+    with disk_on_sparse_image(
         levels,
         size_bytes,
         commands=site.commands,
         directory=image.parent,
         ledger=ledger,
         sector_bytes=site.device.sector_bytes,
-    ) as made:
-        filesystem.mkfs(made)
-        filesystem.mount(made)
+    ) as disk:
+        disk.make()
+        disk.mount()
         try:
-            state = age(levels.type, made.target, profile, _SEED)
+            state = age(levels.type, disk.site.target, profile, _SEED)
         except OSError as error:
             words = (
                 f"filesystem.aged: {levels.type} of {format_size(size_bytes)} does not age as {profile!r} files do: {error.strerror}; "
                 "use a larger image or another profile"
             )
             raise VisitFailed(AGED_STEP, because("not-aged", words, errno=error.errno or 0)) from error
-        filesystem.unmount(made)
-        if made.device.image is None:
-            raise ValueError(f"{made.device.path} has no image")
-        _keep(made.device.image, image, size_bytes)
+        disk.unmount()
+        device = disk.site.device
+        if device.image is None:
+            raise ValueError(f"{device.path} has no image")
+        _keep(device.image, image, size_bytes)
     return AgedImage(
         key=key,
         identity=str(uuid.uuid4()),

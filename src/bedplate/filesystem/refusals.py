@@ -18,11 +18,12 @@ from functools import partial
 from pathlib import Path
 
 from bedplate.errors import BedplateError, CommandFailed, PlanError
-from bedplate.filesystem.adapter import Filesystem, Site, verify
+from bedplate.filesystem.adapter import Site
+from bedplate.filesystem.mounted import MountedDisk
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.files import sync_directory
-from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.ledger import Holding, Holdings, Ledger, NoLedger
 from bedplate.host.scratch_device import AttachedDevice, detach, losetup
 from bedplate.model.cell import FilesystemLevels, digest
 from bedplate.model.filesystem import contradictions, flushed_by_nothing, without_age
@@ -215,21 +216,19 @@ def probe_refusals(
         # The device's switch does it, whatever the file system is.
         levels = replace(levels, barrier=None)
     levels = replace(levels, features=without_age(levels.features))
-    with site_on_sparse_image(
-        filesystem,
+    with disk_on_sparse_image(
         levels,
         filesystem.probe_bytes,
         commands=commands,
         directory=directory or Path(tempfile.gettempdir()),
-        ledger=ledger,
-    ) as site:
+        ledger=ledger or NoLedger(),
+    ) as disk:
         warnings: tuple[str, ...] = ()
         step = MKFS_REFUSED
         try:
-            warnings = filesystem.mkfs(site)
+            warnings = disk.make()
             step = "mount-refused"
-            filesystem.mount(site)
-            verify(filesystem.read_back(site))
+            disk.mount_as_asked()
         except PlanError:
             raise
         except BedplateError as failure:
@@ -260,16 +259,15 @@ def probe_key(levels: FilesystemLevels, *, versions: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def site_on_sparse_image(
-    filesystem: Filesystem,
+def disk_on_sparse_image(
     levels: FilesystemLevels,
     size_bytes: int,
     *,
     commands: Commands,
     directory: Path,
-    ledger: Ledger | None,
+    ledger: Holdings,
     sector_bytes: int = KERNEL_SECTOR_BYTES,
-) -> Iterator[Site]:
+) -> Iterator[MountedDisk]:
     """A device of that size and sectors, a mount point, and a device for the journal if the levels ask for one; nothing to measure on."""
     with ExitStack() as undo:
         folder = directory / f"bedplate-probe-{os.getpid()}-{os.urandom(4).hex()}"
@@ -284,16 +282,14 @@ def site_on_sparse_image(
         journal = None
         if levels.journal == "external":
             journal = _small_device(folder / "journal", _JOURNAL_BYTES, commands, ledger, undo)
-        site = Site(levels, device, target, commands, journal)
-        _hold(Holding("mount", str(target), device.path), ledger, undo, partial(_unmounted, filesystem, site))
-        yield site
+        yield undo.enter_context(MountedDisk(Site(levels, device, target, commands, journal), ledger))
 
 
 def _small_device(
     image: Path,
     size_bytes: int,
     commands: Commands,
-    ledger: Ledger | None,
+    ledger: Holdings,
     undo: ExitStack,
     *,
     sector_bytes: int = KERNEL_SECTOR_BYTES,
@@ -320,18 +316,12 @@ def _detached(image: Path, commands: Commands) -> bool:
     return True
 
 
-def _unmounted(filesystem: Filesystem, site: Site) -> bool:
-    filesystem.unmount(site)
-    return True
-
-
-def _hold(holding: Holding, ledger: Ledger | None, undo: ExitStack, give_back: Callable[[], bool]) -> None:
+def _hold(holding: Holding, ledger: Holdings, undo: ExitStack, give_back: Callable[[], bool]) -> None:
     """Before it is taken. What `give_back` does not say is gone, or is interrupted in, is left to the ledger's release."""
 
     def end() -> None:
-        if give_back() and ledger is not None:
+        if give_back():
             ledger.settled(holding)
 
     undo.callback(end)
-    if ledger is not None:
-        ledger.note(holding)
+    ledger.note(holding)

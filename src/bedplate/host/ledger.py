@@ -581,6 +581,20 @@ class KnownHoldings(Holdings, Protocol):
         ...
 
 
+class NoLedger:
+    """What is asked of a ledger where none is needed: in a namespace whose end gives all back, or for callers who do it themselves."""
+
+    def note(self, holding: Holding) -> None:
+        """Nobody else gives it back."""
+
+    def settled(self, holding: Holding) -> None:
+        """As above."""
+
+    def held(self) -> tuple[Holding, ...]:
+        """Nothing that anybody has to give back."""
+        return ()
+
+
 class Ledger:
     """The ledger of this process. `directory` is <state directory>/<owner>/."""
 

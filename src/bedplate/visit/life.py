@@ -29,9 +29,10 @@ from bedplate.errors import (
     RequirementMissing,
     VisitFailed,
 )
-from bedplate.filesystem.adapter import Filesystem, Site, effective_facts, fact, verify
+from bedplate.filesystem.adapter import Site, effective_facts, fact, verify
 from bedplate.filesystem.aged_image import AGED_STEP, Ballast, free_space_of, restore_aged
 from bedplate.filesystem.kept_dataset import RESTORE_STEP, restore_dataset
+from bedplate.filesystem.mounted import MountedDisk
 from bedplate.filesystem.refusals import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
@@ -47,7 +48,7 @@ from bedplate.host.mount import MountEntry, find_mount
 from bedplate.host.pages import CachedFile, cached_files
 from bedplate.host.process import marked_with
 from bedplate.host.recorder import DRIVER as RECORDER
-from bedplate.host.recorder import LatencyDevice, recorder_reasons
+from bedplate.host.recorder import LatencyDevice, fitting_way, recorder_reasons, way_there
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import (
     MEMORY_DIRECTORY,
@@ -64,7 +65,7 @@ from bedplate.host.scratch_device import (
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM, Cell, DeviceLevels, RunSpec, digest
-from bedplate.model.device_cache import DISK, JOURNAL_DISK, JOURNAL_FACTS, outside
+from bedplate.model.device_cache import DISK, JOURNAL_DISK, JOURNAL_FACTS, KIND, outside
 from bedplate.model.devices import Latency
 from bedplate.model.durability import FSCK_FOUND_ERRORS
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
@@ -87,9 +88,17 @@ from bedplate.model.visit import (
     VisitRecord,
     VisitRequest,
 )
+from bedplate.probe.kernel import (
+    DeviceProbe,
+    EmulatedDeviceProbe,
+    GroupProbe,
+    MemoryProbe,
+    PressureProbe,
+    ProcessorProbe,
+)
+from bedplate.probe.sampler import Probe
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB, format_size, percent
 from bedplate.visit.declaration import UntornWrites, after_run, declare, durability_of, untorn_writes
-from bedplate.visit.devices import probes_of, start_emulated
 from bedplate.visit.recording import VisitContext, workload_for
 from bedplate.visit.server import (
     READ_STEP,
@@ -295,11 +304,9 @@ def _ask(target: str) -> int | None:
     return None
 
 
-def check_filesystem(
-    filesystem: Filesystem, site: Site, devices: Sequence[AttachedDevice], findings: Findings
-) -> None:
+def check_filesystem(disk: MountedDisk, devices: Sequence[AttachedDevice], findings: Findings) -> None:
     """Note that it is clean; VisitFailed where it is not, or could not be looked at."""
-    checked = filesystem.check(site)
+    checked = disk.check()
     if checked.ran and checked.clean:
         findings.filesystem_check_outcome = CheckOutcome.CLEAN
         findings.filesystem_check = "clean"
@@ -462,6 +469,57 @@ def image_progress(
     return tell
 
 
+EMULATED_KIND = "emulated device with latency, in memory"
+
+
+def start_emulated(
+    request: VisitRequest, latency: Latency, place: Path, *, ledger: Ledger, commands: Commands
+) -> tuple[LatencyDevice, Levels]:
+    """The device, and what is known of it and of the way there; `place` is a folder on a tmpfs.
+
+    RequirementMissing where this machine cannot be such a device.
+    """
+    driver = request.native_drivers.get(RECORDER)
+    if driver is None or request.scratch_device.image_bytes is None:
+        raise RequirementMissing(
+            f"latency {latency.name}: the request names no driver {RECORDER}, or no size of an image; `bedplate setup` builds the driver"
+        )
+    folders = [place / name for name in ("way", "device")]
+    for folder in folders:
+        folder.mkdir()
+    # Asked with room before the first visit. What is late for a neighbour now is counted.
+    way = fitting_way(
+        [latency],
+        lambda: way_there(Path(driver), folders[0], ledger=ledger, commands=commands),
+        share_max=1.0,
+    )
+    emulated = LatencyDevice.start(
+        Path(driver),
+        folders[1],
+        latency,
+        request.scratch_device.image_bytes,
+        way,
+        seed=request.seed,
+        ledger=ledger,
+        commands=commands,
+    )
+    facts = {**device_facts(emulated.device), KIND: EMULATED_KIND, **way.facts}
+    return emulated, Levels(facts)
+
+
+def probes_of(site: Site, group: Group, emulated: LatencyDevice | None) -> tuple[Probe, ...]:
+    """Of the devices, the machine, the server's group, and an emulated device where there is one."""
+    return (
+        DeviceProbe(site.device.stat),
+        *(() if site.journal is None else (DeviceProbe(site.journal.stat, prefix="journal_device"),)),
+        MemoryProbe(),
+        PressureProbe(),
+        ProcessorProbe(),
+        GroupProbe("server", group.cpu_seconds),
+        *(() if emulated is None else (EmulatedDeviceProbe(emulated.status_file),)),
+    )
+
+
 _SERVER_HAD_DIED = because("server-had-died", "the server had died before this run")
 
 
@@ -486,7 +544,6 @@ class VisitSetup:
         self._steps = steps
         self._findings = findings
         self._emit = emit
-        self._filesystem = filesystem_for(request.cell.filesystem.type)
         self._levels = request.cell.filesystem
         self._age = VisitAge(request)
         restores = request.dataset_by == RESTORED
@@ -500,7 +557,7 @@ class VisitSetup:
         self._journal: AttachedDevice | None = None
         self._server_settings: Mapping[str, str] = {}
         self._untorn: UntornWrites | None = None
-        self._mounted: MountEntry | None = None
+        self._disk: MountedDisk | None = None
         self._devices: list[AttachedDevice] = []
         self._emulated: LatencyDevice | None = None
         self._cached: tuple[CachedFile, ...] = ()
@@ -514,22 +571,22 @@ class VisitSetup:
             with self._steps.step("journal device", of_machine=True):
                 self._take_journal()
         site = Site(self._levels, device, self._mount_point, self._commands, self._journal)
+        disk = self._disk = MountedDisk(site, self._ledger)
         # Before the group: a throttle of version 1 holds for everybody on the machine, and copying an image is no part of what is measured.
-        is_made = self._copy_image(site)
+        is_made = self._copy_image(disk)
         with self._steps.step("control group"):
             group = self._make_group(device)
         if not is_made:
             with self._steps.step("mkfs"):
-                self._mkfs(site)
+                self._mkfs(disk)
         with self._steps.step("mount"):
-            # Before it: a signal ends mount(8), which may have mounted by then.
-            self._undo.callback(self._unmount, site)
-            self._mount(site, group)
+            self._undo.enter_context(disk)
+            self._mount(disk, group)
         with self._steps.step("read back"):
-            self._read_back(site)
+            self._read_back(disk)
         self._age.before_load(site, self._steps, self._findings)
-        server = self._start_server(group)
-        context = self._context(site, server, group)
+        server = self._start_server(disk, group)
+        context = self._context(disk, server, group)
         if self._kept is None:
             with self._steps.step("load"):
                 workload_for(self._request.dataset.workload).load(self._request.dataset, context)
@@ -546,12 +603,12 @@ class VisitSetup:
             self._measure_sizes()
             self._age.at_end(site, self._findings)
         with self._steps.step("unmount"):
-            self._unmount(site)
+            disk.unmount()
             # Whoever else has it would make the check fail, and not for anything that it found.
             for taken in self._devices:
                 demand_free(taken.path)
         with self._steps.step(CHECK_STEP):
-            check_filesystem(self._filesystem, site, self._devices, self._findings)
+            check_filesystem(disk, self._devices, self._findings)
 
     def leave(self) -> None:
         """Give back everything in reverse order; safe at any moment, and twice."""
@@ -560,8 +617,8 @@ class VisitSetup:
     def _demand_footing(self) -> None:
         """VisitFailed if a device or the file system is no longer what was taken."""
         troubles = [trouble for device in self._devices for trouble in device_troubles(device)]
-        if self._mounted is not None:
-            troubles += filesystem_troubles(self._mounted)
+        if self._disk is not None and self._disk.entry is not None:
+            troubles += filesystem_troubles(self._disk.entry)
         if troubles:
             raise VisitFailed(self._steps.current, *troubles)
 
@@ -653,11 +710,11 @@ class VisitSetup:
         self._findings.device_facts = Levels({**self._findings.device_facts, **own})
         self._journal = device
 
-    def _copy_image(self, site: Site) -> bool:
+    def _copy_image(self, disk: MountedDisk) -> bool:
         """Put a kept image onto the device where the visit asks for one: of a loaded dataset, or of an aged file system."""
         if self._kept is None and not self._age.is_aged:
             return False
-        versions = self._filesystem.versions(commands=self._commands)
+        site, versions = disk.site, disk.filesystem.versions(commands=self._commands)
         self._findings.versions.update(versions)
         if self._kept is None:
             with self._steps.step(AGED_STEP, of_machine=True):
@@ -675,7 +732,7 @@ class VisitSetup:
     def _load_for_image(self, site: Site, cell: Cell) -> tuple[CachedFile, ...]:
         """Load as for every visit that shares the image, in their common cell: with its memory, and without a throttle. What is cached then."""
         request = replace(self._request, cell=cell)
-        made = replace(site, levels=cell.filesystem)
+        disk = MountedDisk(replace(site, levels=cell.filesystem), self._ledger)
         steps, findings = Steps(self._emit), Findings()
         with contextlib.ExitStack() as undo:
             group = Group.create(
@@ -683,11 +740,11 @@ class VisitSetup:
             )
             undo.callback(group.release)
             with steps.step("mkfs"):
-                self._filesystem.mkfs(made)
+                disk.make()
             with steps.step("mount"):
-                undo.callback(self._unmount, made)
-                self._mount(made, group)
-                verify(self._filesystem.read_back(made))
+                undo.enter_context(disk)
+                self._mount(disk, group)
+                verify(disk.read_back())
             where = replace(
                 self._server_site(),
                 socket_directory=self._place / "loading",
@@ -697,7 +754,7 @@ class VisitSetup:
             server = start_server(request, where, undo=undo, steps=steps, findings=findings).server
             with steps.step("load"):
                 context = replace(
-                    self._context(made, server, group), request=request, engine_settings=cell.cluster.settings
+                    self._context(disk, server, group), request=request, engine_settings=cell.cluster.settings
                 )
                 workload_for(request.dataset.workload).load(request.dataset, context)
             cached = cached_files(self._data_directory)
@@ -705,19 +762,16 @@ class VisitSetup:
                 end_to_be_kept(server, self._kept)
         return cached
 
-    def _mkfs(self, site: Site) -> None:
-        warned = self._filesystem.mkfs(site)
-        if self._request.journal_device is not None and site.journal is not None:
-            note_journal(
-                self._request.journal_device, site.journal, ledger=self._ledger, commands=self._commands
-            )
-        self._findings.versions.update(self._filesystem.versions(commands=self._commands))
+    def _mkfs(self, disk: MountedDisk) -> None:
+        warned, journal = disk.make(), disk.site.journal
+        if self._request.journal_device is not None and journal is not None:
+            note_journal(self._request.journal_device, journal, ledger=self._ledger, commands=self._commands)
+        self._findings.versions.update(disk.filesystem.versions(commands=self._commands))
         for text in warned:
             self._findings.comparisons.append(ReadBack("mkfs warning", None, text, "mkfs", matches=None))
 
-    def _mount(self, site: Site, group: Group) -> None:
-        self._ledger.note(Holding("mount", str(site.target), site.device.path))
-        self._mounted = self._filesystem.mount(site)
+    def _mount(self, disk: MountedDisk, group: Group) -> None:
+        disk.mount()
         # What serves a file system from user space works, caches and writes for the server.
         spared = None if self._emulated is None else self._emulated.pid
         for pid in marked_with(MARK, str(self._ledger.directory)):
@@ -726,14 +780,9 @@ class VisitSetup:
             with contextlib.suppress(ProcessLookupError):
                 group.add(pid)
 
-    def _unmount(self, site: Site) -> None:
-        self._mounted = None
-        self._filesystem.unmount(site)
-        self._ledger.settled(Holding("mount", str(site.target)))
-
-    def _read_back(self, site: Site) -> None:
-        findings = self._findings
-        comparisons = self._filesystem.read_back(site)
+    def _read_back(self, disk: MountedDisk) -> None:
+        findings, site = self._findings, disk.site
+        comparisons = disk.read_back()
         findings.comparisons += comparisons
         verify(comparisons)
         measured = measure_fsyncs(site.target, site.device, site.journal)
@@ -761,7 +810,7 @@ class VisitSetup:
         self._findings.comparisons += group.comparisons
         return group
 
-    def _start_server(self, group: Group) -> Server | None:
+    def _start_server(self, disk: MountedDisk, group: Group) -> Server | None:
         """The server, read back; None where the workloads stand on the file system itself."""
         request = self._request
         counts = self._log_directory / "untorn-writes"
@@ -777,7 +826,7 @@ class VisitSetup:
         self._findings.comparisons += durability_of(request.cell).opened(request.cell.cluster.settings)
         self._findings.durability = declare(
             request.cell,
-            self._filesystem.traits,
+            disk.filesystem.traits,
             self._findings.comparisons,
             self._findings.flush_counts,
             self._server_settings,
@@ -802,7 +851,7 @@ class VisitSetup:
             ledger=self._ledger,
         )
 
-    def _context(self, site: Site, server: Server | None, group: Group) -> VisitContext:
+    def _context(self, disk: MountedDisk, server: Server | None, group: Group) -> VisitContext:
         return VisitContext(
             request=self._request,
             ledger=self._ledger,
@@ -814,7 +863,7 @@ class VisitSetup:
             data_directory=self._data_directory,
             account=self._account,
             commands=self._commands,
-            probes=probes_of(site, group, self._emulated),
+            probes=probes_of(disk.site, group, self._emulated),
             native_drivers=self._request.native_drivers,
             log_directory=self._log_directory,
             seed=self._request.seed,
@@ -826,10 +875,10 @@ class VisitSetup:
             inputs=self._request.inputs,
             expected_answers=dict(self._request.expected_answers),
             answer_sources=dict(self._request.answer_sources),
-            make_cold=lambda: self._make_cold(site, server, group),
+            make_cold=lambda: self._make_cold(disk, server, group),
         )
 
-    def _make_cold(self, site: Site, server: Server | None, group: Group) -> None:
+    def _make_cold(self, disk: MountedDisk, server: Server | None, group: Group) -> None:
         """Stop the server, unmount, mount, start: what was cached of data and of metadata is gone.
 
         VisitFailed where the file system is not mounted as it was before.
@@ -837,9 +886,9 @@ class VisitSetup:
         with self._steps.step("cold"):
             if server is not None:
                 server.stop()
-            self._unmount(site)
-            self._mount(site, group)
-            verify(self._filesystem.read_back(site))
+            disk.unmount()
+            self._mount(disk, group)
+            verify(disk.read_back())
             drop_page_cache()
             if server is not None:
                 server.start()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.filesystem import aged_image, kept_dataset, refusals
+from bedplate.filesystem import aged_image, kept_dataset, mounted, refusals
 from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.aged_image import AgedState
 from bedplate.filesystem.kept_dataset import restore_dataset
@@ -125,7 +125,8 @@ def test_an_aged_file_system_is_made_on_sectors_of_the_device_s_size(
 ) -> None:
     machine = Machine()
     commands: Any = machine
-    monkeypatch.setattr(aged_image, "filesystem_for", lambda _: machine)
+    for module in (aged_image, mounted):
+        monkeypatch.setattr(module, "filesystem_for", lambda _: machine)
     monkeypatch.setattr(aged_image, "age", lambda *_: AgedState(rounds=1, settled=True, files=1))
     monkeypatch.setattr(refusals, "detach", lambda *_: None)
     levels = FilesystemLevels("xfs", features=Levels({"aged": "mixed"}))

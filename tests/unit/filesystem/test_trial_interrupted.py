@@ -9,7 +9,7 @@ import pytest
 from tests.support.tools.interrupted import in_files, interrupted_at_each_line
 
 from bedplate.errors import DeviceInUse
-from bedplate.filesystem import refusals
+from bedplate.filesystem import mounted, refusals
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.model.cell import FilesystemLevels
@@ -56,7 +56,8 @@ class _Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> _Machine:
     machine = _Machine()
-    monkeypatch.setattr(refusals, "filesystem_for", lambda _: machine)
+    for module in (refusals, mounted):
+        monkeypatch.setattr(module, "filesystem_for", lambda _: machine)
     monkeypatch.setattr(refusals, "detach", machine.detach)
     return machine
 
@@ -88,7 +89,9 @@ def test_a_signal_leaves_what_is_still_there_to_the_ledger(
         assert () == refusals.probe_refusals(levels, commands=commands, directory=tmp_path, ledger=ledger)
 
     places = []
-    for place in interrupted_at_each_line(deed, of=in_files("filesystem/refusals.py")):
+    for place in interrupted_at_each_line(
+        deed, of=in_files("filesystem/refusals.py", "filesystem/mounted.py")
+    ):
         places.append(place)
         assert machine.loops <= known(ledger, "loop"), place
         assert machine.mounts <= known(ledger, "mount"), place

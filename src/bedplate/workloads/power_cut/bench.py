@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TypeVar
 
 from bedplate import registry
 from bedplate.errors import BedplateError, CommandFailed, KilledFromOutside, RequirementMissing
-from bedplate.filesystem.adapter import Site, verify
+from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.after_cut import stands_beside_twins
 from bedplate.filesystem.blocks import Layout
+from bedplate.filesystem.mounted import MountedDisk
 from bedplate.filesystem.refusals import write_back_wanted
-from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.block_requests import CallCounter, RequestTrace, call_counter, device_number, request_trace
 from bedplate.host.command import Account, Commands, Completed, started_apart
 from bedplate.host.files import file_lock, folders_below
 from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding, Holdings, Ledger
+from bedplate.host.ledger import Holding, Holdings, Ledger, NoLedger
 from bedplate.host.process import start_time
 from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
 from bedplate.host.recorder import Recorder, RecorderSizes
@@ -754,20 +754,6 @@ _IMAGES_AT_ONCE = 3
 _LOG = "log"
 
 
-class HeldByNamespace:
-    """What is asked of a ledger where the namespace is the ledger."""
-
-    def note(self, holding: Holding) -> None:
-        """It ends with the namespace."""
-
-    def settled(self, holding: Holding) -> None:
-        """As above."""
-
-    def held(self) -> tuple[Holding, ...]:
-        """Nothing that anybody has to give back."""
-        return ()
-
-
 class Examiner(Protocol):
     """What a worker has for its images, and their room."""
 
@@ -878,7 +864,7 @@ def below_recorder(
     share = room.f_bavail * room.f_frsize // (_SHARE_OF_ROOM * workers)
     sizes = RecorderSizes(job.image_bytes, min(_LOG_BYTES_MOST, share), job.journal_bytes)
     with Recorder.start(
-        driver, folder, sizes, ledger=HeldByNamespace(), commands=commands, late_us=job.late_us
+        driver, folder, sizes, ledger=NoLedger(), commands=commands, late_us=job.late_us
     ) as recorder:
         for image, store in zip(built.images, recorder.stores, strict=True):
             _fill(store, image)
@@ -1462,9 +1448,10 @@ class PowerBench:
             undo.callback(unmounted, [each.name for each in (disk, journal) if each is not None])
             site = Site(levels, disk, mount_point, self.commands, journal)
             aged = make_filesystem(site, ledger=self.ledger)
-            undo.callback(self._unmount, site)
+            mounted = undo.enter_context(MountedDisk(site, self.ledger))
+            filesystem = mounted.filesystem
             with own_writeback(levels.type, duration_s, ledger=self.ledger) as own:
-                self._mount(site)
+                mounted.mount_as_asked()
             age = RecordedAge.begin(site, aged)
             data_directory = mount_point / DATA_DIRECTORY
             data_directory.mkdir(mode=0o700)
@@ -1489,9 +1476,9 @@ class PowerBench:
                 self.place / "tracefs",
                 undo,
                 age=age,
-                layout=partial(filesystem_for(levels.type).layout, site),
-                resume=partial(filesystem_for(levels.type).resume, site),
-                complaints=partial(filesystem_for(levels.type).complaints, site),
+                layout=partial(filesystem.layout, site),
+                resume=partial(filesystem.resume, site),
+                complaints=partial(filesystem.complaints, site),
                 journal=Path(journal.path) if journal else None,
             )
 
@@ -1526,16 +1513,6 @@ class PowerBench:
             return None
         device = self.request.journal_device
         return _JOURNAL_BYTES if device is None or device.image_bytes is None else device.image_bytes
-
-    def _mount(self, site: Site) -> None:
-        filesystem = filesystem_for(site.levels.type)
-        self.ledger.note(Holding("mount", str(site.target), site.device.path))
-        filesystem.mount(site)
-        verify(filesystem.read_back(site))
-
-    def _unmount(self, site: Site) -> None:
-        filesystem_for(site.levels.type).unmount(site)
-        self.ledger.settled(Holding("mount", str(site.target)))
 
 
 def replayed(

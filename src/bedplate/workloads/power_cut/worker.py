@@ -34,6 +34,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import hand_over, in_place_of, server_account
 from bedplate.host.command import Commands
 from bedplate.host.kernel_log import KernelLog
+from bedplate.host.ledger import NoLedger
 from bedplate.host.mount import let_go_of_foreign_mounts, paths_in
 from bedplate.host.scratch_device import AttachedDevice, passing_loop, write_back
 from bedplate.model import codec
@@ -46,7 +47,6 @@ from bedplate.workloads.power_cut.bench import (
     DATA_DIRECTORY,
     Built,
     CutCommands,
-    HeldByNamespace,
     ImageBuilder,
     Recovered,
     ReplayJob,
@@ -385,7 +385,7 @@ class CutSite:
             log=self._directory / "server.log",
             account=self._account,
             commands=self._commands,
-            ledger=HeldByNamespace(),
+            ledger=NoLedger(),
         )
 
 
