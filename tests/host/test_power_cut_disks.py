@@ -12,6 +12,7 @@ import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
 from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
@@ -29,7 +30,7 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob
+from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob, own_writeback
 from bedplate.workloads.power_cut.log import FUA, read_log
 
 if TYPE_CHECKING:
@@ -120,3 +121,18 @@ def _unpacked(packed: Path, folder: Path) -> Path:
     with lzma.open(packed) as source, target.open("wb") as file:
         shutil.copyfileobj(source, file)
     return target
+
+
+def test_this_kernels_xfs_writes_back_within_a_short_recording(tmp_path: Path) -> None:
+    period = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")
+    if not period.exists():
+        pytest.skip("the kernel has no XFS, or has not loaded it yet")
+    usual = period.read_text()
+    with (
+        Ledger.open(tmp_path / "state", "writeback") as ledger,
+        own_writeback("xfs", 1.0, ledger=ledger) as own,
+    ):
+        assert own is not None
+        assert own.first_s < own.period_s
+        assert period.read_text() != usual
+    assert period.read_text() == usual

@@ -232,7 +232,7 @@ def _mount_alone(filesystem: Filesystem, site: Site) -> None:
 def _alone_with_twins(site: Site) -> Iterator[bool]:
     """Within it nobody else of this machine's bedplates mounts or unmounts a twin; whether the kernel lists such images at all."""
     is_listed = site.levels.type == "btrfs" and _BTRFS_CONTROL.exists()
-    with file_lock(_BTRFS_CONTROL) if is_listed else nullcontext():
+    with file_lock(_BTRFS_CONTROL, of_system=True) if is_listed else nullcontext():
         yield is_listed
 
 

@@ -53,16 +53,18 @@ _MODE = 0o600
 
 
 @contextmanager
-def file_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+def file_lock(
+    path: Path, *, on_wait: Callable[[], None] | None = None, of_system: bool = False
+) -> Iterator[None]:
     """Hold `path` exclusively; waits for another holder after calling `on_wait` once.
 
     The file stays behind, empty: removing it would let a third start lock another file of the
-    same name. A holder that is killed holds nothing.
+    same name. A holder that is killed holds nothing. The mode of a file that is the system's is left as it is.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
     try:
-        if os.fstat(descriptor).st_uid == os.geteuid():
+        if not of_system and os.fstat(descriptor).st_uid == os.geteuid():
             os.fchmod(descriptor, _MODE)
         if not take_lock(descriptor):
             if on_wait is not None:

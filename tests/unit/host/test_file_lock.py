@@ -56,3 +56,12 @@ def test_lock_that_nobody_ever_made_is_not_held(tmp_path: Path) -> None:
     with file_lock_if_free(tmp_path / "lock") as free:
         assert not free
     assert not (tmp_path / "lock").exists()
+
+
+def test_its_own_file_is_closed_to_others_and_that_of_the_system_keeps_its_mode(tmp_path: Path) -> None:
+    own, of_system = tmp_path / "own", tmp_path / "of-system"
+    for path in (own, of_system):
+        path.touch(0o600)
+        path.chmod(0o640)
+    with file_lock(own), file_lock(of_system, of_system=True):
+        assert (0o600, 0o640) == tuple(path.stat().st_mode & 0o777 for path in (own, of_system))

@@ -1267,7 +1267,7 @@ def own_writeback(
     with ExitStack() as undo:
         if first_s < period_s:
             try:
-                undo.enter_context(file_lock(setting))
+                undo.enter_context(file_lock(setting, of_system=True))
                 undo.enter_context(tuned(ledger, {setting: str(round(100 * first_s))}))
             except (OSError, BedplateError):
                 first_s = period_s
