@@ -58,13 +58,19 @@ def test_every_program_has_its_figures_in_the_documents() -> None:
     assert [] == [name for name in SMALL if f"benchmarks/run {name}" not in text]
 
 
-def _of_lane(name: str) -> object:
-    """In the lane that has what it needs: guests the second; limits of memory, of which there is one at a time, the first."""
-    lane = {"guest_overhead": (pytest.mark.second_lane,), "restored": ()}
-    return pytest.param(name, marks=lane.get(name, (pytest.mark.third_lane,)))
+# Guests are the second lane's; limits of memory, of which there is one at a time, the first one's. Some go where there is time for them.
+LANES = {
+    "restored": (),
+    **dict.fromkeys(
+        ("guest_overhead", "latency_device", "shut_in_cost", "tpch_load", "watching_cost"),
+        (pytest.mark.second_lane,),
+    ),
+}
 
 
-@pytest.mark.parametrize("name", [_of_lane(name) for name in SMALL])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=LANES.get(name, (pytest.mark.third_lane,))) for name in SMALL]
+)
 def test_a_program_runs_to_its_end(name: str, lab: Lab) -> None:
     if name == "slurm_overhead" and lacking_programs():
         pytest.skip("needs Slurm")
