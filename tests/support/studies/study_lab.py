@@ -199,6 +199,7 @@ def study_lab() -> Iterator[Lab]:
             if str(base) in entry.target:
                 subprocess.run(["umount", "--lazy", entry.target], check=False)
         shutil.rmtree(base, ignore_errors=True)
+        assert wait_until(lambda: not loops_below(base), deadline_s=AT_MOST_S), loops_below(base)
 
 
 @contextmanager
