@@ -203,7 +203,7 @@ def test_what_a_client_starts_reaches_nothing(
         path = program
     if program == "sysbench":
         inputs = request.getfixturevalue("sysbench")
-        tool = Sysbench(inputs, SQL.of(cluster).endpoint, Dataset("sysbench", Levels({})))
+        tool = Sysbench(inputs, SQL(cluster).endpoint, Dataset("sysbench", Levels({})))
         path, environment = tool.program, tool.environment()
         restriction = tool.restriction(connection.account, writable=(place / "own",), readable=(place,))
     with socket.create_server(("127.0.0.1", 0)) as listener:

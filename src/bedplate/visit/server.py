@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
 
 from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
@@ -127,15 +127,16 @@ class Server(Protocol):
         ...
 
 
-class EngineServer(Protocol):
-    """The role itself. `making` is what the step is called that makes the data directory, `programs` are paths below the build's prefix."""
+@dataclass(frozen=True)
+class EngineServer:
+    """The role itself. `making` is what the step is called that makes the data directory, `programs` are paths below the build's prefix.
+
+    `at` is a server there, neither made nor started.
+    """
 
     making: str
     programs: tuple[str, ...]
-
-    def at(self, site: ServerSite) -> Server:
-        """A server there, neither made nor started."""
-        ...
+    at: Callable[[ServerSite], Server]
 
 
 def server_of(engine: str) -> EngineServer | None:
@@ -479,6 +480,78 @@ class ServerProcess:
         self._ended(in_order)
 
 
+class SqlDatabase(Server):
+    """What servers of SQL have alike: a data directory, and one process over it that says in its log what happens.
+
+    `stops_by` lets it close in order, within `stop_limit_s`; `ends_by` ends it and its children at once. `crash_words` are in the log where
+    a signal ended one of its processes.
+    """
+
+    stops_by: ClassVar[signal.Signals]
+    ends_by: ClassVar[signal.Signals] = signal.SIGKILL
+    stop_limit_s: ClassVar[float]
+    crash_words: ClassVar[str]
+
+    def __init__(
+        self, site: ServerSite, programs: str, ended: Callable[[bool], None] = lambda _: None
+    ) -> None:
+        """Neither made nor started; its programs are below a folder."""
+        self.data_directory = site.data_directory
+        self.log = site.log
+        self.account = site.account
+        self._commands = site.commands
+        self._server = ServerProcess(site, programs, ended)
+
+    def stop(self, *, timeout_s: float | None = None) -> int | None:
+        """An orderly shutdown, which writes what is dirty, and its status; None without a server.
+
+        One that does not end is killed, and ServerFailed.
+        """
+        return self._server.stop(
+            self.stops_by, timeout_s=self.stop_limit_s if timeout_s is None else timeout_s
+        )
+
+    def kill(self) -> None:
+        """End it at once, for a visit that is being abandoned."""
+        self._server.kill(self.ends_by)
+
+    def check_alive(self) -> None:
+        """ServerFailed with the log's last lines if it is gone."""
+        self._server.check_alive()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended the server, before anybody here asked it to end."""
+        return self._server.status == -signal.SIGKILL
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a signal ended one of its processes."""
+        return self._server.has_logged(self.crash_words)
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether its log ends with a full disk."""
+        return self._server.lacks_room
+
+    def last_words(self) -> str:
+        """The last lines of its log."""
+        return self._server.last_words()
+
+    def wait_until_ready(self, timeout_s: float, *, every_s: float) -> None:
+        """Until it takes connections; ServerFailed where it ends before, or takes none in time."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            self._server.demand_start(every_s)
+            if self.is_ready():
+                return
+        raise ServerFailed(f"the server was not ready in time: {self.last_words()}")
+
+    def is_ready(self) -> bool:
+        """Whether it takes connections by now."""
+        raise NotImplementedError
+
+
 MYSQL, PGSQL = "mysql", "pgsql"
 
 
@@ -531,12 +604,8 @@ class SqlServer(Protocol):
         ...
 
 
-class SqlEngine(Protocol):
-    """The role itself."""
-
-    def of(self, server: Server) -> SqlServer:
-        """A server of this engine's, as its role `server` made it."""
-        ...
+# The role itself: a server of this engine's, as its role `server` made it.
+SqlEngine: TypeAlias = Callable[[Server], SqlServer]
 
 
 def sql_server_of(context: VisitContext) -> SqlServer:
@@ -545,7 +614,7 @@ def sql_server_of(context: VisitContext) -> SqlServer:
     if context.server is None:
         raise BedplateError(f"{context.dataset.workload} needs a server, and this visit has none")
     found: SqlEngine = registry.engine_part(engine, "sql")
-    return found.of(context.server)
+    return found(context.server)
 
 
 _STATEMENT_SHOWN = 120

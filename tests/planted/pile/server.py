@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bedplate.model.cell import Cell
 from bedplate.model.visit import ReadBack
-from bedplate.visit.server import EngineServer, InForce, Server, ServerFailed, ServerSite
+from bedplate.visit.server import EngineServer, InForce, ServerFailed, ServerSite
 
 
 class Heap:
@@ -65,12 +65,4 @@ class Heap:
         return self._site.data_directory / "stones"
 
 
-class PileServer:
-    making = "heap up"
-    programs: tuple[str, ...] = ()
-
-    def at(self, site: ServerSite) -> Server:
-        return Heap(site)
-
-
-SERVER: EngineServer = PileServer()
+SERVER = EngineServer("heap up", (), Heap)

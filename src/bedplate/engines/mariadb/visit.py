@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, cast
@@ -36,11 +35,10 @@ from bedplate.visit.server import (
     PipedSession,
     Server,
     ServerFailed,
-    ServerProcess,
     ServerSite,
+    SqlDatabase,
     SqlEndpoint,
     SqlEngine,
-    SqlServer,
     SqlSizes,
 )
 
@@ -217,18 +215,18 @@ NATIVE_AIO, _OFF = "innodb_use_native_aio", ("OFF", "0", "FALSE")
 _UNSYNCED = ("--innodb-flush-method=nosync", "--innodb-flush-log-at-trx-commit=0")
 
 
-class MariadbInstance:
-    """One data directory and its server."""
+class MariadbInstance(SqlDatabase):
+    """One data directory and its server, which has no children, and which nothing starts again after a crash."""
+
+    stops_by = signal.SIGTERM
+    stop_limit_s = 600.0
+    crash_words = " got signal "
 
     def __init__(self, site: ServerSite) -> None:
         """Neither made nor started; BedplateError where no build is named."""
         self.programs = Programs(site.build)
-        self.data_directory = site.data_directory
-        self.log = site.log
-        self.account: Account = site.account
+        super().__init__(site, self.programs.prefix)
         self.socket = site.socket_directory / _SOCKET_NAME
-        self._commands = site.commands
-        self._server = ServerProcess(site, self.programs.prefix)
         self._settings: Mapping[str, Scalar] = {}
 
     def initialise(self, cell: Cell, *, settings: Mapping[str, Scalar] | None = None) -> None:
@@ -294,22 +292,7 @@ class MariadbInstance:
             # Its own default is asynchronous I/O, which is io_uring where it was built so.
             io_uring=str(self._settings.get(NATIVE_AIO, "ON")).upper() not in _OFF,
         )
-        self._wait_until_ready(time.monotonic() + timeout_s)
-
-    def stop(self, *, timeout_s: float = 600.0) -> int | None:
-        """An orderly shutdown, which writes every dirty page, and its status; None without a server.
-
-        One that does not end is killed, and ServerFailed.
-        """
-        return self._server.stop(signal.SIGTERM, timeout_s=timeout_s)
-
-    def kill(self) -> None:
-        """End it at once: it has no children."""
-        self._server.kill()
-
-    def check_alive(self) -> None:
-        """ServerFailed with the log's last lines if it is gone."""
-        self._server.check_alive()
+        self.wait_until_ready(timeout_s, every_s=_READY_EVERY_S)
 
     def create_database(self) -> None:
         """An empty database for the workload, and the account that owns it."""
@@ -336,25 +319,21 @@ class MariadbInstance:
         )
 
     @property
-    def was_killed(self) -> bool:
-        """Whether SIGKILL ended the server, before anybody here asked it to end."""
-        return self._server.status == -signal.SIGKILL
-
-    @property
-    def has_crashed(self) -> bool:
-        """Whether a signal ended the server; nothing starts it again."""
-        return self._server.has_logged(" got signal ")
-
-    @property
     def lacks_room(self) -> bool:
-        """Whether its log ends with a full disk."""
-        return (
-            self._server.lacks_room or "Disk is full" in self.last_words() or "errno: 28" in self.last_words()
+        """Whether its log ends with a full disk, which InnoDB says in words of its own."""
+        return super().lacks_room or any(
+            words in self.last_words() for words in ("Disk is full", "errno: 28")
         )
 
-    def last_words(self) -> str:
-        """The last lines of its log."""
-        return self._server.last_words()
+    def is_ready(self) -> bool:
+        """Whether it says its version to who connects, as it does once its recovery is done."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(1.0)
+            try:
+                connection.connect(str(self.socket))
+                return bool(connection.recv(1))
+            except OSError:
+                return False
 
     def session(self, *, database: str = DATABASE) -> MariadbSession:
         """A new session with all rights; the caller closes it."""
@@ -374,37 +353,8 @@ class MariadbInstance:
     def _asked(self) -> tuple[str, ...]:
         return tuple(f"--{name}={value}" for name, value in self._settings.items())
 
-    def _wait_until_ready(self, deadline: float) -> None:
-        while time.monotonic() < deadline:
-            self._server.demand_start(_READY_EVERY_S)
-            if _greets(self.socket):
-                return
-        raise ServerFailed(f"the server was not ready in time: {self.last_words()}")
 
-
-def _greets(path: Path) -> bool:
-    """Whether a server says its version to who connects, as it does once its recovery is done."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(1.0)
-        try:
-            connection.connect(str(path))
-            return bool(connection.recv(1))
-        except OSError:
-            return False
-
-
-class MariadbServer:
-    """A server of the distribution's packages."""
-
-    making = MODEL.making
-    programs: tuple[str, ...] = (MARIADBD, CLIENT, INSTALL, CHECK_PAGES)
-
-    def at(self, site: ServerSite) -> Server:
-        """A server there."""
-        return MariadbInstance(site)
-
-
-SERVER: EngineServer = MariadbServer()
+SERVER = EngineServer(MODEL.making, (MARIADBD, CLIENT, INSTALL, CHECK_PAGES), MariadbInstance)
 
 # Of `SHOW GLOBAL STATUS`; the first two are gauges, the others grow.
 COUNTERS = (
@@ -452,11 +402,11 @@ _LOG_FILES = "ib_logfile*"
 
 
 class _MariadbForSql:
-    """A server with its data directory."""
+    """A server with its data directory, as workloads of several servers have it."""
 
-    def __init__(self, server: MariadbInstance) -> None:
-        self._server = server
-        self.endpoint = SqlEndpoint(MYSQL, server.socket, CLIENT_USER, DATABASE)
+    def __init__(self, server: Server) -> None:
+        self._server = cast("MariadbInstance", server)
+        self.endpoint = SqlEndpoint(MYSQL, self._server.socket, CLIENT_USER, DATABASE)
 
     def session(self) -> MariadbSession:
         return self._server.session()
@@ -483,15 +433,7 @@ class _MariadbForSql:
         )
 
 
-class MariadbSql:
-    """The role."""
-
-    def of(self, server: Server) -> SqlServer:
-        """A server of this engine's."""
-        return _MariadbForSql(cast("MariadbInstance", server))
-
-
-SQL: SqlEngine = MariadbSql()
+SQL: SqlEngine = _MariadbForSql
 
 _NEVER_SYNCED = ("nosync",)
 

@@ -43,12 +43,10 @@ from bedplate.visit.server import (
     KeptServerData,
     PipedSession,
     Server,
-    ServerFailed,
-    ServerProcess,
     ServerSite,
+    SqlDatabase,
     SqlEndpoint,
     SqlEngine,
-    SqlServer,
     SqlSizes,
 )
 
@@ -255,6 +253,8 @@ _IO_URING = "io_uring"
 # A base backup may bring hours of WAL.
 _RECOVERY_LIMIT_S = 3600.0
 
+_READY_EVERY_S = 0.01
+
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 
@@ -321,21 +321,23 @@ class Connection:
         return replace(self, role=CLIENT, session_settings={})
 
 
-class Cluster:
-    """One data directory and its server."""
+class Cluster(SqlDatabase):
+    """One data directory and its server, which recovers from a crash of one of its processes, and takes every session down then."""
+
+    stops_by = signal.SIGINT
+    # It lets the postmaster end its children; they do not die with it otherwise.
+    ends_by = signal.SIGQUIT
+    stop_limit_s = 300.0
+    crash_words = _CRASHED
 
     def __init__(self, site: ServerSite) -> None:
         """Neither made nor started; BedplateError where no build is named."""
         if site.build is None:
             raise BedplateError("a PostgreSQL needs a build of it, and the request or the job names none")
+        super().__init__(site, site.build.prefix, self._settle_after)
         self.build = site.build
-        self.data_directory = site.data_directory
-        self.log = site.log
-        self.account = site.account
         self.connection = Connection(site.build, site.socket_directory, site.account)
-        self._commands = site.commands
         self._ledger = site.ledger
-        self._server = ServerProcess(site, site.build.prefix, self._settle_after)
         self._has_foreign_data = self._may_use_io_uring = False
         self._initial_configuration_bytes = 0
         self._configured_in: Path | None = None
@@ -406,14 +408,7 @@ class Cluster:
         # Noted first, so given back last: of a server that is dead by then.
         self._note_shared_memory()
         self._start_process(*options)
-        self._wait_until_ready(time.monotonic() + timeout_s)
-
-    def stop(self, *, timeout_s: float = 300.0) -> int | None:
-        """A fast shutdown with its checkpoint, and its status; None without a server.
-
-        One that does not end is killed, and ServerFailed.
-        """
-        return self._server.stop(signal.SIGINT, timeout_s=timeout_s)
+        self.wait_until_ready(timeout_s, every_s=_READY_EVERY_S)
 
     def run(
         self,
@@ -434,15 +429,6 @@ class Cluster:
             most_bytes=most_bytes,
         )
 
-    def kill(self) -> None:
-        """End the server at once, for a visit that is being abandoned."""
-        # SIGQUIT lets the postmaster end its children; they do not die with it otherwise.
-        self._server.kill(signal.SIGQUIT)
-
-    def check_alive(self) -> None:
-        """ServerFailed with the log's last lines if the server is gone."""
-        self._server.check_alive()
-
     def in_force(self, cell: Cell) -> InForce:
         """Every setting as it shows it, and what was asked held against it and the files."""
         with self.session() as session:
@@ -454,21 +440,7 @@ class Cluster:
     @property
     def was_killed(self) -> bool:
         """Whether SIGKILL ended the server or one of its processes, before anybody here asked it to end."""
-        return self._server.status == -signal.SIGKILL or self._server.has_logged(_KILLED)
-
-    @property
-    def has_crashed(self) -> bool:
-        """Whether a signal ended one of the server's processes: it then recovers, and takes every session down."""
-        return self._server.has_logged(_CRASHED)
-
-    @property
-    def lacks_room(self) -> bool:
-        """Whether its log ends with a full disk."""
-        return self._server.lacks_room
-
-    def last_words(self) -> str:
-        """The last lines of the server's log."""
-        return self._server.last_words()
+        return super().was_killed or self._server.has_logged(_KILLED)
 
     def create_database(self) -> None:
         """An empty database for the workload, and the role that owns it."""
@@ -544,29 +516,13 @@ class Cluster:
         self._segments_since_s = None
         self._ledger.settled(Holding("shared_memory", str(self.data_directory)))
 
-    def _wait_until_ready(self, deadline: float) -> None:
-        status_file = self.data_directory / "postmaster.pid"
-        while time.monotonic() < deadline:
-            self._server.demand_start(0.01)
-            try:
-                lines = plain_text(status_file).splitlines()
-            except OSError:
-                continue
-            # Line 8 of postmaster.pid is the server's own status (src/include/utils/pidfile.h).
-            if len(lines) >= 8 and lines[7].strip() == "ready" and lines[0] == str(self._server.own_pid):
-                return
-        raise ServerFailed(f"the server was not ready in time: {self.last_words()}")
-
-
-class PostgresqlServer:
-    """A cluster of the cell's build."""
-
-    making = "initdb"
-    programs: tuple[str, ...] = ("bin/postgres", "bin/initdb", "bin/pgbench", "bin/psql")
-
-    def at(self, site: ServerSite) -> Server:
-        """A cluster there."""
-        return Cluster(site)
+    def is_ready(self) -> bool:
+        """By line 8 of postmaster.pid, the server's own status (src/include/utils/pidfile.h)."""
+        try:
+            lines = plain_text(self.data_directory / "postmaster.pid").splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[7].strip() == "ready" and lines[0] == str(self._server.own_pid)
 
 
 def cluster_of(context: VisitContext) -> Cluster:
@@ -576,7 +532,7 @@ def cluster_of(context: VisitContext) -> Cluster:
     return cast("Cluster", context.server)
 
 
-SERVER: EngineServer = PostgresqlServer()
+SERVER = EngineServer("initdb", ("bin/postgres", "bin/initdb", "bin/pgbench", "bin/psql"), Cluster)
 
 _DATABASE = """
 SELECT 'blks_hit', blks_hit FROM pg_stat_database WHERE datname = current_database()
@@ -678,10 +634,10 @@ class PostgresqlProbe:
 
 
 class _PostgresqlForSql:
-    """A cluster."""
+    """A cluster, as workloads of several servers have it."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, server: Server) -> None:
+        cluster = self._cluster = cast("Cluster", server)
         self.endpoint = SqlEndpoint(PGSQL, cluster.connection.socket_directory, CLIENT, DATABASE)
 
     def session(self) -> Session:
@@ -706,15 +662,7 @@ class _PostgresqlForSql:
         )
 
 
-class PostgresqlSql:
-    """The role."""
-
-    def of(self, server: Server) -> SqlServer:
-        """A cluster of this engine's."""
-        return _PostgresqlForSql(cast("Cluster", server))
-
-
-SQL: SqlEngine = PostgresqlSql()
+SQL: SqlEngine = _PostgresqlForSql
 
 # After its last write a checkpoint still syncs the files, and it may begin a moment late.
 _SYNC_SLACK_S = 3.0
