@@ -728,12 +728,14 @@ class FaultEngine:
 class BenchEngine(Protocol):
     """The role itself. `drivers` is one: the loops with this engine; `library` is what its version stands under in a record.
 
-    `files` are those of a database in its directory, which go before a new one is made.
+    `files` are those of a database in its directory, which go before a new one is made. `remedies` are, by what the library says of
+    a failure, its code and what gives a way out.
     """
 
     drivers: tuple[Driver, ...]
     library: str
     files: tuple[str, ...]
+    remedies: Mapping[str, tuple[str, str]]
 
     def opened(self, settings: Levels, dataset: Levels, *, synchronous: bool | None, fresh: bool) -> Levels:
         """What a test is told of the engine's settings, all of them, by the cell's and the dataset's.
@@ -741,10 +743,6 @@ class BenchEngine(Protocol):
         `synchronous` says what the test is called, None where it writes nothing; `fresh` whether it makes the database. What
         the driver's document says the engine answered must be the same.
         """
-        ...
-
-    def remedy(self, error: str) -> tuple[str, str] | None:
-        """The code of a failure that the library says in these words, and what gives a way out; None of any other."""
         ...
 
 
@@ -765,32 +763,45 @@ class PageNames(Protocol):
         ...
 
 
-# Of the writer of native engines (drivers/power_cut.c): what its entries and accounts must be, from two files of hexadecimal lines.
-ENTRIES_CHECK = Path(__file__).with_name("entries_check.py")
-
-ENTRIES_LINE = (
-    'python3 /tmp/engine/entries_check.py "$own/entries" "$own/accounts" || cannot "python3 failed"'
-)
-
-ENTRIES_NEED = "python3, for a check of 80 lines that knows what was written"
-
-
 class Reproduction(Protocol):
     """Of one engine. `needs` are the programs that its lines start, with their packages, for a reader."""
 
     needs: Sequence[str]
 
-    def places(self, subject: Subject) -> Mapping[str, str]:
+    def places(self, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of engines that are found by one
         """Variables that name where the engine's programs are, which the lines may read, and their values on this machine.
 
         Whoever starts the script sets them; unset, the lines take what the search path has.
         """
-        ...
+        return {}
 
-    def files(self, subject: Subject) -> Mapping[str, Path]:
+    def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need some
         """What the lines need besides, by the path in the bundle's folder `engine`."""
-        ...
+        return {}
 
     def lines(self, subject: Subject, account: Account) -> Sequence[str]:
         """The check, in the words of a POSIX shell; `account` made the files that were recorded."""
         ...
+
+
+# Of the writer of native engines (drivers/power_cut.c): what its entries and accounts must be, from two files of hexadecimal lines.
+ENTRIES_CHECK = Path(__file__).with_name("entries_check.py")
+
+
+class LibraryReproduction(Reproduction):
+    """Of a library: a program of its own writes the rows of both tables as hexadecimal lines, by the `dump`, and the check reads them."""
+
+    def __init__(self, program: str, *dump: str) -> None:
+        self.needs = (program, "python3, for a check of 80 lines that knows what was written")
+        self._dump = dump
+
+    def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- the same for all
+        """The check of what the writer wrote."""
+        return {ENTRIES_CHECK.name: ENTRIES_CHECK}
+
+    def lines(self, subject: Subject, account: Account) -> Sequence[str]:  # noqa: ARG002 -- of a server
+        """The dump, then the rows of both tables."""
+        return (
+            *self._dump,
+            'python3 /tmp/engine/entries_check.py "$own/entries" "$own/accounts" || cannot "python3 failed"',
+        )

@@ -13,9 +13,16 @@ from bedplate import registry
 from bedplate.errors import RequirementMissing
 from bedplate.host.command import Account
 from bedplate.model.cell import BY_TEST, UNTORN_OFF, UNTORN_ON, Cell, EngineModel
-from bedplate.model.durability import SESSION_SETTINGS, Commits, FilesystemPromise, lowered_by
+from bedplate.model.durability import (
+    SESSION_SETTINGS,
+    Commits,
+    FilesystemPromise,
+    declared,
+    lowered_by,
+    lowered_to,
+)
 from bedplate.model.filesystem import FilesystemTraits
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import PageCounts
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord, Sample
@@ -48,6 +55,14 @@ class EngineDurability(Protocol):
         ...
 
 
+class Lowered(Protocol):
+    """The best class that a library's settings allow, and why; None where they take nothing away."""
+
+    def __call__(self, mode: str, settings: Levels, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
+        """`mode` is how a commit waits; the file system keeps the order of writes, or not."""
+        ...
+
+
 @runtime_checkable
 class DurabilityOfCells(Protocol):
     """The role of an engine of which each cell says itself what it promises."""
@@ -57,7 +72,44 @@ class DurabilityOfCells(Protocol):
         ...
 
 
-def of_each_test(model: EngineModel, settings: Levels, of: Callable[[str], Durability]) -> Durability:
+@dataclass(frozen=True)
+class LibraryDurability(EngineDurability):
+    """Of a library that each test opens, whose commits may wait in two ways.
+
+    Records name a setting behind `prefix`; `shown` are those that are told of, by the cell's, and `source` is who is told them. `lowered` is
+    the best class that a mode of commits and the settings allow, and why; None where they take nothing away.
+    """
+
+    model: EngineModel
+    prefix: str
+    shown: Callable[[Levels], Mapping[str, Scalar]]
+    source: str
+    lowered: Lowered
+
+    def opened(self, settings: Levels) -> Sequence[ReadBack]:
+        """How it is opened; each test is held against what the library answers."""
+        return [
+            ReadBack(f"{self.prefix}.{name}", settings.get(name), value, self.source, matches=None)
+            for name, value in self.shown(settings).items()
+        ]
+
+    def declare(
+        self,
+        settings: Levels,
+        server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
+        filesystem: FilesystemPromise,
+    ) -> Durability:
+        """By the mode; of `by-test` that of the synchronous tests, with that of the others."""
+        of_filesystem = declared(filesystem)
+
+        def of(mode: str) -> Durability:
+            best = self.lowered(mode, settings, keeps_write_order=filesystem.keeps_write_order)
+            return of_filesystem if best is None else lowered_to(of_filesystem, best[0], *best)
+
+        return _of_each_test(self.model, settings, of)
+
+
+def _of_each_test(model: EngineModel, settings: Levels, of: Callable[[str], Durability]) -> Durability:
     """The class of commits that wait as the settings say (`of`); left to the tests, that of those named sync beside the others'."""
     if (settings.text(model.commit_setting) or BY_TEST) != BY_TEST:
         return of(model.commit_mode(settings))

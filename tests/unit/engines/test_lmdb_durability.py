@@ -8,17 +8,21 @@ from typing import Any
 import pytest
 
 from bedplate.engines.lmdb.model import SYNC_MODES
-from bedplate.engines.lmdb.visit import LmdbFlags, declared
-from bedplate.model.durability import CLASSES, FilesystemPromise
-from bedplate.model.durability import declared as declared_by_filesystem
-from bedplate.model.visit import FlushCount
+from bedplate.engines.lmdb.visit import DURABILITY, lowered
+from bedplate.model.durability import CLASSES, FilesystemPromise, declared
+from bedplate.model.levels import Levels
+from bedplate.model.visit import Durability, FlushCount
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
 SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwriting", 50, 0))
 
 
+def opened_so(filesystem: FilesystemPromise, sync: str, *, writemap: bool) -> Durability:
+    return DURABILITY.declare(Levels(sync=sync, writemap=writemap), {}, filesystem)
+
+
 def classes(counts: tuple[FlushCount, ...], sync: str, *, writemap: bool, **words: Any) -> tuple[str, str]:
-    found = declared(FilesystemPromise(counts, **words), LmdbFlags(sync, writemap))
+    found = opened_so(FilesystemPromise(counts, **words), sync, writemap=writemap)
     return found.volatile_cache, found.protected_cache
 
 
@@ -57,7 +61,7 @@ def test_kept_order_saves_nosync_but_not_through_a_map() -> None:
 
 def test_a_journal_in_memory_is_told_beside_the_flags() -> None:
     filesystem = FilesystemPromise(FLUSHING, journal_in_memory=True)
-    found = declared(filesystem, LmdbFlags("nometasync", writemap=False))
+    found = opened_so(filesystem, "nometasync", writemap=False)
     assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
     assert ["the journal is in memory", "sync = nometasync"] == [
         reason.sentence.split(":")[0] for reason in found.reasons
@@ -71,8 +75,8 @@ def test_flags_never_promise_more_than_the_file_system(sync: str) -> None:
         (False, True), (FLUSHING, SILENT, FLUSHING[:1]), journals
     ):
         filesystem = FilesystemPromise(counts, keeps_write_order=True, **journal)
-        with_flags = declared(filesystem, LmdbFlags(sync, writemap))
-        alone = declared_by_filesystem(filesystem)
+        with_flags = opened_so(filesystem, sync, writemap=writemap)
+        alone = declared(filesystem)
         assert CLASSES.index(with_flags.volatile_cache) >= CLASSES.index(alone.volatile_cache)
         assert CLASSES.index(with_flags.protected_cache) >= CLASSES.index(alone.protected_cache)
         assert "declared" == with_flags.basis
@@ -82,4 +86,4 @@ def test_flags_never_promise_more_than_the_file_system(sync: str) -> None:
 
 def test_a_mode_that_lmdb_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="'by-test' is no mode"):
-        LmdbFlags("by-test", writemap=False)
+        lowered("by-test", Levels(), keeps_write_order=False)

@@ -343,14 +343,10 @@ _READ_ANSWER = (
 )
 
 
-class ExternalReproduction:
+class ExternalReproduction(Reproduction):
     """The checker opens the files as after any start."""
 
     needs: Sequence[str] = ("python3, to read the checker's answer", "what the engine's own programs need")
-
-    def places(self, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of engines that are found by one
-        """None."""
-        return {}
 
     def files(self, subject: Subject) -> Mapping[str, Path]:
         """The folder of the engine, without what its links lead to."""

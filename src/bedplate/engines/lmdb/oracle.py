@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 from bedplate.engines.lmdb.model import ASYNCHRONOUS, MODEL, NOMETASYNC, settings_in_force
 from bedplate.engines.lmdb.visit import LIBLMDB
-from bedplate.host.command import Account
 from bedplate.model.cell import SOURCE
 from bedplate.model.levels import Levels
 from bedplate.visit.cuts import (
-    ENTRIES_CHECK,
-    ENTRIES_LINE,
-    ENTRIES_NEED,
     FaultEngine,
+    LibraryReproduction,
     NativeCuts,
     PageNames,
     Reproduction,
@@ -93,30 +89,13 @@ class LmdbPageNames(PageNames):
 PAGE_NAMES: PageNames = LmdbPageNames()
 
 
-class LmdbReproduction:
-    """A damaged map ends mdb_dump by an error, by a signal, or never."""
-
-    needs: Sequence[str] = ("mdb_dump (Debian: lmdb-utils)", ENTRIES_NEED)
-
-    def places(self, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of engines that are found by one
-        """None."""
-        return {}
-
-    def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need others
-        """The check of what the writer wrote."""
-        return {ENTRIES_CHECK.name: ENTRIES_CHECK}
-
-    def lines(self, subject: Subject, account: Account) -> Sequence[str]:  # noqa: ARG002 -- of a server
-        """Every database read, then the rows of both."""
-        return (
-            'need mdb_dump "Debian: lmdb-utils"; need python3 "Debian: python3"',
-            'timeout 300 mdb_dump -a "$data" > /dev/null 2> "$own/said" ||',
-            '    bad "mdb_dump ends with $?: $(head -n 1 "$own/said")"',
-            "for table in entries accounts; do",
-            '    timeout 300 mdb_dump -s $table "$data" 2> "$own/said" | sed -n "s/^ //p" | paste -d " " - - > "$own/$table"',
-            "done",
-            ENTRIES_LINE,
-        )
-
-
-REPRODUCTION: Reproduction = LmdbReproduction()
+# A damaged map ends mdb_dump by an error, by a signal, or never.
+REPRODUCTION: Reproduction = LibraryReproduction(
+    "mdb_dump (Debian: lmdb-utils)",
+    'need mdb_dump "Debian: lmdb-utils"; need python3 "Debian: python3"',
+    'timeout 300 mdb_dump -a "$data" > /dev/null 2> "$own/said" ||',
+    '    bad "mdb_dump ends with $?: $(head -n 1 "$own/said")"',
+    "for table in entries accounts; do",
+    '    timeout 300 mdb_dump -s $table "$data" 2> "$own/said" | sed -n "s/^ //p" | paste -d " " - - > "$own/$table"',
+    "done",
+)

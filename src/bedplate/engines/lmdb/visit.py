@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bedplate.engines.lmdb.model import FULL, MAPASYNC, MODEL, NOMETASYNC, SYNC_MODES, settings_in_force
 from bedplate.host.native_driver import Library
 from bedplate.model.cell import SOURCE
-from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, FilesystemPromise, lowered_to
-from bedplate.model.durability import declared as declared_by_filesystem
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE
 from bedplate.model.levels import Levels
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import Durability, ReadBack
-from bedplate.visit.declaration import EngineDurability, of_each_test
+from bedplate.visit.declaration import EngineDurability, LibraryDurability
 from bedplate.visit.recording import Driver
 
 if TYPE_CHECKING:
@@ -35,6 +33,9 @@ class LmdbBench:
     drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBLMDB,), "lmdb", (SOURCE,)),)
     library = "liblmdb"
     files: tuple[str, ...] = ("data.mdb", "lock.mdb")
+    remedies: Mapping[str, tuple[str, str]] = MappingProxyType(
+        {"MDB_MAP_FULL": ("map-full", "a larger map_size, or fewer entries, give it room")}
+    )
 
     def opened(self, settings: Levels, dataset: Levels, *, synchronous: bool | None, fresh: bool) -> Levels:
         """Flags, preallocation of what is made anew, and the size of the map where the dataset has one."""
@@ -47,12 +48,6 @@ class LmdbBench:
             del found["preallocation"]
         map_bytes = dataset.integer("map_bytes")
         return Levels(found if map_bytes is None else {**found, "map_bytes": map_bytes})
-
-    def remedy(self, error: str) -> tuple[str, str] | None:
-        """Of a map that is full."""
-        if "MDB_MAP_FULL" in error:
-            return "map-full", "a larger map_size, or fewer entries, give it room"
-        return None
 
 
 MICROBENCHMARK: BenchEngine = LmdbBench()
@@ -74,68 +69,26 @@ _NOSYNC = because(
 )
 
 
-@dataclass(frozen=True)
-class LmdbFlags:
-    """How an environment was open while it was written; `sync` is one of `SYNC_MODES`."""
-
-    sync: str
-    writemap: bool
-
-    def __post_init__(self) -> None:
-        if self.sync not in SYNC_MODES:
-            raise ValueError(f"sync = {self.sync!r} is no mode of LMDB; known are {', '.join(SYNC_MODES)}")
-
-
-def declared(filesystem: FilesystemPromise, flags: LmdbFlags) -> Durability:
-    """The class that the file system and LMDB's flags declare together."""
-    found = declared_by_filesystem(filesystem)
-    lowered = _by_flags(flags, keeps_write_order=filesystem.keeps_write_order)
-    if lowered is None:
-        return found
-    best, reason = lowered
-    return lowered_to(found, best, best, reason)
-
-
-def _by_flags(flags: LmdbFlags, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
-    """What the flags allow at best, and why; None where they take nothing away."""
-    if flags.sync == FULL or (flags.sync == MAPASYNC and not flags.writemap):
+def lowered(mode: str, settings: Levels, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
+    """The best class that the flags allow, and why; None where they take nothing away. ValueError for a mode that LMDB does not have."""
+    if mode not in SYNC_MODES:
+        raise ValueError(f"sync = {mode!r} is no mode of LMDB; known are {', '.join(SYNC_MODES)}")
+    writemap = settings.flag("writemap") is True
+    if mode == FULL or (mode == MAPASYNC and not writemap):
         return None
-    if flags.sync == NOMETASYNC:
+    if mode == NOMETASYNC:
         return BOUNDED_LOSS, _NOMETASYNC
-    if flags.writemap:
+    if writemap:
         words = (
-            f"sync = {flags.sync} with writemap: the kernel writes the map's pages back in any order, and a "
+            f"sync = {mode} with writemap: the kernel writes the map's pages back in any order, and a "
             f"cut between them may leave a damaged database"
         )
-        return UNSAFE, because("map-written-in-any-order", words, sync=flags.sync)
+        return UNSAFE, because("map-written-in-any-order", words, sync=mode)
     if keeps_write_order:
         return BOUNDED_LOSS, _NOSYNC_IN_ORDER
     return UNSAFE, _NOSYNC
 
 
-class LmdbDurability(EngineDurability):
-    """Of an environment whose tests may commit in two ways."""
-
-    def opened(self, settings: Levels) -> Sequence[ReadBack]:
-        """How the environment is opened; each run holds what the driver says it was told against it."""
-        return [
-            ReadBack(f"lmdb.{name}", settings.get(name), value, "the LMDB driver's options", matches=None)
-            for name, value in settings_in_force(settings).items()
-        ]
-
-    def declare(
-        self,
-        settings: Levels,
-        server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
-        filesystem: FilesystemPromise,
-    ) -> Durability:
-        """By the mode; of `by-test` that of the synchronous tests, with that of the others."""
-        writemap = settings_in_force(settings).flag("writemap") is True
-
-        def of(mode: str) -> Durability:
-            return declared(filesystem, LmdbFlags(mode, writemap))
-
-        return of_each_test(MODEL, settings, of)
-
-
-DURABILITY: EngineDurability = LmdbDurability()
+DURABILITY: EngineDurability = LibraryDurability(
+    MODEL, "lmdb", settings_in_force, "the LMDB driver's options", lowered
+)

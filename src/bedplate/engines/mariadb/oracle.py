@@ -455,7 +455,7 @@ _NOTES = (
 )
 
 
-class MariadbReproduction:
+class MariadbReproduction(Reproduction):
     """The programs are those below MARIADB_PREFIX, or of /usr."""
 
     needs: Sequence[str] = (
@@ -471,10 +471,6 @@ class MariadbReproduction:
             return {_PREFIX: "", _LIBRARIES: ""}
         programs = Programs(subject.build)
         return {_PREFIX: programs.prefix, _LIBRARIES: programs.environment.get("LD_LIBRARY_PATH", "")}
-
-    def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need some
-        """None."""
-        return {}
 
     def lines(self, subject: Subject, account: Account) -> Sequence[str]:  # noqa: ARG002 -- the server's root is asked
         """The server starts, which recovers, and is asked for what it has and whether it adds up; then every page is looked at."""

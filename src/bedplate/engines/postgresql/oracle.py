@@ -626,7 +626,7 @@ _NOTES = (
 )
 
 
-class PostgresqlReproduction:
+class PostgresqlReproduction(Reproduction):
     """The programs are those of the folder PGBIN, or of PATH."""
 
     needs: Sequence[str] = (
@@ -637,10 +637,6 @@ class PostgresqlReproduction:
     def places(self, subject: Subject) -> Mapping[str, str]:
         """The folder of the build that is recorded."""
         return {"PGBIN": "" if subject.build is None else f"{subject.build.prefix}/bin"}
-
-    def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need some
-        """None."""
-        return {}
 
     def lines(self, subject: Subject, account: Account) -> Sequence[str]:
         """The server starts, which replays its WAL, and is asked for what it has and whether it adds up."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 from bedplate.engines.sqlite.model import (
     BEGIN,
@@ -17,13 +16,10 @@ from bedplate.engines.sqlite.model import (
     told_of_library,
 )
 from bedplate.engines.sqlite.visit import LIBSQLITE3, bound_transactions
-from bedplate.host.command import Account
 from bedplate.model.levels import Levels
 from bedplate.visit.cuts import (
-    ENTRIES_CHECK,
-    ENTRIES_LINE,
-    ENTRIES_NEED,
     FaultEngine,
+    LibraryReproduction,
     NativeCuts,
     PageNames,
     Reproduction,
@@ -105,33 +101,16 @@ PAGE_NAMES: PageNames = SqlitePageNames()
 _SHELL = "sqlite3 -safe -init /dev/null -batch -noheader -separator ' '"
 
 
-class SqliteReproduction:
-    """Opening the database rolls a hot journal back, as any program's opening does."""
-
-    needs: Sequence[str] = ("sqlite3 from 3.37 on (Debian: sqlite3)", ENTRIES_NEED)
-
-    def places(self, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of engines that are found by one
-        """None."""
-        return {}
-
-    def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need others
-        """The check of what the writer wrote."""
-        return {ENTRIES_CHECK.name: ENTRIES_CHECK}
-
-    def lines(self, subject: Subject, account: Account) -> Sequence[str]:  # noqa: ARG002 -- of a server
-        """`integrity_check`, then the rows of both tables."""
-        return (
-            'need sqlite3 "Debian: sqlite3"; need python3 "Debian: python3"',
-            f"{_SHELL} :memory: 'SELECT 1' > /dev/null 2>&1 ||",
-            '    cannot "sqlite3 has no option -safe: 3.37 or later is needed"',
-            f'ask() {{ timeout 300 {_SHELL} "$data/test.db" "$1"; }}',
-            'ask "PRAGMA integrity_check(3)" > "$own/said" 2>&1 || bad "sqlite3 ends with $?: $(head -n 1 "$own/said")"',
-            'grep -qx ok "$own/said" || bad "integrity_check: $(head -n 1 "$own/said")"',
-            "for table in entries accounts; do",
-            '    ask "SELECT hex(key), hex(value) FROM $table" > "$own/$table" 2> "$own/said"',
-            "done",
-            ENTRIES_LINE,
-        )
-
-
-REPRODUCTION: Reproduction = SqliteReproduction()
+# Opening the database rolls a hot journal back, as any program's opening does.
+REPRODUCTION: Reproduction = LibraryReproduction(
+    "sqlite3 from 3.37 on (Debian: sqlite3)",
+    'need sqlite3 "Debian: sqlite3"; need python3 "Debian: python3"',
+    f"{_SHELL} :memory: 'SELECT 1' > /dev/null 2>&1 ||",
+    '    cannot "sqlite3 has no option -safe: 3.37 or later is needed"',
+    f'ask() {{ timeout 300 {_SHELL} "$data/test.db" "$1"; }}',
+    'ask "PRAGMA integrity_check(3)" > "$own/said" 2>&1 || bad "sqlite3 ends with $?: $(head -n 1 "$own/said")"',
+    'grep -qx ok "$own/said" || bad "integrity_check: $(head -n 1 "$own/said")"',
+    "for table in entries accounts; do",
+    '    ask "SELECT hex(key), hex(value) FROM $table" > "$own/$table" 2> "$own/said"',
+    "done",
+)

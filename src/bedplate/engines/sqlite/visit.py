@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bedplate.engines.sqlite.model import (
@@ -20,11 +21,10 @@ from bedplate.engines.sqlite.model import (
 )
 from bedplate.host.native_driver import Library
 from bedplate.model.cell import BY_TEST
-from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, FilesystemPromise, declared, lowered_to
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE
 from bedplate.model.levels import Levels
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import Durability, ReadBack
-from bedplate.visit.declaration import EngineDurability, of_each_test
+from bedplate.visit.declaration import EngineDurability, LibraryDurability
 from bedplate.visit.recording import Driver
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class SqliteBench:
     drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBSQLITE3,), "sqlite", LIBRARY_SETTINGS),)
     library = "libsqlite3"
     files: tuple[str, ...] = tuple(f"{DATABASE}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))
+    # The library's words are enough, and a full disk is seen by what is free.
+    remedies: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
     def opened(
         self,
@@ -63,10 +65,6 @@ class SqliteBench:
             found[MODEL.commit_setting] = MODEL.commit_mode(settings, synchronous=synchronous)
         return Levels(found)
 
-    def remedy(self, error: str) -> tuple[str, str] | None:  # noqa: ARG002 -- a full disk is seen by what is free
-        """None: the library's words are enough."""
-        return None
-
 
 MICROBENCHMARK: BenchEngine = SqliteBench()
 
@@ -74,25 +72,25 @@ MICROBENCHMARK: BenchEngine = SqliteBench()
 _CHECKPOINT_PAGES = 1000
 
 
-def lowered(synchronous: str, settings: Levels, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
+def lowered(mode: str, settings: Levels, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
     """The best class that the PRAGMAs allow, and why; None where they take nothing away."""
     journal = settings.text("journal_mode") or DELETE
     if journal in (MEMORY, NO_JOURNAL):
         words = f"journal_mode = {journal}: a cut within a transaction leaves half of it, and nothing to undo it by"
         return UNSAFE, because("sqlite-no-journal", words, journal_mode=journal)
-    if synchronous == OFF and keeps_write_order:
+    if mode == OFF and keeps_write_order:
         words = "synchronous = off: the last transactions may be lost; the file system keeps the order of writes, so what stays is whole"
         return BOUNDED_LOSS, because("sqlite-off-in-order", words)
-    if synchronous == OFF:
+    if mode == OFF:
         words = "synchronous = off: nothing waits for the medium, so a cut may leave a damaged database"
         return UNSAFE, because("sqlite-off", words)
-    if synchronous == NORMAL and journal == WAL:
+    if mode == NORMAL and journal == WAL:
         words = "synchronous = normal with WAL: transactions since the last checkpoint may be lost, what stays is whole"
         return BOUNDED_LOSS, because("sqlite-normal-wal", words)
-    if synchronous == NORMAL:
+    if mode == NORMAL:
         words = "synchronous = normal: the last transaction may be lost, what stays is whole"
         return BOUNDED_LOSS, because("sqlite-normal", words)
-    if synchronous == FULL and journal == DELETE and settings.text("locking_mode") != EXCLUSIVE:
+    if mode == FULL and journal == DELETE and settings.text("locking_mode") != EXCLUSIVE:
         words = (
             "synchronous = full with journal_mode = delete: the deletion of the journal, which is the commit, is not synced, so "
             "the last transaction may be lost; extra syncs it"
@@ -115,34 +113,10 @@ def bound_transactions(settings: Levels) -> int | None:
     return (_CHECKPOINT_PAGES if pages is None else pages) or None if code == "sqlite-normal-wal" else None
 
 
-class SqliteDurability(EngineDurability):
-    """Of connections whose tests may commit in two ways."""
-
-    def opened(self, settings: Levels) -> Sequence[ReadBack]:
-        """What is set; each test is held against what its connection answers."""
-        asked = {"synchronous": BY_TEST, **settings}
-        return [
-            ReadBack(f"sqlite.{name}", settings.get(name), value, "the PRAGMAs of each test", matches=None)
-            for name, value in sorted(asked.items())
-        ]
-
-    def declare(
-        self,
-        settings: Levels,
-        server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
-        filesystem: FilesystemPromise,
-    ) -> Durability:
-        """By the PRAGMAs; of `by-test` that of the synchronous tests, with that of the others."""
-        of_filesystem = declared(filesystem)
-
-        def of(mode: str) -> Durability:
-            found = lowered(mode, settings, keeps_write_order=filesystem.keeps_write_order)
-            if found is None:
-                return of_filesystem
-            best, reason = found
-            return lowered_to(of_filesystem, best, best, reason)
-
-        return of_each_test(MODEL, settings, of)
-
-
-DURABILITY: EngineDurability = SqliteDurability()
+DURABILITY: EngineDurability = LibraryDurability(
+    MODEL,
+    "sqlite",
+    lambda settings: dict(sorted({"synchronous": BY_TEST, **settings}.items())),
+    "the PRAGMAs of each test",
+    lowered,
+)

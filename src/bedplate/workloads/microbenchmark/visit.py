@@ -11,7 +11,7 @@ import os
 import signal
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ from bedplate.workloads.microbenchmark.model import (
 if TYPE_CHECKING:
     from bedplate.visit.cuts import BenchEngine
 
-Remedy: TypeAlias = Callable[[str], tuple[str, str] | None]
+Remedies: TypeAlias = Mapping[str, tuple[str, str]]
 
 # File systems refuse to give out their last few megabytes.
 _FULL_BELOW_BYTES = 16 * MIB
@@ -118,15 +118,15 @@ class BenchDone:
     commits: int
 
 
-def read_done(path: Path, call: BenchCall, remedy: Remedy, *, status: int, said: str) -> BenchDone:
+def read_done(path: Path, call: BenchCall, remedies: Remedies, *, status: int, said: str) -> BenchDone:
     """The one test of a document; BedplateError says why it was not done, in the library's own words.
 
-    `remedy` is that of the engine (`BenchEngine.remedy`), `status` is how the driver ended, `said` its words on standard error where it left no document.
+    `remedies` are those of the engine (`BenchEngine`), `status` is how the driver ended, `said` its words on standard error where it left no document.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["failure"] is not None:
-            raise BedplateError(*_failure_reasons(document["failure"], call.test, remedy))
+            raise BedplateError(*_failure_reasons(document["failure"], call.test, remedies))
         if document["interrupted"] is not None:
             raise BedplateError(f"{call.test}: the driver was ended by {document['interrupted']}")
         (test,) = document["tests"]
@@ -157,9 +157,11 @@ def _how(status: int) -> str:
     return f"was killed by {signal.Signals(number).name}{hint}"
 
 
-def _failure_reasons(failure: Mapping[str, Any], test: str, remedy: Remedy) -> list[Reason]:
+def _failure_reasons(failure: Mapping[str, Any], test: str, remedies: Remedies) -> list[Reason]:
     words = f"{test}: {failure['error']} ({failure['step']}, after {failure['operations']} operations)"
-    code, way_out = remedy(failure["error"]) or ("test-failed", "")
+    code, way_out = next(
+        (remedy for said, remedy in remedies.items() if said in failure["error"]), ("test-failed", "")
+    )
     reasons = [because(code, f"{words}; {way_out}" if way_out else words, test=test)]
     free_bytes = failure["free_bytes"]
     if free_bytes is not None and free_bytes < _FULL_BELOW_BYTES and not way_out:
@@ -286,7 +288,7 @@ class _Tests:
             write_progress(self._documents / PROGRESS.format(test=test), self._progress)
         document = self._documents / f"{test}.json"
         output.with_suffix(".out").replace(document)
-        done = read_done(document, call, self._engine.remedy, status=tool.ended.status, said=said)
+        done = read_done(document, call, self._engine.remedies, status=tool.ended.status, said=said)
         self._context.tool_versions[self._engine.library] = done.library
         self._recording.add(TimedItem(TESTS, test, done.seconds, facts={"operations": done.operations}))
         self._count_flushes(test, done.commits)
