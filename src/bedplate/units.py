@@ -18,9 +18,12 @@ TIB = 1024 * GIB
 # (Documentation/block/stat.rst).
 KERNEL_SECTOR_BYTES = 512
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])i?)?(b)?\s*", re.IGNORECASE)
+# Plain patterns without flags: a JSON schema hands them to editors.
+SIZE_PATTERN = r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgtKMGT])[iI]?)?([bB])?\s*"
+DURATION_PATTERN = r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h|d)?\s*"
+_SIZE = re.compile(SIZE_PATTERN)
 _SIZE_FACTORS = {"": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h|d)?\s*")
+_DURATION = re.compile(DURATION_PATTERN)
 _DURATION_FACTORS = {
     "us": 1e-6,
     "ms": 1e-3,

@@ -154,10 +154,28 @@ def doctor(*, as_json: bool) -> int:
     return examine(as_json=as_json)
 
 
+def _print_schema(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's
+    """Before anything else of the command line is asked for: there is one schema for all plans."""
+    if wanted:
+        from bedplate.cli.printing import print_json  # noqa: PLC0415
+        from bedplate.plan.schema import plan_schema  # noqa: PLC0415
+
+        print_json(plan_schema())
+        context.exit()
+
+
 @program.command()
 @PLAN_FILE
 @EXECUTOR
 @AS_JSON
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="print the JSON schema of plans, for editors, and nothing else",
+)
 def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
     """Show what a plan would do: executor, cells, the pruned ones with reasons, order, disk space, time.
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import click
 from pydantic.fields import FieldInfo
@@ -31,7 +26,6 @@ from bedplate.model.cell import SourceTree
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
 from bedplate.model.durability import Story
 from bedplate.model.figure import Metric, RunFigures
-from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.levels import Levels
 from bedplate.model.limits import FILE_LIMITS, TEXT_LIMIT
 from bedplate.model.machine import StoredMachine
@@ -41,6 +35,7 @@ from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.plan.fields import FEATURES, varies
 from bedplate.plan.load import TABLES
+from bedplate.plan.schema import field_texts, key_lines
 from bedplate.plan.table import PlanTable
 from bedplate.study.records import Checksums, PairedRecord, StudyFacts, StudySchedule
 from bedplate.units import format_size
@@ -294,37 +289,15 @@ def _heading(place: tuple[str, ...]) -> str:
 
 
 def _keys(table: type[PlanTable]) -> str:
-    """A row for each key: as the docstring below its field says it; of a type's own factors as its traits do."""
-    told: dict[str, str] = {}
-    for each in table.__mro__:
-        # Those that are made of the traits of file systems and of the engines have no text.
-        if issubclass(each, PlanTable) and each.__doc__:
-            told = {**_meanings(each), **told}
-    found = sorted(table.model_fields.items(), key=lambda item: item[0] in FEATURES)
-    rows = ((f"`{field.alias or name}`", *_key_row(name, field, told.get(name))) for name, field in found)
+    """A row for each key; a type's own factors come last."""
+    lines = key_lines(table)
+    fields_in_order = sorted(table.model_fields.items(), key=lambda item: item[0] in FEATURES)
+    rows = (
+        (f"`{field.alias or name}`", line.layer, _varies(field), line.values, line.default, line.example)
+        for name, field in fields_in_order
+        for line in (lines[name],)
+    )
     return _table(("key", "layer", "varies", "values", "default", "example"), rows)
-
-
-def _key_row(name: str, field: FieldInfo, told: str | None) -> tuple[str, ...]:
-    if told is not None:
-        row = [each.strip() for each in told.split(" | ")]
-        if len(row) != 4:
-            raise ValueError(
-                f"{name}: the row below a key is `layer | values | default | example`, found {told!r}"
-            )
-        layer, values, default, example = row
-        return layer, _varies(field), values, default, example
-    if name in FEATURES:
-        levels = [f"`{json.dumps(level)}`" for level in feature_levels()[name]]
-        types = ", ".join(kind for kind, traits in TRAITS.items() if name in traits.features)
-        return "filesystem", "yes", f"{', '.join(levels)} ({types})", "the file system's own", levels[-1]
-    if get_origin(field.annotation) is Literal:
-        # Behind it stand names that it had before.
-        kind, *_ = get_args(field.annotation)
-        return "load", "no", f"`{kind}`", "required", f'`"{kind}"`'
-    if (varied := _varies(field)) == "–":
-        return "–", varied, "the table below", "all defaults", "–"
-    return "–", varied, field.description or "–", "–", "–"
 
 
 def _varies(field: FieldInfo) -> str:
@@ -357,7 +330,7 @@ def _left_out(field: FieldInfo) -> str:
 def _workloads() -> str:
     """A row for each type and for each kind of record in which it writes something of its own."""
     known = {name: model_of(name).words for name in registry.WORKLOADS}
-    meanings = _meanings(RecordWords)
+    meanings = field_texts(RecordWords)
     rows = (
         (f"`{name}`", meanings[each.name], words)
         for name, told in known.items()
@@ -384,22 +357,12 @@ def _records(found: Iterable[Any]) -> list[type[Any]]:
 
 def _fields(record: type[Any]) -> str:
     kinds = get_type_hints(record)
-    meanings = _meanings(record)
+    meanings = field_texts(record)
     rows = (
         (f"`{each.name}`", _kind(kinds[each.name]), meanings.get(each.name) or _members(kinds[each.name]))
         for each in fields(record)
     )
     return _table(("field", "type", "meaning"), rows)
-
-
-def _meanings(record: type[Any]) -> dict[str, str]:
-    """The docstrings below the fields, which Python itself does not keep."""
-    found = {}
-    for statement, below in pairwise(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(record))))):
-        match statement, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = " ".join(text.split())
-    return found
 
 
 def _members(kind: Any) -> str:

@@ -243,7 +243,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
     "doctor": ("bedplate doctor", "bedplate doctor --json"),
-    "plan": ("bedplate plan quick", "bedplate plan mine.toml --executor qemu"),
+    "plan": (
+        "bedplate plan quick",
+        "bedplate plan mine.toml --executor qemu",
+        "bedplate plan --schema > plan.schema.json",
+    ),
     "run": (
         "sudo bedplate run quick --study first",
         "sudo bedplate run mine.toml --study s --erase /dev/disk/by-id/nvme-eui.0025",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
 from bedplate.model.devices import Latency
@@ -19,7 +20,7 @@ from bedplate.model.machine import CONTROLLER_DEADLINE_S, DIFFERING, LOCAL_DIREC
 from bedplate.model.plan import CellChoice, Plan, PlannedWorkload
 from bedplate.plan import values, words
 from bedplate.plan.table import EngineTable, PlanTable, engine_tables
-from bedplate.plan.values import latency
+from bedplate.plan.values import TEXT, Form
 from bedplate.plan.words import shown
 from bedplate.units import GIB, TIB
 
@@ -183,20 +184,29 @@ def one_or_varied(value: Any) -> tuple[Any, ...]:
     return distinct_levels(levels_of(value))
 
 
+def is_of_levels(function: object) -> bool:
+    """Whether it is what makes a key a factor: it reads a bare value, or `{ vary = [...] }`."""
+    return function in (levels_of, _levels_of_lists)
+
+
 def varies(metadata: Sequence[Any]) -> bool:
     """Whether what pydantic knows of a field makes it a factor."""
-    before = (each.func for each in metadata if isinstance(each, BeforeValidator))
-    return any(func in (levels_of, _levels_of_lists) for func in before)
+    return any(isinstance(each, BeforeValidator) and is_of_levels(each.func) for each in metadata)
 
 
-def within(check: Any, *bounds: Any) -> PlainValidator:
-    """A check of `values` with its bounds, as the type of a key."""
-    return PlainValidator(lambda value: check(*bounds, value))
+def within(check: Callable[..., Any], *bounds: Any, form: Form | None = None) -> PlainValidator:
+    """A check with its bounds as the type of a key; `form` is what editors know of it, where it is no check of `values`."""
+    known = values.FORMS[check](*bounds) if form is None else form
+    return PlainValidator(
+        partial(check, *bounds), json_schema_input_type=Annotated[Any, WithJsonSchema(known)]
+    )
 
 
-ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
+CELLS: Form = {"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MOST_TABLES}
 
-Title: TypeAlias = Annotated[str, PlainValidator(values.title)]
+ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], within(departures, form=CELLS)]
+
+Title: TypeAlias = Annotated[str, within(values.title)]
 
 Repetitions: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 
@@ -206,19 +216,19 @@ Executor: TypeAlias = Annotated[str, within(values.one_of, values.EXECUTORS)]
 
 DatasetBy: TypeAlias = Annotated[str, within(values.one_of, DATASETS)]
 
-Flag: TypeAlias = Annotated[bool, PlainValidator(values.flag)]
+Flag: TypeAlias = Annotated[bool, within(values.flag)]
 
 ImageSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)]
 
 Memory: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]
 
-ThrottleLevel: TypeAlias = Annotated[Throttle, PlainValidator(values.throttle)]
+ThrottleLevel: TypeAlias = Annotated[Throttle, within(values.throttle)]
 
-LatencyLevel: TypeAlias = Annotated[Latency, PlainValidator(latency)]
+LatencyLevel: TypeAlias = Annotated[Latency, within(values.latency)]
 
-DeviceName: TypeAlias = Annotated[str, PlainValidator(values.device)]
+DeviceName: TypeAlias = Annotated[str, within(values.device)]
 
-ReadAhead: TypeAlias = Annotated[int, PlainValidator(values.read_ahead_kb)]
+ReadAhead: TypeAlias = Annotated[int, within(values.read_ahead_kb)]
 
 Scheduler: TypeAlias = Annotated[str, within(values.one_of, words.SCHEDULERS)]
 
@@ -228,9 +238,9 @@ _FILESYSTEM_BLOCKS = tuple(sorted({size for traits in TRAITS.values() for size i
 
 FilesystemBlock: TypeAlias = Annotated[int, within(values.power_of_two, _FILESYSTEM_BLOCKS)]
 
-MountOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mount_options)]
+MountOptions: TypeAlias = Annotated[tuple[str, ...], within(values.mount_options)]
 
-MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mkfs_options)]
+MkfsOptions: TypeAlias = Annotated[tuple[str, ...], within(values.mkfs_options)]
 
 # What only some types know, by the name of the key.
 FEATURES = {
@@ -249,13 +259,13 @@ JournalSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_JOUR
 
 VisitsPerBoot: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 
-RunName: TypeAlias = Annotated[str, PlainValidator(values.run_name)]
+RunName: TypeAlias = Annotated[str, within(values.run_name)]
 
 Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]
 
 Duration: TypeAlias = Annotated[float, within(values.duration, 1)]
 
-Passes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.passes)]
+Passes: TypeAlias = Annotated[tuple[str, ...], within(values.passes)]
 
 CanaryEvery: TypeAlias = Annotated[float, within(values.duration, 60)]
 
@@ -316,7 +326,7 @@ def _matching(pattern: re.Pattern[str], allowed: str) -> PlainValidator:
             return value
         raise ValueError(f"allowed is {allowed}")
 
-    return PlainValidator(check)
+    return within(check, form=values.pattern(pattern.pattern))
 
 
 def _directory(value: Any) -> str:
@@ -335,17 +345,17 @@ Word: TypeAlias = Annotated[str, _matching(_WORD, "one word as sbatch takes it")
 
 Constraint: TypeAlias = Annotated[str, _matching(_CONSTRAINT, "a constraint as sbatch takes it")]
 
-Nodes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(nodes)]
+Nodes: TypeAlias = Annotated[
+    tuple[str, ...], within(nodes, form=values.either(TEXT, {"type": "array", "items": TEXT, "minItems": 1}))
+]
 
 NodeName: TypeAlias = Annotated[str, _matching(_NODE, "the name of a node")]
 
-Directory: TypeAlias = Annotated[str, PlainValidator(_directory)]
+Directory: TypeAlias = Annotated[str, within(_directory, form=values.pattern("/.*"))]
 
-JobTime: TypeAlias = Annotated[float, PlainValidator(lambda value: values.duration(60, value))]
+JobTime: TypeAlias = Annotated[float, within(values.duration, 60)]
 
-Differing: TypeAlias = Annotated[
-    tuple[str, ...], PlainValidator(lambda value: values.some_of(tuple(DIFFERING), value))
-]
+Differing: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, tuple(DIFFERING))]
 
 
 class SlurmTable(PlanTable):
@@ -354,15 +364,15 @@ class SlurmTable(PlanTable):
     nodes: Nodes = Field(description='list of names of nodes: ["n1", "n2"], or ["n[01-16]"]')
     """– | a list of names of nodes, ranges as Slurm writes them; repetition 1 runs on the first, 2 on the second, and so on,
     round and round | required | `["n[01-16]"]`"""
-    partition: Word | None = Field(default=None, description="partition of the nodes")
+    partition: Word | None = None
     """– | partition of the nodes | the cluster's | `"bench"`"""
-    constraint: Constraint | None = Field(default=None, description="features that the nodes must have")
+    constraint: Constraint | None = None
     """– | features that the nodes must have | none | `"nvme"`"""
-    account: Word | None = Field(default=None, description="account that the jobs are charged to")
+    account: Word | None = None
     """– | account that the jobs are charged to | the user's | `"storage"`"""
-    gres: Word | None = Field(default=None, description='generic resource, such as "scratch_device:1"')
+    gres: Word | None = None
     """– | a generic resource that every job asks for | none | `"scratch_device:1"`"""
-    time: JobTime | None = Field(default=None, description='limit of one job, such as "12 h"')
+    time: JobTime | None = None
     """– | a minute or more: limit of one job, which is one repetition on one node | three times the estimate, an hour at least |
     `"12 h"`"""
     devices: dict[NodeName, DeviceName] = Field(
@@ -375,14 +385,12 @@ class SlurmTable(PlanTable):
     )
     """– | a table of devices of external journals by node, in place of `device` in `[journal_device]`; **each will be erased**, and
     must be named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
-    local_directory: Directory = Field(default=LOCAL_DIRECTORY, description="absolute path on every node")
+    local_directory: Directory = LOCAL_DIRECTORY
     """– | an absolute path on every node, on a disk of its own: results and images are below it while a visit runs |
     `"/var/tmp"` | `"/scratch"`"""
-    controller_deadline: JobTime = Field(
-        default=CONTROLLER_DEADLINE_S, description='how long a silent controller is waited for: "1 d"'
-    )
+    controller_deadline: JobTime = CONTROLLER_DEADLINE_S
     """– | how long a controller that does not answer is waited for | `"1 d"` | `"2 h"`"""
-    differing: Differing = Field(default=(), description=f"some of {', '.join(DIFFERING)}")
+    differing: Differing = ()
     """– | in what nodes may differ: a list of `cpu`, `memory`, `kernel`, `distribution`, `firmware`, `device` | nothing |
     `["firmware"]`"""
 

@@ -129,20 +129,18 @@ def _types_with(feature: str) -> tuple[str, ...]:
 class ScratchDeviceTable(PlanTable):
     """`[scratch_device]`: what will be erased, and how its queue is set."""
 
-    image_size: ImageSize | None = Field(default=None, description='size of an image file, such as "6 GB"')
+    image_size: ImageSize | None = None
     """– | 512 MB or more: an image file of bedplate's own on a loop device | what the largest visit needs | `"6 GB"`"""
-    device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
+    device: DeviceName | None = None
     """– | a stable name: `/dev/disk/by-id/…`, `by-path`, `by-partuuid`, `by-partlabel`, `/dev/mapper/…`, `/dev/md/…`,
     `/dev/GROUP/VOLUME` | – | `"/dev/disk/by-id/ata-…"`"""
-    read_ahead: Factor[ReadAhead] = Field(
-        default=(), description='read-ahead with its unit, such as "4096 kB"'
-    )
+    read_ahead: Factor[ReadAhead] = ()
     """device | a size with its unit, whole kB | the kernel's | `"4096 kB"`"""
-    scheduler: Factor[Scheduler] = Field(default=(), description="I/O scheduler")
+    scheduler: Factor[Scheduler] = ()
     """device | `none`, `mq-deadline`, `kyber`, `bfq` | the kernel's | `"none"`"""
-    throttle: Factor[ThrottleLevel] = Field(default=(), description="emulated slower device")
+    throttle: Factor[ThrottleLevel] = ()
     """device | a name, or a table of limits (below) | none | `"hdd-7200"`"""
-    latency: Factor[LatencyLevel] = Field(default=(), description="emulated device with latency")
+    latency: Factor[LatencyLevel] = ()
     """device | a name, or a table of times (below); needs `image_size`, which is in memory then | none | `"gp3"`"""
 
     @model_validator(mode="after")
@@ -159,12 +157,10 @@ class ScratchDeviceTable(PlanTable):
 class MachineTable(PlanTable):
     """`[machine]`: the machine around the device."""
 
-    memory: Factor[Memory] = Field(default=(), description='limit of the memory, such as "2 GB"')
+    memory: Factor[Memory] = ()
     """device | 256 MB or more, less than the machine has: a cgroup limits the server and its page cache; a guest is that large | no
     limit | `"2 GB"`"""
-    kernel: Kernels = Field(
-        default=(), description='version of the kernel, such as "6.12", a path, or a tree and its commit'
-    )
+    kernel: Kernels = ()
     """kernel | a version, a release, the path of a kernel of your own, or a tree: `{ tree = "~/src/linux", commit = { vary = ["v7.0", "v7.1"] },
     config = "guest" }` ([KERNELS.md](KERNELS.md)) | the running one; for guests the executor's own | `{ vary = ["6.1", "6.12"] }`"""
 
@@ -172,11 +168,9 @@ class MachineTable(PlanTable):
 class JournalDeviceTable(PlanTable):
     """`[journal_device]`: what external journals stand on."""
 
-    device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
+    device: DeviceName | None = None
     """– | a stable name, as in `[scratch_device]` | – | `"/dev/disk/by-id/nvme-…"`"""
-    ram_size: JournalSize | None = Field(
-        default=None, description='size of a journal in RAM, such as "256 MB"'
-    )
+    ram_size: JournalSize | None = None
     """– | 64 MB or more: a journal in memory, gone at a power cut, and with it the file system | `"256 MB"` without this table |
     `"512 MB"`"""
 
@@ -190,9 +184,9 @@ class JournalDeviceTable(PlanTable):
 class GuestTable(PlanTable):
     """`[guest]`: the guests of an executor that has them."""
 
-    visits_per_boot: VisitsPerBoot = Field(default=VISITS_PER_BOOT, description="a whole number from 1")
+    visits_per_boot: VisitsPerBoot = VISITS_PER_BOOT
     """– | 1 to 1000 visits that share a boot at most ([the order](#the-order)) | `8` | `1`"""
-    memory: Memory | None = Field(default=None, description='memory of a guest, such as "2 GB"')
+    memory: Memory | None = None
     """– | memory of a guest whose cell asks for none; 256 MB or more | `"2 GB"` | `"1 GB"`"""
 
 
@@ -214,29 +208,27 @@ class FilesystemTable(_Features):  # type: ignore[misc]
     type: Factor[FilesystemType] = Field(description="type of the file system")
     """filesystem | `ext2`, `ext3`, `ext4`, `xfs`, `btrfs`, `jfs`, `reiserfs`, `nilfs2`, `f2fs`, `ntfs3`, `ntfs-3g`, `zfs`,
     `bcachefs` (no distribution has its tools) | required | `"ext4"`"""
-    block_size: Factor[FilesystemBlock] = Field(default=(), description="block size (btrfs: sector size)")
+    block_size: Factor[FilesystemBlock] = ()
     """filesystem | a power of two that some type has; on Btrfs the sector size, on ZFS the recordsize | mkfs's own | `"4 kB"`"""
-    recordsize: Factor[FilesystemBlock] = Field(default=(), description="what ZFS calls its block size")
+    recordsize: Factor[FilesystemBlock] = ()
     """filesystem | ZFS's own name of `block_size` | ZFS's own | `"8 kB"`"""
-    mount_options: ListFactor[MountOptions] = Field(default=(), description="list of mount options")
+    mount_options: ListFactor[MountOptions] = ()
     """filesystem | a list of options | `[]` | `["noatime"]`"""
-    mkfs_options: ListFactor[MkfsOptions] = Field(default=(), description="list of argument words for mkfs")
+    mkfs_options: ListFactor[MkfsOptions] = ()
     """filesystem | a list of argument words, an option and its argument being two | `[]` | `["-O", "^metadata_csum"]`"""
-    barrier: Factor[Flag] = Field(
-        default=(), description="true or false: whether fsync flushes the device's cache"
-    )
+    barrier: Factor[Flag] = ()
     """filesystem | `true`: fsync must flush the device; `false`: it must not. Either is proved by counting flushes | not judged |
     `{ vary = [true, false] }`"""
-    journal: Factor[Journal] = Field(default=(), description="internal, external, or none")
+    journal: Factor[Journal] = ()
     """filesystem | `internal`; `external`: on a device of its own (ext3, ext4, XFS, JFS, ReiserFS; a log device of ZFS); `none`
     (ext4) | `internal`, where there is one | `{ vary = ["internal", "external"] }`"""
-    journal_device: Factor[JournalDevice] = Field(default=(), description="ram, or device")
+    journal_device: Factor[JournalDevice] = ()
     """filesystem | where an external journal is: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
 
-    fill: Factor[Fill] = Field(default=(), description=f"{', '.join(_types_with('fill'))} only")
+    fill: Factor[Fill] = ()
     """filesystem | `no`, or how full the file system is with the database, as df has it: `50 %`, `60 %`, `70 %`, `75 %`, `80 %`, `85 %`,
     `90 %`, `95 %`. Files that nobody reads fill it, most of them before the load (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "90 %"] }`"""
-    aged: Factor[Aged] = Field(default=(), description=f"{', '.join(_types_with('aged'))} only")
+    aged: Factor[Aged] = ()
     """filesystem | `no`: as mkfs made it; `mixed`: files of 4 KiB to 4 MiB came and went; `small files`: of 4 to 64 KiB, which leave the
     free space in small pieces. On images only (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "small files"] }`"""
 
@@ -261,26 +253,26 @@ class FilesystemTable(_Features):  # type: ignore[misc]
 class CanaryTable(PlanTable):
     """`[canary]`: the visit that comes back through the study."""
 
-    enabled: Flag = Field(default=True, description="true or false")
+    enabled: Flag = True
     """– | `true`, `false` | `true` | `false`"""
-    every: CanaryEvery = Field(default=7200.0, description='time between two canaries, such as "2 h"')
+    every: CanaryEvery = 7200.0
     """– | a time of at least a minute | `"2 h"` | `"30 min"`"""
-    filesystem: FilesystemType | None = Field(default=None, description="type of the canary's file system")
+    filesystem: FilesystemType | None = None
     """– | a type, as in `[[filesystem]]` | `ext4` if a cell has it, else the first cell's | `"xfs"`"""
 
 
 class Document(PlanTable):
     """The whole plan, without the tables of engines (`WHOLE` has them)."""
 
-    title: Title | None = Field(default=None, description="one line of text")
+    title: Title | None = None
     """– | one line of at most 200 characters | workloads, file systems and kernels | `"Barriers on my laptop"`"""
-    repetitions: Repetitions = Field(default=5, description="a whole number from 1")
+    repetitions: Repetitions = 5
     """– | 1 to 1000 passes over all cells, each in an order of its own | `5` | `2`"""
-    seed: Seed = Field(default=1, description="a whole number")
+    seed: Seed = 1
     """– | a whole number from 0; decides the order | `1` | `2011`"""
-    executor: Executor = Field(default="local", description="who runs the visits")
+    executor: Executor = "local"
     """– | `local`, `qemu`, `slurm`, `auto` ([where visits run](#where-visits-run)) | `"local"` | `"auto"`"""
-    dataset: DatasetBy = Field(default=LOADED, description="whether a visit loads its dataset")
+    dataset: DatasetBy = LOADED
     """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
     onto the image of every visit ([restored datasets](method/filesystems.md#restored-datasets)) | `"loaded"` | `"restored"`"""
     scratch_device: ScratchDeviceTable = Field(

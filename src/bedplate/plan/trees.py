@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 
 from bedplate.errors import BedplateError, PlanError, StudyError
 from bedplate.model import codec, limits
@@ -25,7 +25,8 @@ from bedplate.model.cell import (
 )
 from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.plan import values
-from bedplate.plan.fields import distinct_levels, levels_of, one_or_varied
+from bedplate.plan.fields import distinct_levels, levels_of, one_or_varied, within
+from bedplate.plan.values import TEXT, Form
 from bedplate.plan.words import joined, shown
 from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, MIB, format_size
@@ -78,6 +79,17 @@ def own_note(note: str, context: Mapping[str, Any]) -> str | None:
 _KEYS = ("tree", "commit")
 
 _MOST_COMMITS = 100
+
+_VARIED_TEXT = values.either(
+    TEXT, values.table({"vary": {"type": "array", "items": TEXT, "minItems": 1}}, required=("vary",))
+)
+
+SOURCE: Form = values.table(dict.fromkeys(_KEYS, _VARIED_TEXT) | {"tree": TEXT}, required=_KEYS)
+
+# A kernel's has the configuration, too.
+TREE: Form = values.table({**SOURCE["properties"], "config": _VARIED_TEXT}, required=_KEYS)
+
+PATCHES: Form = {"type": "array", "items": TEXT}
 
 _EXAMPLE = '{ tree = "~/src/x", commit = "master" }'
 
@@ -291,7 +303,10 @@ def _read_configuration(config: str, path: Path) -> str:
 
 
 Kernels: TypeAlias = Annotated[
-    tuple[str, ...], PlainValidator(_kernels), BeforeValidator(levels_of), AfterValidator(distinct_levels)
+    tuple[str, ...],
+    within(_kernels, form={"type": "array", "items": values.either(TEXT, TREE)}),
+    BeforeValidator(levels_of),
+    AfterValidator(distinct_levels),
 ]
 
 _MOST_PATCHES = 100

@@ -6,9 +6,9 @@ Each function takes what TOML gave and returns the level; ValueError says what i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationInfo
 
@@ -20,7 +20,18 @@ from bedplate.near_names import did_you_mean
 from bedplate.plan import words
 from bedplate.plan.words import joined, shown
 from bedplate.text_encoding import decode_text
-from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size, size_in_kb
+from bedplate.units import (
+    DURATION_PATTERN,
+    GIB,
+    KIB,
+    MIB,
+    SIZE_PATTERN,
+    TIB,
+    format_size,
+    parse_duration_s,
+    parse_size,
+    size_in_kb,
+)
 
 _MEGABYTE = 1_000_000  # data sheets count in powers of ten
 
@@ -113,6 +124,10 @@ THROTTLE_KEYS = {
     "write_bandwidth": "wb",
 }
 
+_TIMES = ("read", "write", "flush")
+
+LATENCY_KEYS = (*_TIMES, "queue_depth", "sequential", "iops", "bandwidth", "stall")
+
 _TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASCII)
 
 _VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
@@ -121,7 +136,51 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=-]{0,59}")
 
 _KERNEL = re.compile(r"\d{1,3}\.\d{1,3}[A-Za-z0-9.+~_-]{0,80}", re.ASCII)
 
+# What a JSON schema says of a value: no more than its check refuses, as an editor must not call a right plan wrong.
+Form: TypeAlias = dict[str, Any]
 
+FORMS: dict[Callable[..., Any], Callable[..., Form]] = {}
+
+Check = TypeVar("Check", bound=Callable[..., Any])
+
+
+def written(form: Form | Callable[..., Form]) -> Callable[[Check], Check]:
+    """Notes the form of the values that a check takes, by the check's bounds where it has some."""
+
+    def note(check: Check) -> Check:
+        FORMS[check] = form if callable(form) else lambda: form
+        return check
+
+    return note
+
+
+def either(*forms: Form) -> Form:
+    """A value of one of several forms."""
+    return {"anyOf": list(forms)}
+
+
+def pattern(whole: str) -> Form:
+    """A text that a pattern describes from its first character to its last."""
+    return {"type": "string", "pattern": f"^(?:{whole})$"}
+
+
+def table(keys: Mapping[str, Form], required: Sequence[str] = ()) -> Form:
+    """A table with these keys and no others."""
+    return {
+        "type": "object",
+        "properties": dict(keys),
+        "required": list(required),
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+TEXT: Form = {"type": "string"}
+
+SCALAR: Form = {"type": ["string", "number", "boolean"]}
+
+
+@written({"type": "string", "maxLength": 200})
 def title(value: Any) -> str:
     """One line of text."""
     if isinstance(value, str) and value.strip() and len(value) <= 200 and value.isprintable():
@@ -129,6 +188,7 @@ def title(value: Any) -> str:
     raise ValueError("allowed is one line of at most 200 printable characters")
 
 
+@written(lambda lowest, highest: {"type": "integer", "minimum": lowest, "maximum": highest})
 def whole_number(lowest: int, highest: int, value: Any) -> int:
     """A whole number within bounds."""
     if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
@@ -136,6 +196,7 @@ def whole_number(lowest: int, highest: int, value: Any) -> int:
     raise ValueError(f"allowed is a whole number from {lowest} to {highest}")
 
 
+@written({"type": "boolean"})
 def flag(value: Any) -> bool:
     """True or false, and nothing that looks like it."""
     if isinstance(value, bool):
@@ -143,6 +204,7 @@ def flag(value: Any) -> bool:
     raise ValueError("allowed are true and false")
 
 
+@written(lambda allowed: {"enum": list(allowed)})
 def one_of(allowed: tuple[str, ...], value: Any) -> str:
     """One of some words."""
     if isinstance(value, str) and value in allowed:
@@ -150,6 +212,7 @@ def one_of(allowed: tuple[str, ...], value: Any) -> str:
     raise ValueError(f"allowed: {listed_for(value, allowed)}")
 
 
+@written(lambda allowed: {"enum": list(allowed)})
 def feature(allowed: tuple[str | bool, ...], value: Any) -> str | bool:
     """One of the levels that some type of file system has; which one has it is a matter of pruning."""
     # 1 equals true, and is none of its spellings.
@@ -165,6 +228,7 @@ def listed_for(value: Any, allowed: Iterable[str]) -> str:
     return f"{', '.join(allowed)}{f'; {hint}' if hint else ''}"
 
 
+@written({"type": "string", "maxLength": 500})
 def kernel(value: Any) -> str:
     """A version, a release, or the absolute path of a kernel of the user's own."""
     allowed = 'allowed is a version or a release as text ("6.12", "6.12.95+deb12-amd64"), or an absolute path'
@@ -187,6 +251,11 @@ def kernel(value: Any) -> str:
     return value
 
 
+@written(
+    lambda lowest, highest: either(
+        {"type": "integer", "minimum": lowest, "maximum": highest}, pattern(SIZE_PATTERN)
+    )
+)
 def size(lowest: int, highest: int, value: Any) -> int:
     """A size in bytes, or a text with a unit."""
     allowed = f'allowed is a size from {format_size(lowest)} to {format_size(highest)}, such as "2 GB"'
@@ -199,6 +268,7 @@ def size(lowest: int, highest: int, value: Any) -> int:
     return found
 
 
+@written(lambda allowed: either({"enum": [*map(size_in_kb, allowed), *allowed]}, pattern(SIZE_PATTERN)))
 def power_of_two(allowed: tuple[int, ...], value: Any) -> int:
     """One of some sizes."""
     try:
@@ -210,6 +280,7 @@ def power_of_two(allowed: tuple[int, ...], value: Any) -> int:
     return found
 
 
+@written(pattern(SIZE_PATTERN))
 def read_ahead_kb(value: Any) -> int:
     """Read-ahead in kB from a text with a unit."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -225,6 +296,11 @@ def read_ahead_kb(value: Any) -> int:
     return found // KIB
 
 
+@written(
+    lambda lowest: either(
+        {"type": "number", "minimum": lowest, "maximum": LONGEST_S}, pattern(DURATION_PATTERN)
+    )
+)
 def duration(lowest: float, value: Any) -> float:
     """Whole seconds, as a client program counts them."""
     allowed = (
@@ -239,6 +315,13 @@ def duration(lowest: float, value: Any) -> float:
     return found
 
 
+@written(
+    either(
+        {"enum": [UNTIL_STEADY]},
+        {"type": "number", "minimum": 0, "maximum": LONGEST_S},
+        pattern(DURATION_PATTERN),
+    )
+)
 def warmup(value: Any) -> float | str:
     """A time, or until the run is steady."""
     if value == UNTIL_STEADY:
@@ -249,6 +332,7 @@ def warmup(value: Any) -> float | str:
         raise ValueError(f'{error}, or "{UNTIL_STEADY}"') from None
 
 
+@written(either({"enum": [UNLIMITED]}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}))
 def rate(value: Any) -> float | None:
     """Transactions a second that are offered; None for as fast as they go."""
     if value == UNLIMITED:
@@ -258,6 +342,7 @@ def rate(value: Any) -> float | None:
     raise ValueError(f'allowed is a number of transactions a second, or "{UNLIMITED}"')
 
 
+@written(either({"type": "integer", "minimum": 1, "maximum": 1_000_000}, pattern(_TIMES_MEMORY.pattern)))
 def scale(value: Any) -> DatasetScale:
     """A scale in units of a workload, or a multiple of the memory."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
@@ -268,6 +353,7 @@ def scale(value: Any) -> DatasetScale:
     return DatasetScale(times_memory=float(found[1]))
 
 
+@written({"type": "number", "minimum": 0.01, "maximum": 10_000})
 def scale_factor(value: Any) -> float:
     """TPC-H's scale factor: 1 is a gigabyte of data; with at most two digits behind the point."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.01 <= value <= 10_000:
@@ -277,6 +363,7 @@ def scale_factor(value: Any) -> float:
     raise ValueError("allowed is a number from 0.01 to 10000 with at most two digits behind the point")
 
 
+@written({"type": "array", "items": {"enum": [COLD, WARM]}, "maxItems": MOST_PASSES})
 def passes(value: Any) -> tuple[str, ...]:
     """The passes over the queries, in order."""
     if isinstance(value, list) and len(value) <= MOST_PASSES and all(item in (COLD, WARM) for item in value):
@@ -284,6 +371,7 @@ def passes(value: Any) -> tuple[str, ...]:
     raise ValueError(f'allowed is a list of at most {MOST_PASSES} passes, each "{COLD}" or "{WARM}"')
 
 
+@written(lambda allowed: {"type": "array", "items": {"enum": list(allowed)}, "minItems": 1})
 def some_of(allowed: tuple[str, ...], value: Any) -> tuple[str, ...]:
     """A list of known words, each once; they come in the order of `allowed`."""
     if not isinstance(value, list) or not value:
@@ -294,6 +382,13 @@ def some_of(allowed: tuple[str, ...], value: Any) -> tuple[str, ...]:
     return tuple(item for item in allowed if item in value)
 
 
+@written(
+    either(
+        {"type": "integer", "minimum": MIB, "maximum": 16 * TIB},
+        pattern(SIZE_PATTERN),
+        pattern(_TIMES_MEMORY.pattern),
+    )
+)
 def file_size(value: Any) -> int | str:
     """The size of a file in whole MiB, or a multiple of the memory as text."""
     found = _TIMES_MEMORY.fullmatch(value) if isinstance(value, str) else None
@@ -304,11 +399,13 @@ def file_size(value: Any) -> int | str:
     return size(MIB, 16 * TIB, value) // MIB * MIB
 
 
+@written(either({"type": "integer", "minimum": 0, "maximum": GIB}, pattern(SIZE_PATTERN)))
 def per_character(value: Any) -> int:
     """The bytes of stages that go character by character, in whole MiB; 0 leaves them out."""
     return 0 if value in (0, "0") and not isinstance(value, bool) else size(MIB, GIB, value) // MIB * MIB
 
 
+@written({"type": "integer", "minimum": 0, "maximum": 29_000 * 1024, "multipleOf": 1024})
 def file_count(value: Any) -> int:
     """How many files are created: a multiple of 1024, or none."""
     number = whole_number(0, 29_000 * 1024, value)
@@ -317,6 +414,7 @@ def file_count(value: Any) -> int:
     return number
 
 
+@written(either({"enum": [*VERSIONS, *map(int, VERSIONS)]}, pattern(_VERSION.pattern)))
 def version(value: Any) -> str:
     """A major version of PostgreSQL, or an exact one."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -326,6 +424,7 @@ def version(value: Any) -> str:
     return str(text)
 
 
+@written(pattern(_NAME.pattern))
 def run_name(value: Any) -> str:
     """A name for a run that also names its folder."""
     if isinstance(value, str) and _NAME.fullmatch(value):
@@ -333,6 +432,7 @@ def run_name(value: Any) -> str:
     raise ValueError("allowed are 1 to 60 letters, digits, blanks and . _ = -, a letter or digit first")
 
 
+@written({"type": "array", "items": {"type": "string"}, "maxItems": 100})
 def mount_options(value: Any) -> tuple[str, ...]:
     """A list of mount options; the list is one level."""
     reasons: list[str] = []
@@ -346,11 +446,15 @@ def mount_options(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+@written({"type": "array", "items": {"type": "string"}, "maxItems": 100})
 def mkfs_options(value: Any) -> tuple[str, ...]:
     """A list of argument words for mkfs; the list is one level."""
     return words.mkfs_options(_texts(value))
 
 
+@written(
+    either({"enum": list(THROTTLES)}, table({key: {"type": ["integer", "string"]} for key in THROTTLE_KEYS}))
+)
 def throttle(value: Any) -> Throttle:
     """A named slower device, or a table of limits; a made-up one is named by its limits."""
     if isinstance(value, str) and value in THROTTLES:
@@ -378,6 +482,7 @@ def _limit(key: str, value: Any) -> int:
     return whole_number(1, 10**8, value) if key.endswith("_iops") else size(64 * KIB, TIB, value)
 
 
+@written(pattern("/dev/.+"))
 def device(value: Any) -> str:
     """The stable name of a device."""
     if not isinstance(value, str):
@@ -416,14 +521,24 @@ def _texts(value: Any) -> list[str]:
     return value
 
 
-_TIMES = ("read", "write", "flush")
-
-LATENCY_KEYS = (*_TIMES, "queue_depth", "sequential", "iops", "bandwidth", "stall")
-
 # A page is copied through user space twice; what that comes to is some GB/s, and a limit near to it would be none.
 _MOST_BYTES_PER_S = 10**9
 
 
+@written(
+    either(
+        {"enum": list(LATENCIES)},
+        table(
+            {
+                **dict.fromkeys(LATENCY_KEYS, TEXT),
+                "queue_depth": {"type": "integer", "minimum": 1},
+                "iops": {"type": "integer", "minimum": 1},
+                "bandwidth": either({"type": "integer"}, pattern(SIZE_PATTERN)),
+            },
+            required=_TIMES,
+        ),
+    )
+)
 def latency(value: Any) -> Latency:
     """A named device, or a table of what it takes; a made-up one is named by its keys."""
     if isinstance(value, str) and value in LATENCIES:

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from bedplate.engines.external.prepare import (
     DIGEST,
@@ -22,8 +22,9 @@ from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.near_names import unknown_name
-from bedplate.plan.fields import Factor
+from bedplate.plan.fields import Factor, within
 from bedplate.plan.table import EngineTable
+from bedplate.plan.values import TEXT
 from bedplate.plan.words import joined
 
 OWN_ENGINE = "own-engine"
@@ -74,9 +75,7 @@ def _settings(value: Any) -> dict[str, Any]:
 class ExternalTable(EngineTable):
     """`[engine]`: an own engine, by its folder (docs/ENGINES.md)."""
 
-    path: Annotated[Engine, PlainValidator(_engine)] | None = Field(
-        default=None, description=f"path of a folder with {FILE} and the programs"
-    )
+    path: Annotated[Engine, within(_engine, form=TEXT)] | None = None
     """cluster | a folder with engine.toml, a writer and a checker, relative to the plan or from the root | required | `"my-engine"`"""
     settings: dict[str, Factor[Any]] = Field(
         default_factory=dict, description="a table of the engine's own settings"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic import ValidationInfo
 
 from bedplate.engines.lmdb.model import PREALLOCATIONS, SYNC_MODES
 from bedplate.engines.lmdb.prepare import place_in_tree
@@ -14,7 +14,7 @@ from bedplate.model.engines import LMDB
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, within
 from bedplate.plan.table import SettingsTable
-from bedplate.plan.trees import source_trees
+from bedplate.plan.trees import SOURCE, source_trees
 
 if TYPE_CHECKING:
     from bedplate.plan.rules import CellContext, Rule
@@ -31,32 +31,26 @@ def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
     return source_trees(value, info.context or {}, place_in_tree)
 
 
-Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
+Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
 
 
 class LmdbTable(SettingsTable):
     """`[lmdb]`: how LMDB's environment is opened."""
 
-    sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(_SYNC)}")
+    sync: Factor[SyncMode] = ()
     """cluster | `full`; `nometasync`, `nosync`, `mapasync`: the library's flags of these names, for every test that writes;
     `by-test`: as published, `full` for the tests named sync and `nosync` for the rest | `by-test` | `{ vary = ["full", "nosync"]
     }`"""
-    writemap: Factor[Flag] = Field(default=(), description="true or false: write through the memory map")
+    writemap: Factor[Flag] = ()
     """cluster | `true`: write through the memory map. `mapasync` without it is pruned, as it would change nothing | `false` |
     `true`"""
-    readahead: Factor[Flag] = Field(
-        default=(), description="true or false: the kernel's read-ahead of the map"
-    )
+    readahead: Factor[Flag] = ()
     """cluster | `false`: ask the kernel not to read ahead in the map | `true` | `{ vary = [true, false] }`"""
-    preallocation: Factor[Preallocation] = Field(
-        default=(), description=f"one of {', '.join(PREALLOCATIONS)}"
-    )
+    preallocation: Factor[Preallocation] = ()
     """cluster | `none`, `ftruncate`, `fallocate`, `written`: what is done with the file, up to the size of the map, before a fill |
     `none` | `"fallocate"`"""
 
-    source: Source = Field(
-        default=(), description='a table such as { tree = "~/src/lmdb", commit = "mdb.master" }'
-    )
+    source: Source = ()
     """cluster | a tree with LMDB's source, at its top or in `libraries/liblmdb`: `tree` is a work tree or a bare repository, `commit` a branch, a tag, a
     hash or `"working tree"`, and may vary ([source trees](#source-trees-and-patches)) | the distribution's library | `{ tree = "~/src/lmdb", commit =
     { vary = ["LMDB_0.9.31", "mdb.master"] } }`"""

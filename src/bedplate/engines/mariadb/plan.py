@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, Field
 
 from bedplate.engines.mariadb.model import PAGE_SIZE, same_value, setting_name, setting_value
 from bedplate.model.cell import (
-    UNTORN_COUNT,
     UNTORN_LEVELS,
     UNTORN_OFF,
-    UNTORN_ON,
     BuildLevels,
     Cell,
     ClusterLevels,
@@ -36,18 +34,16 @@ PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
 
 ServerSetting: TypeAlias = Annotated[str, AfterValidator(setting_name)]
 
-ServerSettingValue: TypeAlias = Annotated[str, PlainValidator(setting_value)]
+ServerSettingValue: TypeAlias = Annotated[str, within(setting_value, form=values.SCALAR)]
 
 
 class MariadbTable(EngineTable):
     """`[mariadb]`: how its data directory is made, and how its server is set."""
 
-    innodb_page_size: Factor[PageSize] = Field(default=(), description="InnoDB's page size")
+    innodb_page_size: Factor[PageSize] = ()
     """cluster | `4 kB`, `8 kB`, `16 kB`, `32 kB`, `64 kB`; chosen when the data directory is made | MariaDB's own (16 kB) |
     `{ vary = ["4 kB", "16 kB"] }`"""
-    untorn_writes: Factor[UntornWrites] = Field(
-        default=(UNTORN_OFF,), description=f"{UNTORN_OFF}, {UNTORN_ON} or {UNTORN_COUNT}"
-    )
+    untorn_writes: Factor[UntornWrites] = (UNTORN_OFF,)
     """cluster | as in `[postgresql]`: `on` has each page written whole or not at all (RWF_ATOMIC), `count` counts alone. Both need
     `innodb_log_file_buffering = true` and `innodb_use_native_aio = false`, and `innodb_flush_method` as it is | `"off"` |
     `{ vary = ["on", "count"] }`"""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from bedplate.engines.postgresql import settings as known_settings
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
@@ -22,9 +22,7 @@ from bedplate.engines.postgresql.settings import (
 )
 from bedplate.engines.postgresql.versions import VERSION, major_of, version_of_tree
 from bedplate.model.cell import (
-    UNTORN_COUNT,
     UNTORN_OFF,
-    UNTORN_ON,
     BuildLevels,
     Cell,
     ClusterLevels,
@@ -37,7 +35,7 @@ from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
 from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
 from bedplate.plan.table import EngineTable, asked
-from bedplate.plan.trees import patch_levels, source_trees
+from bedplate.plan.trees import PATCHES, SOURCE, patch_levels, source_trees
 from bedplate.plan.words import joined, shown
 from bedplate.units import GIB, KIB, MIB, format_size, parse_size
 
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 # What initdb takes (--wal-segsize, in megabytes).
 WAL_SEGMENT_SIZES = tuple(MIB << power for power in range(11))
 
-Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
+Version: TypeAlias = Annotated[str, within(values.version)]
 
 DatabaseBlock: TypeAlias = Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]
 
@@ -58,7 +56,7 @@ WalSegment: TypeAlias = Annotated[int, within(values.power_of_two, WAL_SEGMENT_S
 
 SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
 
-SettingValue: TypeAlias = Annotated[str, PlainValidator(known_settings.setting_value)]
+SettingValue: TypeAlias = Annotated[str, within(known_settings.setting_value, form=values.SCALAR)]
 
 
 def _configuration(value: Any, info: ValidationInfo) -> str:
@@ -92,62 +90,56 @@ def _dotted(value: Any) -> Any:
     return flat
 
 
-Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
+Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
 
-Patches: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_patches)]
+Patches: TypeAlias = Annotated[tuple[str, ...], within(_patches, form=PATCHES)]
 
-Configuration: TypeAlias = Annotated[str, PlainValidator(_configuration)]
+Configuration: TypeAlias = Annotated[str, within(_configuration, form=values.TEXT)]
+
+
+# As a plan has them: those of an extension are in a table by its name.
+Settings: TypeAlias = dict[str, Factor[SettingValue] | dict[str, Factor[SettingValue]]]
 
 
 class PostgresqlTable(EngineTable):
     """`[postgresql]`: what is built, and how the cluster is set up."""
 
-    version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
+    version: Factor[Version] = ("18",)
     """build | `15`, `16`, `17`, `18`, or an exact version | `"18"` | `"18.6"`"""
-    source: Source = Field(
-        default=(), description='a table such as { tree = "~/src/postgres", commit = "master" }'
-    )
+    source: Source = ()
     """build | a tree of your own: `tree` is a work tree or a bare repository, `commit` a branch, a tag, `master~1`, a hash or
     `"working tree"`, and may vary ([source trees](#source-trees-and-patches)); in place of `version` | the release | `{ tree = "~/src/postgres",
     commit = { vary = ["master~1", "master"] } }`"""
-    patches: ListFactor[Patches] = Field(
-        default=((),), description='a list of patches, such as ["v3-0001-x.patch"]'
-    )
+    patches: ListFactor[Patches] = ((),)
     """build | patches of `git format-patch`, `git diff` or `diff -u`, applied in order to the commit or the release | none | `{ vary = [[],
     ["v3-0001-x.patch"]] }`"""
-    block_size: Factor[DatabaseBlock] = Field(default=(8192,), description="database block size")
+    block_size: Factor[DatabaseBlock] = (8192,)
     """build | `1 kB`, `2 kB`, `4 kB`, `8 kB`, `16 kB`, `32 kB`; each is built once and kept | `"8 kB"` | `{ vary = ["1 kB", "8 kB"]
     }`"""
-    wal_block_size: Factor[WalBlock] = Field(default=(8192,), description="WAL block size")
+    wal_block_size: Factor[WalBlock] = (8192,)
     """build | the same, and `64 kB` | `"8 kB"` | `"8 kB"`"""
-    data_checksums: Factor[Flag] = Field(default=(), description="true or false")
+    data_checksums: Factor[Flag] = ()
     """cluster | `true`, `false` | the version's own (on since 18) | `false`"""
-    wal_segment_size: Factor[WalSegment] = Field(default=(), description="size of a file of the WAL")
+    wal_segment_size: Factor[WalSegment] = ()
     """cluster | `1 MB`, `2 MB`, `4 MB`, … `1024 MB`: initdb's `--wal-segsize`, read back from the cluster | `16 MB` |
     `{ vary = ["16 MB", "64 MB"] }`"""
-    scaled_block_settings: Factor[Flag] = Field(
-        default=(False,), description="true or false: settings counted in blocks follow the block size"
-    )
+    scaled_block_settings: Factor[Flag] = (False,)
     """cluster | `true`: defaults that count blocks (`bgwriter_lru_maxpages` and its kin) follow the block size, so that they mean
     as many bytes at 1 kB as at 8 kB; what `configuration` or `settings` say stays | `false` | `true`"""
-    scaled_page_costs: Factor[Flag] = Field(
-        default=(False,), description="true or false: the planner's costs of a page follow the block size"
-    )
+    scaled_page_costs: Factor[Flag] = (False,)
     """cluster | `true`: the planner's `seq_page_cost` and `random_page_cost` follow the block size: a 4 kB page
     costs half of an 8 kB page. So block sizes are more often compared under one query plan. What is scaled is what `settings` say, else
     PostgreSQL's default | `false` | `true`"""
-    untorn_writes: Factor[UntornWrites] = Field(
-        default=(UNTORN_OFF,), description=f"{UNTORN_OFF}, {UNTORN_ON} or {UNTORN_COUNT}"
-    )
+    untorn_writes: Factor[UntornWrites] = (UNTORN_OFF,)
     """cluster | `on`: the server writes each data page whole or not at all, as far as the file system can (RWF_ATOMIC; a library is
     preloaded into it). `count`: as without, and counted, for comparison. Both need `debug_io_direct = "data"`, and so version
     16 or later | `"off"` | `{ vary = ["off", "on"] }`"""
-    configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
+    configuration: Factor[Configuration] = ()
     """cluster | the path of an own `postgresql.conf`, in or below the plan's directory; its text becomes part of the plan | none |
     `"mine.conf"`"""
-    settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
-        default_factory=dict, description="a table of PostgreSQL settings"
-    )
+    settings: Annotated[
+        dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted, json_schema_input_type=Settings)
+    ] = Field(default_factory=dict, description="a table of PostgreSQL settings")
     """cluster | `[postgresql.settings]`: any setting by its name; it wins over `configuration` | none | `shared_buffers = "512MB"`"""
 
     @model_validator(mode="after")

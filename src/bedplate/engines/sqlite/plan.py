@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field, PlainValidator, ValidationInfo, model_validator
+from pydantic import ValidationInfo, model_validator
 
 from bedplate.engines.sqlite.model import (
     AUTO_VACUUMS,
@@ -26,7 +26,7 @@ from bedplate.model.levels import Scalar
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, within
 from bedplate.plan.table import SettingsTable
-from bedplate.plan.trees import source_trees
+from bedplate.plan.trees import SOURCE, source_trees
 from bedplate.units import KIB, TIB
 
 if TYPE_CHECKING:
@@ -63,49 +63,45 @@ def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
     return source_trees(value, info.context or {}, version_in_tree)
 
 
-Source: TypeAlias = Annotated[tuple[SourceTree, ...], PlainValidator(_source)]
+Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
 
-Amalgamation: TypeAlias = Annotated[str | None, PlainValidator(_amalgamation)]
+Amalgamation: TypeAlias = Annotated[str | None, within(_amalgamation, form=values.TEXT)]
 
 
 class SqliteTable(SettingsTable):
     """`[sqlite]`: PRAGMAs, each by its name; what is left out is the library's own."""
 
-    page_size: Factor[PageSize] = Field(default=(), description="size of a page of the database")
+    page_size: Factor[PageSize] = ()
     """cluster | `512 B` to `64 kB`, a power of two; chosen when the file is made | SQLite's own (4 kB) | `{ vary = ["4 kB", "16 kB"] }`"""
-    journal_mode: Factor[JournalMode] = Field(default=(), description=f"one of {', '.join(JOURNAL_MODES)}")
+    journal_mode: Factor[JournalMode] = ()
     """cluster | `delete`, `truncate`, `persist`, `wal`, `memory`, `off` | SQLite's own (`delete`) | `{ vary = ["delete", "wal"] }`"""
-    synchronous: Factor[Synchronous] = Field(default=(), description=f"one of {', '.join(_SYNCHRONOUS)}")
+    synchronous: Factor[Synchronous] = ()
     """cluster | `off`, `normal`, `full`, `extra`; `by-test`: in the microbenchmark, as published, `full` for the tests named sync and
     `tpcb`, `off` for the rest; else `full` | `by-test` | `{ vary = ["full", "extra"] }`"""
-    wal_autocheckpoint: Factor[Checkpoint] = Field(default=(), description="pages of the log")
+    wal_autocheckpoint: Factor[Checkpoint] = ()
     """cluster | pages of the log before a checkpoint, 0 for never; with `wal` alone | SQLite's own (1000) | `200`"""
-    cache_size: Factor[CacheSize] = Field(default=(), description='size of the page cache, such as "64 MB"')
+    cache_size: Factor[CacheSize] = ()
     """cluster | size of a connection's page cache, in whole kB | SQLite's own (2 MB) | `"64 MB"`"""
-    mmap_size: Factor[MapSize] = Field(default=(), description='what is mapped, such as "1 GB"')
+    mmap_size: Factor[MapSize] = ()
     """cluster | how much of the file is read by a memory map, 0 for none; SQLite itself takes at most 2 GB | SQLite's own (none) |
     `{ vary = [0, "1 GB"] }`"""
-    locking_mode: Factor[LockingMode] = Field(default=(), description="normal or exclusive")
+    locking_mode: Factor[LockingMode] = ()
     """cluster | `normal`, `exclusive`: one connection keeps the file, so there are no `readwhilewriting` and no `tpcb` | `normal` | `"exclusive"`"""
-    auto_vacuum: Factor[AutoVacuum] = Field(default=(), description=f"one of {', '.join(AUTO_VACUUMS)}")
+    auto_vacuum: Factor[AutoVacuum] = ()
     """cluster | `none`, `full`, `incremental`; chosen when the file is made | SQLite's own (`none`) | `"full"`"""
 
-    busy_timeout: Factor[BusyTimeout] = Field(default=(), description="milliseconds, from 0")
+    busy_timeout: Factor[BusyTimeout] = ()
     """cluster | milliseconds for which a connection of the microbenchmark waits for another's lock; then SQLite answers SQLITE_BUSY,
     and `tpcb` begins the transaction again, while any other test fails | 600000 | `{ vary = [0, 5000] }`"""
-    begin: Factor[Begin] = Field(default=(), description=f"one of {', '.join(BEGINS)}")
+    begin: Factor[Begin] = ()
     """cluster | how a transaction of the microbenchmark that writes begins: `immediate` gets the lock first, `deferred` at its first
     write, when what it has read may be old | `immediate` | `{ vary = ["immediate", "deferred"] }`"""
 
-    amalgamation: Factor[Amalgamation] = Field(
-        default=(), description="system, or the path of a folder or zip"
-    )
+    amalgamation: Factor[Amalgamation] = ()
     """cluster | a folder or zip with sqlite3.c and sqlite3.h, relative to the plan or from the root; `system`: the distribution's library |
     `"system"` | `{ vary = ["system", "sqlite-amalgamation.zip"] }`"""
 
-    source: Source = Field(
-        default=(), description='a table such as { tree = "~/src/sqlite", commit = "master" }'
-    )
+    source: Source = ()
     """cluster | a tree of SQLite's, whose `sqlite3.c` is generated: `tree` is a work tree or a bare repository, `commit` a branch, a tag, a hash or
     `"working tree"`, and may vary ([source trees](#source-trees-and-patches)); not beside `amalgamation` | the distribution's library | `{ tree =
     "~/src/sqlite", commit = { vary = ["version-3.50.0", "master"] } }`"""

@@ -23,11 +23,11 @@ class AcksTable(WorkloadTable):
     """`[[workload]]` of type acks: one run for each number of clients."""
 
     type: Literal["acks"] = Field(description="acks")
-    clients: Factor[Count] = Field(default=(2,), description="clients of the writer")
+    clients: Factor[Count] = (2,)
     """measure | clients of the writer, its `--clients` | `2` | `{ vary = [1, 8] }`"""
-    warmup: WarmUp = Field(default=10.0, description='a time, such as "10 s"')
+    warmup: WarmUp = 10.0
     """measure | a time from 0, after the writer's `begin`; recorded, and left out of every figure | `"10 s"` | `"1 min"`"""
-    duration: Duration = Field(default=60.0, description='time that is measured, such as "5 min"')
+    duration: Duration = 60.0
     """measure | the time that is measured, 1 s or more | `"60 s"` | `"10 min"`"""
 
     def run_count(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator
+from pydantic import Field
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.engines import NO_ENGINE
@@ -19,31 +19,29 @@ from bedplate.plan.table import WorkloadTable, datasets
 from bedplate.units import MIB
 from bedplate.workloads.bonnie.model import WORKLOAD
 
-FileSize: TypeAlias = Annotated[int | str, PlainValidator(values.file_size)]
+FileSize: TypeAlias = Annotated[int | str, within(values.file_size)]
 
 ChunkSize: TypeAlias = Annotated[int, within(values.power_of_two, tuple(2**n for n in range(12, 21)))]
 
-PerCharacter: TypeAlias = Annotated[int, PlainValidator(values.per_character)]
+PerCharacter: TypeAlias = Annotated[int, within(values.per_character)]
 
-FileCount: TypeAlias = Annotated[int, PlainValidator(values.file_count)]
+FileCount: TypeAlias = Annotated[int, within(values.file_count)]
 
 
 class BonnieTable(WorkloadTable):
     """`[[workload]]` of type bonnie: bonnie++ on one file and on many."""
 
     type: Literal["bonnie"] = Field(description="bonnie")
-    file_size: Factor[FileSize] = Field(default=("2x memory",), description='a size, or "2x memory"')
+    file_size: Factor[FileSize] = ("2x memory",)
     """load | whole MiB, or a multiple of the memory, as with pgbench's `scale` | `"2x memory"` | `"4 GB"`"""
-    direct: Factor[Flag] = Field(default=(False,), description="true or false: O_DIRECT for the block writes")
+    direct: Factor[Flag] = (False,)
     """measure | `true`: O_DIRECT, which bonnie++ has for the block writes alone | `false` | `{ vary = [false, true] }`"""
-    chunk_size: Factor[ChunkSize] = Field(default=(8192,), description="bytes of one read or write")
+    chunk_size: Factor[ChunkSize] = (8192,)
     """measure | a power of two from 4 kB to 1 MB | `"8 kB"` | `"64 kB"`"""
-    per_character: PerCharacter = Field(
-        default=3 * MIB, description="bytes of the per-character stages, 0 for none"
-    )
+    per_character: PerCharacter = 3 * MIB
     """measure | whole MiB that the per-character stages move, `0` for none; none with `direct`, which refuses single bytes | `"3
     MB"` | `0`"""
-    files: FileCount = Field(default=16 * 1024, description="files that are created, a multiple of 1024")
+    files: FileCount = 16 * 1024
     """measure | files that are created, looked up and deleted: a multiple of 1024, `0` for none | `16384` | `0`"""
 
     dataset_key: ClassVar[str] = ".file_size"

@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator
+from pydantic import Field
 
 from bedplate import registry
 from bedplate.model.cell import Cell, RunSpec
@@ -17,7 +17,7 @@ from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.model.power_cut import ENGINE, IMAGE_BYTES
 from bedplate.plan import values
 from bedplate.plan.estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
-from bedplate.plan.fields import Count, Departures, Duration, Factor, Seed, departures, within
+from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, Seed, within
 from bedplate.plan.table import WorkloadTable
 from bedplate.units import GIB
 from bedplate.workloads.faulty_disk.model import (
@@ -41,8 +41,6 @@ FaultNames: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, tuple(
 
 Tries: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 
-FaultCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
-
 FaultyImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
 
 
@@ -50,31 +48,23 @@ class FaultyDiskTable(WorkloadTable):
     """`[[workload]]` of type faulty_disk: faults of the disk, each while clients write to an engine of its own."""
 
     type: Literal["faulty_disk"] = Field(description="faulty_disk")
-    engine: Factor[FailingEngine] = Field(default=(POSTGRESQL,), description=" or ".join(FAULT_ENGINES))
+    engine: Factor[FailingEngine] = (POSTGRESQL,)
     """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as for power cuts | `"postgresql"` | `{ vary =
     ["postgresql", "sqlite"] }`"""
-    faults: FaultNames = Field(default=DEFAULT_FAULTS, description=f"a list of {', '.join(FAULTS)}")
+    faults: FaultNames = DEFAULT_FAULTS
     """measure | a list of faults, each tried on a disk of its own (below) | the five of the example |
     `["write-once-log", "write-once-data", "write-once-anywhere", "write-on-anywhere", "flush-once"]`"""
-    tries: Tries = Field(
-        default=1, description="a whole number from 1 to 1000: how often each fault is tried"
-    )
+    tries: Tries = 1
     """measure | 1 to 1000: how often each fault is tried, with other seeds | `1` | `6`"""
-    seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
+    seed: Seed | None = None
     """measure | a whole number: draws what clients write, when the fault comes, and what rots | the plan's | `7`"""
-    duration: Factor[Duration] = Field(
-        default=(DURATION_S,), description='how long clients write at most, such as "4 s"'
-    )
+    duration: Factor[Duration] = (DURATION_S,)
     """load | how long clients write at most; the fault comes at a moment that the seed draws, after 25 to 55 % of it, and some ten transactions | `"4 s"` | `"10 s"`"""
-    clients: Factor[Count] = Field(default=(2,), description="sessions at once")
+    clients: Factor[Count] = (2,)
     """load | sessions at once | `2` | `4`"""
-    image_size: Factor[FaultyImage] = Field(
-        default=(IMAGE_BYTES,), description='size of the disk, such as "4 GB"; it is sparse, in memory'
-    )
+    image_size: Factor[FaultyImage] = (IMAGE_BYTES,)
     """load | 128 MB to 16 GB: size of the disk that fails. It is sparse, in memory | `"4 GB"` | `"1 GB"`"""
-    cells: FaultCells = Field(
-        default=(), description="a list of tables: where it differs from the first cell"
-    )
+    cells: ChosenCells = ()
     """– | the cells that it runs in, as of power cuts | every cell of its engines | `[{ filesystem.type = "xfs" }]`"""
 
     dataset_key: ClassVar[str] = ".engine"

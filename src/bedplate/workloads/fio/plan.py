@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, Field
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.engines import NO_ENGINE, POSTGRESQL
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan.estimate import WorkloadEstimate
-from bedplate.plan.fields import Flag
+from bedplate.plan.fields import Flag, within
 from bedplate.plan.table import WorkloadTable, at_least_one
+from bedplate.plan.values import TEXT, Form
 from bedplate.units import parse_duration_s, parse_size
-from bedplate.workloads.fio.jobs import FioRun, fio_jobs, fio_run_specs
+from bedplate.workloads.fio.jobs import READY_FIO_JOBS, FioRun, fio_jobs, fio_run_specs
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS, WORKLOAD, is_pg_test_fsync
 
-FioJobs: TypeAlias = Annotated[tuple[FioRun, ...], PlainValidator(fio_jobs)]
+# Options are left to fio's own check: an allow-list of forms that this schema does not know.
+JOB: Form = {"type": "object", "properties": {"job": {"enum": list(READY_FIO_JOBS)}, "name": TEXT}}
+
+FioJobs: TypeAlias = Annotated[tuple[FioRun, ...], within(fio_jobs, form=JOB)]
 
 
 class FioTable(WorkloadTable):
@@ -29,7 +33,7 @@ class FioTable(WorkloadTable):
         description="one or more [[workload.job]] tables"
     )
     """– | one or more `[[workload.job]]` tables, made in this order | required | –"""
-    pg_test_fsync: Flag = Field(default=False, description="true or false: pg_test_fsync after the jobs")
+    pg_test_fsync: Flag = False
     """measure | `true`: PostgreSQL's pg_test_fsync after the jobs, 2 s for each of its 16 measurements. The program is that of the
     plan's first build, so another workload of type pgbench or tpch must be there | `false` | `true`"""
 

@@ -81,28 +81,28 @@ class MicrobenchmarkTable(WorkloadTable):
     """`[[workload]]` of type microbenchmark, or lmdb, which is what it was called on LMDB alone."""
 
     type: Literal["microbenchmark", "lmdb"] = Field(description="microbenchmark")
-    engine: Factor[TestedEngine] = Field(default=(LMDB,), description=" or ".join(TESTED_ENGINES))
+    engine: Factor[TestedEngine] = (LMDB,)
     """build | `lmdb`, `sqlite`: set up as in `[lmdb]` and `[sqlite]` | `"lmdb"` | `{ vary = ["lmdb", "sqlite"] }`"""
-    entries: Factor[Entries] = Field(default=(1_000_000,), description="a whole number from 1000")
+    entries: Factor[Entries] = (1_000_000,)
     """load | 1000 or more; the synchronous tests and those of 100 kB values do a thousandth of it | `1000000` | `100000`"""
-    value_size: Factor[ValueSize] = Field(default=(100,), description='size of a value, such as "100 B"')
+    value_size: Factor[ValueSize] = (100,)
     """load | size of a value, half of it compressible | `"100 B"` | `{ vary = ["100 B", "1 kB"] }`"""
-    batch: Count = Field(default=1000, description="entries of a transaction in the batch tests")
+    batch: Count = 1000
     """measure | entries of one transaction in the batch tests | `1000` | `100`"""
-    tests: Tests = Field(default=BENCH_TESTS, description=f"a list of {', '.join(_ALL_TESTS)}")
+    tests: Tests = BENCH_TESTS
     """measure | a list of `fillrandsync`, `fillrandom`, `fillrandbatch`, `fillseqsync`, `fillseq`, `fillseqbatch`, `overwrite`,
     `readrandom`, `readseq`, `readreverse`, `readwhilewriting`, `fillrand100K`, `fillseq100K`, `readrand100K`, `readseq100K`; and,
     of SQLite alone, `tpcb` | all but `tpcb` | `["fillseq", "readseq"]`"""
-    reads: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
+    reads: Passes = ("cold", "warm")
     """measure | the passes of the reading tests, in order: before each test of a `cold` one the file system is mounted anew |
     `["cold", "warm"]` | `["warm"]`"""
-    threads: Count = Field(default=4, description="readers of readwhilewriting")
+    threads: Count = 4
     """measure | readers of `readwhilewriting` | `4` | `2`"""
-    processes: Factor[Count] = Field(default=(4,), description="processes of tpcb")
+    processes: Factor[Count] = (4,)
     """measure | processes of `tpcb`, each with a connection of its own; a run for each level | `4` | `{ vary = [1, 4, 16] }`"""
-    duration: Duration = Field(default=10.0, description='how long tpcb runs, such as "10 s"')
+    duration: Duration = 10.0
     """measure | how long `tpcb` runs, 1 s or more | `"10 s"` | `"60 s"`"""
-    map_size: Factor[MapSize] = Field(default=(), description='size of the map, such as "4 GB"')
+    map_size: Factor[MapSize] = ()
     """load | of LMDB alone: size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
     values, and 16 MiB (with `readwhilewriting`, whose readers keep old pages, 1 GiB) | `{ vary = ["1 GB", "4 GB"] }`"""
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
 from bedplate.engines.postgresql.own_data import database_name
 from bedplate.engines.postgresql.pgbench_script import (
+    BUILT_IN_VARIABLES,
     DEFAULT_PROTOCOL,
     PROTOCOLS,
+    SIMPLE,
     SYNC_PIPELINE,
     SYNC_PIPELINE_SINCE,
     read_script,
@@ -33,10 +36,9 @@ from bedplate.plan.estimate import GROWTH, WorkloadEstimate
 from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, ListFactor, RunName, within
 from bedplate.plan.rules import DatasetRule
 from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one
-from bedplate.plan.values import UNTIL_STEADY
-from bedplate.plan.words import joined
+from bedplate.plan.values import UNTIL_STEADY, file_beside_the_plan
+from bedplate.plan.words import joined, shown
 from bedplate.units import KIB
-from bedplate.workloads.pgbench import script_values
 from bedplate.workloads.pgbench.model import (
     COPY,
     DUMP,
@@ -56,33 +58,151 @@ from bedplate.workloads.pgbench.own_files import (
     own_directory,
 )
 from bedplate.workloads.pgbench.script import seems_to_read_only
-from bedplate.workloads.pgbench.script_values import Script
 from bedplate.workloads.pgbench.visit import BLANK, FILLERS
 
 if TYPE_CHECKING:
     from bedplate.plan.differences import PlanWarnings
 
-ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
+BUILT_IN_SCRIPTS = ("read-only", "read-write", "simple-update")
+# pgbench itself takes 128 (MAX_BUILT_IN_SCRIPTS in its source).
+MOST_SCRIPTS = 100
+MOST_VARIABLES = 100
 
-ScriptLevel: TypeAlias = Annotated[Script, PlainValidator(script_values.script)]
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
+_VARIABLE_TEXT = re.compile(r"[A-Za-z0-9._+-]{1,60}")
 
-ScriptsLevel: TypeAlias = Annotated[tuple[Script, ...], PlainValidator(script_values.scripts)]
 
-Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(script_values.variables)]
+@dataclass(frozen=True)
+class Script:
+    """A script of transactions: a built-in one by name, or an own one (`custom`) with its text, its stem and its path."""
 
-DumpLevel: TypeAlias = Annotated[Dump, PlainValidator(dump)]
+    name: str
+    text: str | None = None
+    stem: str | None = None
+    path: str | None = None
+    weight: int = 1
 
-CopyLevel: TypeAlias = Annotated[OwnDirectory, PlainValidator(own_directory)]
+    @property
+    def label(self) -> str:
+        """What a run's name calls it."""
+        return self.stem or self.name
 
-DatabaseName: TypeAlias = Annotated[str, PlainValidator(database_name)]
 
-ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(script_values.script_of_dataset)]
+def script(value: Any, info: ValidationInfo) -> Script:
+    """A built-in script by name, or an own one by its path beside the plan."""
+    if not isinstance(value, str):
+        raise ValueError(f"allowed: {', '.join(BUILT_IN_SCRIPTS)}, or the path of an own script")
+    if value in BUILT_IN_SCRIPTS:
+        return Script(value)
+    try:
+        text = file_beside_the_plan(value, info)
+    except ValueError as error:
+        raise ValueError(f"not one of {', '.join(BUILT_IN_SCRIPTS)}, and as an own script: {error}") from None
+    return _own_script(value, text)
+
+
+def _own_script(path: str, text: str) -> Script:
+    if problems := read_script(text).problems:
+        raise ValueError(joined(problems))
+    stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", Path(path).stem).strip("-.")[:40]
+    return Script("custom", text, stem or "custom", path)
+
+
+def script_of_dataset(value: Any, info: ValidationInfo) -> Script:
+    """An own script that runs once behind a restore, where a plan sets no variables and statements are sent as text."""
+    if not isinstance(value, str):
+        raise ValueError("allowed is the path of an own script")
+    text = file_beside_the_plan(value, info)
+    if problems := read_script(text).problems_with((), SIMPLE):
+        raise ValueError(joined(problems))
+    return _own_script(value, text)
+
+
+def scripts(value: Any, info: ValidationInfo) -> tuple[Script, ...]:
+    """Several scripts, each with its weight: `"mine.sql@3"`. They must differ in their labels."""
+    if not isinstance(value, list) or not 1 < len(value) <= MOST_SCRIPTS:
+        raise ValueError(
+            f'allowed is a list of 2 to {MOST_SCRIPTS} scripts with weights: ["mine.sql@3", "read-only"]'
+        )
+    reasons: list[str] = []
+    found: list[Script] = []
+    for each in value:
+        try:
+            found.append(_weighted(each, info))
+        except ValueError as error:
+            reasons.append(f"{shown(each)}: {error}")
+    labels = Counter(each.label for each in found)
+    reasons += (
+        f"{count} scripts are called {label}, and figures are named by script; rename the file"
+        for label, count in labels.items()
+        if count > 1
+    )
+    if reasons:
+        raise ValueError(joined(reasons))
+    return tuple(found)
+
+
+def _weighted(value: Any, info: ValidationInfo) -> Script:
+    name, at, weight = value.rpartition("@") if isinstance(value, str) else ("", "", "")
+    if not at:
+        return script(value, info)
+    if not re.fullmatch(r"[1-9]\d{0,3}", weight, re.ASCII):
+        raise ValueError("a weight is a whole number from 1 to 9999, behind an @ at the end")
+    return replace(script(name, info), weight=int(weight))
+
+
+def variables(value: Any) -> tuple[tuple[str, str | int | float], ...]:
+    """What scripts find set under a name; sorted."""
+    if not isinstance(value, dict) or len(value) > MOST_VARIABLES:
+        raise ValueError(f"allowed is a table of at most {MOST_VARIABLES} names: {{ warehouses = 100 }}")
+    reasons = []
+    for name, each in value.items():
+        if not _VARIABLE.fullmatch(name) or name in BUILT_IN_VARIABLES:
+            reasons.append(
+                f"{shown(name)}: a name is 1 to 60 letters, digits and _, no digit first, and none of {', '.join(BUILT_IN_VARIABLES)}, "
+                "which are set anyway"
+            )
+        elif isinstance(each, bool) or not (
+            isinstance(each, (int, float)) or (isinstance(each, str) and _VARIABLE_TEXT.fullmatch(each))
+        ):
+            reasons.append(
+                f"{name} = {shown(each)}: allowed is a number, or a text of 1 to 60 letters, digits and . _ + -"
+            )
+    if reasons:
+        raise ValueError(joined(reasons))
+    return tuple(sorted(value.items()))
+
+
+ScaleLevel: TypeAlias = Annotated[DatasetScale, within(values.scale)]
+
+ScriptLevel: TypeAlias = Annotated[Script, within(script, form=values.TEXT)]
+
+ScriptsLevel: TypeAlias = Annotated[
+    tuple[Script, ...],
+    within(scripts, form={"type": "array", "items": values.TEXT, "minItems": 2}),
+]
+
+Variables: TypeAlias = Annotated[
+    tuple[tuple[str, Scalar], ...],
+    within(
+        variables,
+        form={"type": "object", "additionalProperties": {"type": ["string", "number"]}},
+    ),
+]
+
+DumpLevel: TypeAlias = Annotated[Dump, within(dump, form=values.TEXT)]
+
+CopyLevel: TypeAlias = Annotated[OwnDirectory, within(own_directory, form=values.TEXT)]
+
+DatabaseName: TypeAlias = Annotated[str, within(database_name, form=values.TEXT)]
+
+ScriptOfDataset: TypeAlias = Annotated[Script, within(script_of_dataset, form=values.TEXT)]
 
 Filler: TypeAlias = Annotated[str, within(values.one_of, FILLERS)]
 
-WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
+WarmUp: TypeAlias = Annotated[float | str, within(values.warmup)]
 
-Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+Rate: TypeAlias = Annotated[float | None, within(values.rate)]
 
 Protocol: TypeAlias = Annotated[str, within(values.one_of, PROTOCOLS)]
 
@@ -109,34 +229,30 @@ _FACTORS = ("clients", "jobs", "warmup", "duration", "rate", "protocol")
 class RunTable(PlanTable):
     """`[[workload.run]]`: one run, or several where a key varies."""
 
-    name: RunName | None = Field(default=None, description="name of the run")
+    name: RunName | None = None
     """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"at 500 tps"`"""
-    script: Factor[ScriptLevel] = Field(
-        default=(), description="read-only, read-write, simple-update, or an own script"
-    )
+    script: Factor[ScriptLevel] = ()
     """measure | `read-only`, `read-write`, `simple-update`, or the path of an own pgbench script in or below the plan's directory |
     this or `scripts` | `"read-write"`"""
-    scripts: ListFactor[ScriptsLevel] = Field(
-        default=(), description='several scripts with weights: ["mine.sql@3", "read-only"]'
-    )
+    scripts: ListFactor[ScriptsLevel] = ()
     """measure | a list of 2 to 100 of the same, each with `@` and its weight from 1 to 9999 (1 without); a list is one level |
     this or `script` | `["order.sql@9", "stock.sql"]`"""
-    variables: Variables = Field(default=(), description="what scripts find set: { warehouses = 100 }")
+    variables: Variables = ()
     """measure | a table of names and numbers, or texts of letters, digits and `. _ + -`: what scripts find set as `:name` |
     none | `{ warehouses = 100 }`"""
-    clients: Factor[Count] = Field(default=(1,), description="sessions at once")
+    clients: Factor[Count] = (1,)
     """measure | sessions at once | `1` | `{ vary = [1, 10] }`"""
-    jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
+    jobs: Factor[Count] = ()
     """measure | threads of pgbench, at most `clients` | `clients` (`2` in studies that were begun before this was so) | `4`"""
-    warmup: Factor[WarmUp] = Field(default=(30.0,), description=f'a time, or "{UNTIL_STEADY}"')
+    warmup: Factor[WarmUp] = (30.0,)
     """measure | a time from 0, or `"until steady"`; recorded, and left out of every figure | `"30 s"` | `"5 min"`"""
-    warmup_limit: Duration | None = Field(default=None, description=f'longest warm-up with "{UNTIL_STEADY}"')
+    warmup_limit: Duration | None = None
     """measure | the longest that `"until steady"` may take | `"10 min"` | `"20 min"`"""
-    duration: Factor[Duration] = Field(default=(), description='time that is measured, such as "5 min"')
+    duration: Factor[Duration] = ()
     """measure | the time that is measured, 1 s or more | `"10 s"` of `read-only`, else what holds a checkpoint (below) | `"10 min"`"""
-    rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
+    rate: Factor[Rate] = (None,)
     """measure | transactions offered a second, or `"unlimited"` | `"unlimited"` | `500`"""
-    protocol: Factor[Protocol] = Field(default=(DEFAULT_PROTOCOL,), description="query protocol")
+    protocol: Factor[Protocol] = (DEFAULT_PROTOCOL,)
     """measure | `simple`, `extended`, `prepared` | `"prepared"` | `"simple"`"""
 
     @model_validator(mode="after")
@@ -182,36 +298,26 @@ class PgbenchTable(WorkloadTable):
     """`[[workload]]` of type pgbench: a dataset, and the runs on it."""
 
     type: Literal["pgbench"] = Field(description="pgbench")
-    scale: Factor[ScaleLevel] = Field(default=(), description='pgbench scale, or "4x memory"')
+    scale: Factor[ScaleLevel] = ()
     """load | pgbench's scale (15 MB each), or a multiple of the memory | `20`, or so many that the database takes a quarter of the
     memory if that is less | `300`, `"4x memory"`"""
-    filler: Factor[Filler] = Field(default=(), description="blank, or random")
+    filler: Factor[Filler] = ()
     """load | what the filler columns hold: `blank`, as pgbench makes them, which compress to a hundredth; `random`, which compress to
     three quarters at the least (Btrfs, ZFS, disks that compress) | `"blank"` | `{ vary = ["blank", "random"] }`"""
-    dump: Factor[DumpLevel] = Field(default=(), description="an archive of pg_dump: one's own database")
+    dump: Factor[DumpLevel] = ()
     """load | in place of `scale`: the path of an archive of `pg_dump --format=custom` or `--format=directory`, from the plan's
     directory or absolute ([one's own database](OWN_DATABASE.md)) | none | `"shop.dump"`"""
-    copy_of: Factor[CopyLevel] = Field(
-        default=(), alias="copy", description="a data directory of a server that was shut down"
-    )
+    copy_of: Factor[CopyLevel] = Field(default=(), alias="copy")
     """load | in place of `scale` or `dump`: the path of a data directory whose server was shut down, or of a base backup
     ([a data directory](OWN_DATABASE.md#a-data-directory)) | none | `"/var/lib/postgresql/18/main"`"""
-    database: DatabaseName | None = Field(
-        default=None, description="the database of a copy that scripts run in"
-    )
+    database: DatabaseName | None = None
     """load | the database of a `copy` in which the scripts run | none; a `copy` needs it | `"shop"`"""
-    prepare: ScriptOfDataset | None = Field(
-        default=None, description="a script that runs once behind a restore"
-    )
+    prepare: ScriptOfDataset | None = None
     """load | the path of a pgbench script beside the plan: runs once behind the restore of a `dump`, by one client | none |
     `"indexes.sql"`"""
-    settle: ScriptOfDataset | None = Field(
-        default=None, description="a script that runs once behind `prepare`"
-    )
+    settle: ScriptOfDataset | None = None
     """load | the same, behind `prepare` | none | `"history.sql"`"""
-    cells: ChosenCells = Field(
-        default=(), description="a list of tables: where it differs from the first cell"
-    )
+    cells: ChosenCells = ()
     """– | the cells that it runs in, as of power cuts | every cell of its engine | `[{ filesystem.type = "xfs" }]`"""
     run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
         default=_default_runs(), description="one or more [[workload.run]] tables"

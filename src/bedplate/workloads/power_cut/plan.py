@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import Field, model_validator
 
 from bedplate import registry
 from bedplate.model.cell import Cell, RunSpec, engine_model
@@ -86,7 +86,13 @@ CutPoints: TypeAlias = Annotated[int, within(values.whole_number, 1, 100_000)]
 
 SoughtPoints: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
 
-DeviceUnit: TypeAlias = Annotated[int | Literal["none"], PlainValidator(_device_unit)]
+DeviceUnit: TypeAlias = Annotated[
+    int | Literal["none"],
+    within(
+        _device_unit,
+        form=values.either({"enum": [NO_UNIT]}, values.FORMS[values.power_of_two](tuple(UNIT_PROFILES))),
+    ),
+]
 
 States: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
 
@@ -111,101 +117,63 @@ class PowerCutTable(WorkloadTable):
     """`[[workload]]` of type power_cut: a short recording, cut at many points."""
 
     type: Literal["power_cut"] = Field(description="power_cut")
-    engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
+    engine: Factor[CutEngine] = (POSTGRESQL,)
     """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as in `[postgresql]`, `[lmdb]`, `[sqlite]`, `[mariadb]` and `[engine]` | `"postgresql"` | `{ vary = ["postgresql", "lmdb"] }`"""
-    points: CutPoints = Field(
-        default=POINTS_DEFAULT, description="a whole number from 1 to 100000: how often the power is cut"
-    )
+    points: CutPoints = POINTS_DEFAULT
     """measure | 1 to 100000, one for each profile at least: how often the power is cut | `160` | `60`"""
-    sought: SoughtPoints = Field(
-        default=SOUGHT_POINTS,
-        description="a whole number from 0 to 100000: cuts more, where metadata waits that can be torn",
-    )
+    sought: SoughtPoints = SOUGHT_POINTS
     """measure | 0 to 100000: how often more the power is cut, at positions where metadata of the file system waits that a cut can
     tear. With late `completions` also behind flushes that met writes on their way. Each once with sectors of 512 bytes and once with 4 KiB,
     or once as a `device_unit` leaves it. Where the recording has no such
     position, or no profile tears, there are none, and the page says how many and why | `24` | `0`"""
-    states: States = Field(
-        default=0,
-        description="a whole number from 0 to 100000: cuts more, of states that are enumerated",
-    )
+    states: States = 0
     """measure | 0 to 100000: how often more the power is cut, each time to try one more state that a window between two flushes can
     leave. Of windows of up to 12 writes every subset, or a drawn part where these are more than half of this number. Of larger windows each
     write and each block of 4 KiB missing or alone, and drawn subsets | `0` | `3000`"""
-    recut: SoughtPoints = Field(
-        default=0,
-        description="a whole number from 0 to 100000: cuts more, while file system and engine recover from one of the others",
-    )
+    recut: SoughtPoints = 0
     """measure | 0 to 100000: how often the power is cut again while file system and engine recover from an earlier cut. Each such
     recovery is recorded once and cut some 8 times; a cut in recovery takes longer than another | `0` | `40`"""
-    profiles: CutProfiles = Field(
-        default=tuple(profile.value for profile in DEFAULT_PROFILES),
-        description=f"a list of {', '.join(PROFILES)}",
-    )
+    profiles: CutProfiles = tuple(profile.value for profile in DEFAULT_PROFILES)
     """measure | a list, `ordered` among them, of what the device makes of the writes after its last flush. `subset-4k` and
     `subset-512` keep each block of that size or not, by chance, and `whole` each write. `lost` keeps none, `ordered` all of them, as a
     cache does that power cannot take | `["subset-4k", "subset-512", "lost", "ordered"]` | `["lost", "ordered"]`"""
-    device_unit: DeviceUnit = Field(
-        default=NO_UNIT,
-        description=f"{NO_UNIT}, or a size that the device is said to write whole: 8 kB or 16 kB",
-    )
+    device_unit: DeviceUnit = NO_UNIT
     """measure | `8 kB`, `16 kB`: what the cut device is said to write whole: a write of a power of two, aligned to itself and no longer;
     every other tears at 4 KiB. In place of the profiles that tear; the verdict is one on such a device, and no class of the cell |
     `"none"` | `"16 kB"`"""
-    cache_bytes: CacheBytes = Field(
-        default=8 * MIB, description='the most that the device\'s cache holds, such as "8 MB"'
-    )
+    cache_bytes: CacheBytes = 8 * MIB
     """measure | 4 kB to 1 GB: the most that the device's cache holds; older writes count as written | `"8 MB"` | `"256 kB"`"""
-    seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
+    seed: Seed | None = None
     """measure | a whole number: draws the points, and what is kept at each | the plan's | `7`"""
-    duration: Factor[Duration] = Field(
-        default=(DURATION_S,), description='time that is recorded, such as "20 s"'
-    )
+    duration: Factor[Duration] = (DURATION_S,)
     """load | the time that is recorded, whole seconds; in its last two fifths others write to the file system too | `"20 s"` | `"60
     s"`"""
-    clients: Factor[Count] = Field(default=(2,), description="sessions at once")
+    clients: Factor[Count] = (2,)
     """load | sessions at once | `2` | `4`"""
-    image_size: Factor[CutImage] = Field(
-        default=(IMAGE_BYTES,),
-        description='size of the recorded disk, such as "4 GB"; it is sparse, in memory',
-    )
+    image_size: Factor[CutImage] = (IMAGE_BYTES,)
     """load | 128 MB to 16 GB: size of the recorded disk. It is in memory, sparse, once for each point that is worked on. On a
     small one Btrfs lacks room for metadata, and tears pages even in order | `"4 GB"` | `"512 MB"`"""
-    ram_journal: Factor[RamJournal] = Field(
-        default=(JOURNAL_LOST,), description=f"{JOURNAL_LOST} or {JOURNAL_KEPT}"
-    )
+    ram_journal: Factor[RamJournal] = (JOURNAL_LOST,)
     """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it were on a
     device of its own | `"lost"` | `"kept"`"""
-    press_dirty_pages: Factor[Flag] = Field(
-        default=(False,), description="true or false: what the engine has dirty is written back all the while"
-    )
+    press_dirty_pages: Factor[Flag] = (False,)
     """load | `true`: what the engine has dirty is written back all the while, each 30 ms. Without it what nobody syncs stays in memory for
     longer than a recording, and a cut finds it lost, and hardly ever damaged | `false` | `true`"""
-    completions: Factor[Completions] = Field(default=(AT_ONCE,), description=" or ".join(COMPLETIONS_OF))
+    completions: Factor[Completions] = (AT_ONCE,)
     """load | `at once`: the recorded disk answers each write when it comes. `late`: up to 2 ms later, so that several are under way at
     once and come to their end in any order, and a flush covers only what was complete before it; slower to record | `"at once"` |
     `{ vary = ["at once", "late"] }`"""
-    sector_size: Factor[SectorSize] = Field(
-        default=(USUAL_SECTOR_BYTES,),
-        description=" or ".join(map(size_in_kb, SECTOR_SIZES)),
-    )
+    sector_size: Factor[SectorSize] = (USUAL_SECTOR_BYTES,)
     """load | `512 B`, `4 kB`: sectors of the recorded disk, by which mkfs chooses; no write is smaller. Of 4 kB there is no
     `subset-512` | `"512 B"` | `"4 kB"`"""
-    fua: Factor[Flag] = Field(
-        default=(False,), description="true or false: the recorded disk can write past its cache"
-    )
+    fua: Factor[Flag] = (False,)
     """load | `true`: as a disk leaves it that can write past its cache (FUA). What is written so is on the medium, and no flush behind it
     covers anything else, but where somebody else waited for one. Needs a kernel that reports such requests | `false` |
     `{ vary = [false, true] }`"""
-    keep_logs: KeptLogs = Field(
-        default=KEEP_SMALL,
-        description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
-    )
+    keep_logs: KeptLogs = KEEP_SMALL
     """measure | the write log of a recording without a bad cut: `small` keeps it if it packs to 32 MB or less, `all` always, `bad`
     never. The log of a recording with a bad cut is always kept | `"small"` | `"all"`"""
-    cells: ChosenCells = Field(
-        default=(), description="a list of tables: where it differs from the first cell"
-    )
+    cells: ChosenCells = ()
     """– | the cells that it runs in: a list of tables, each of what differs from the plan's first cell of that engine (below) |
     every cell of its engines | `[{ filesystem.barrier = false }]`"""
 

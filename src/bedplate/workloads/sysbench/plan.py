@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, Field
 
 from bedplate import registry
 from bedplate.engines.postgresql.visit import too_many_clients, too_short
@@ -38,7 +38,7 @@ TableSize: TypeAlias = Annotated[int, within(values.whole_number, 100, 10**9)]
 
 WarmUpTime: TypeAlias = Annotated[float, within(values.duration, 0)]
 
-OfferedRate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+OfferedRate: TypeAlias = Annotated[float | None, within(values.rate)]
 
 _FACTORS = ("script", "threads", "warmup", "duration", "rate")
 
@@ -46,17 +46,17 @@ _FACTORS = ("script", "threads", "warmup", "duration", "rate")
 class SysbenchRunTable(PlanTable):
     """`[[workload.run]]`: one run, or several where a key varies."""
 
-    name: RunName | None = Field(default=None, description="name of the run")
+    name: RunName | None = None
     """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"writes"`"""
     script: Factor[SysbenchScript] = Field(description=f"one of {', '.join(SCRIPTS)}")
     """measure | `oltp_read_only`, `oltp_read_write`, `oltp_update_index`, `oltp_write_only` | required | `"oltp_read_write"`"""
-    threads: Factor[Count] = Field(default=(4,), description="threads of sysbench, each with a session")
+    threads: Factor[Count] = (4,)
     """measure | threads of sysbench, each with a session | `4` | `{ vary = [1, 16] }`"""
-    warmup: Factor[WarmUpTime] = Field(default=(10.0,), description='a time, such as "10 s"')
+    warmup: Factor[WarmUpTime] = (10.0,)
     """measure | a time from 0; recorded, and left out of every figure | `"10 s"` | `"2 min"`"""
-    duration: Factor[Duration] = Field(default=(60.0,), description='time that is measured, such as "5 min"')
+    duration: Factor[Duration] = (60.0,)
     """measure | the time that is measured, 1 s or more | `"60 s"` | `"10 min"`"""
-    rate: Factor[OfferedRate] = Field(default=(None,), description="transactions offered a second")
+    rate: Factor[OfferedRate] = (None,)
     """measure | transactions offered a second, or `"unlimited"`; the latency then begins when sysbench sends one | `"unlimited"` | `500`"""
 
     def factors(self) -> dict[str, tuple[Any, ...]]:
@@ -99,7 +99,7 @@ class SysbenchTable(WorkloadTable):
     """`[[workload]]` of type sysbench: a dataset, and the runs on it."""
 
     type: Literal["sysbench"] = Field(description="sysbench")
-    engine: Factor[SqlEngineName] = Field(default=(MARIADB,), description=" or ".join(SQL_ENGINES))
+    engine: Factor[SqlEngineName] = (MARIADB,)
     """build | `mariadb`, `postgresql`: set up as in `[mariadb]` and `[postgresql]` | `"mariadb"` | `{ vary = ["mariadb", "postgresql"] }`"""
     tables: Factor[TableCount] = Field(default=(4,), description="a whole number from 1: tables")
     """load | 1 to 1000: tables | `4` | `16`"""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import Field, model_validator
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.devices import Law
@@ -30,7 +30,7 @@ from bedplate.workloads.tpch.model import (
     tpch_data_bytes,
 )
 
-ScaleFactor: TypeAlias = Annotated[float, PlainValidator(values.scale_factor)]
+ScaleFactor: TypeAlias = Annotated[float, within(values.scale_factor)]
 
 Streams: TypeAlias = Annotated[int, within(values.whole_number, 0, 100)]
 
@@ -44,16 +44,14 @@ class TpchTable(WorkloadTable):
     scale_factor: Factor[ScaleFactor] = Field(description="a number from 0.01 to 10000, such as 1")
     """load | 0.01 to 10000, at most two digits behind the point; 1 is a gigabyte of data and about 1.7 GB of tables and indexes |
     required | `{ vary = [1, 10] }`"""
-    query_timeout: Duration | None = Field(
-        default=None, description='longest time of a query, such as "300 s"'
-    )
+    query_timeout: Duration | None = None
     """measure | the longest that a query may take; one that is stopped counts as censored, not as failed | none | `"300 s"`"""
-    passes: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
+    passes: Passes = ("cold", "warm")
     """measure | a list of passes over the queries, in order: `cold` begins with everything dropped (server stopped, file system
     mounted anew), `warm` with what the run before it left | `["cold", "warm"]` | `["cold", "warm", "warm"]`"""
-    streams: Streams = Field(default=0, description="a whole number from 0 to 100: streams at once")
+    streams: Streams = 0
     """measure | so many streams at once, each all queries in its own order: the throughput test; `0` is none | `0` | `2`"""
-    parameters: QueryParameters = Field(default="validation", description='"validation" or "drawn"')
+    parameters: QueryParameters = "validation"
     """measure | `validation`: the specification's own; `drawn`: from the plan's seed, the same in every cell and repetition |
     `"validation"` | `"drawn"`"""
 
