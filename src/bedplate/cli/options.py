@@ -246,7 +246,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "plan": (
         "bedplate plan quick",
         "bedplate plan mine.toml --executor qemu",
-        "bedplate plan --schema > plan.schema.json",
+        "bedplate plan --schema",
     ),
     "run": (
         "sudo bedplate run quick --study first",
