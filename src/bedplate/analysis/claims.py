@@ -53,13 +53,13 @@ from bedplate.statistics.claims import (
 )
 from bedplate.statistics.comparison import TOO_FEW_IN_COMMON
 from bedplate.statistics.design import complete_part
-from bedplate.statistics.estimation import REPETITIONS_MIN, of_differences
+from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 from bedplate.text_encoding import decode_text
 from bedplate.units import format_count, parse_size, percent
 
 if TYPE_CHECKING:
-    from bedplate.statistics.estimation import Estimate, FloatArray
+    from bedplate.statistics.estimation import Estimate
 
 # Figures by repetition, on the scale of the arithmetic.
 Row = dict[int, float]
@@ -289,18 +289,6 @@ def _parts(found: Overview, asked: ComparedMetric, check: Check) -> Iterable[tup
         if key.metric == check.metric
     }
     return sorted((phase, item) for phase, item in keys if (item or phase) in check.items)
-
-
-def mean_rows(rows: Sequence[Row]) -> FloatArray:
-    """The mean of some rows in every repetition that is kept, shape (repetitions,); empty where none is."""
-    repetitions, kept = complete_part(rows)
-    return (
-        np.array([[rows[at][r] for r in repetitions] for at in kept], dtype=np.float64)
-        .reshape(len(kept), len(repetitions))
-        .mean(axis=0)
-        if kept
-        else np.zeros(0)
-    )
 
 
 def by_contender(evidence: CheckEvidence, pairs: Iterable[Pair]) -> Mapping[str, Row]:
@@ -914,22 +902,21 @@ def _alike(evidence: CheckEvidence, check: AlikeCheck, group: str) -> Doubt:
     margin = math.log1p(check.margin) if check.is_ratio else check.margin
     doubts = []
     for first, second in combinations(levels, 2):
-        words, values = _apart(evidence, factor, second, first, group)
-        doubts.append(within(words, values, -margin, margin))
+        words, estimate = _apart(evidence, factor, second, first, group)
+        doubts.append(within(words, estimate, -margin, margin))
     return all_of(doubts)
 
 
 def _levels_apart(
     evidence: CheckEvidence, factor: str, first: Scalar, second: Scalar, group: str
 ) -> tuple[Witness, Estimate]:
-    words, values = _apart(evidence, factor, first, second, group)
-    estimate = of_differences(values)
+    words, estimate = _apart(evidence, factor, first, second, group)
     return Witness(words, float(estimate.mean), Mean(estimate)), estimate
 
 
 def _apart(
     evidence: CheckEvidence, factor: str, first: Scalar, second: Scalar, group: str
-) -> tuple[str, FloatArray]:
+) -> tuple[str, Estimate]:
     """The first level beside the second, over all cells that match."""
     pairs = _pairs(evidence, evidence.at(factor, second), evidence.at(factor, first))
     texts = (level_text(factor, first), level_text(factor, second))
@@ -948,12 +935,16 @@ def _pairs(evidence: CheckEvidence, baseline: Selection, contender: Selection) -
     raise NothingMeasuredError(f"{reason} ({left_out} left out)" if left_out else reason)
 
 
-def _judgeable(words: str, rows: Sequence[Row]) -> FloatArray:
-    values = mean_rows([row for row in rows if row])
-    if len(values) < REPETITIONS_MIN:
-        mean = float(values.mean()) if len(values) else None
-        raise TooFewError(_too_few(len(values)), words, mean, len(values))
-    return values
+def _judgeable(words: str, rows: Sequence[Row]) -> Estimate:
+    """The mean of rows by repetition, as `compare` pools pairs; TooFewError where a row or all together have too few."""
+    rows = [row for row in rows if row]
+    n = min((len(row) for row in rows), default=0)
+    repetitions = sorted({repetition for row in rows for repetition in row})
+    if n < VALUES_MIN or len(repetitions) < REPETITIONS_MIN:
+        mean = float(np.mean([np.mean(list(row.values())) for row in rows])) if rows else None
+        raise TooFewError(_too_few(n), words, mean, n)
+    values = np.array([[row.get(r, np.nan) for r in repetitions] for row in rows], dtype=np.float64)
+    return weighted_mean(values, np.full(len(rows), 1 / len(rows)))
 
 
 def _too_few(n: int) -> str:

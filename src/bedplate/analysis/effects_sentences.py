@@ -246,7 +246,16 @@ def effect_notes(part: Effects) -> Sequence[str]:
     if part.incomplete:
         verb = "lacks" if part.incomplete == 1 else "lack"
         notes.append(
-            f"{part.incomplete} of {part.cells} cells {verb} a repetition; each ratio is over those that its cells have in common."
+            f"{part.incomplete} of {part.cells} cells {verb} a repetition; each pair of matched cells counts with those that both have."
+        )
+    if lost := [each for each in part.effects if each.left_out]:
+        words = ", ".join(
+            f"{short_name(each.factor)} {level_text(each.factor, each.level)} / {level_text(each.factor, each.baseline)} "
+            f"({each.left_out} of {each.left_out + each.strata})"
+            for each in lost
+        )
+        notes.append(
+            f"Left out, as they have fewer than two repetitions in common: matched cells of {words}."
         )
     return notes
 

@@ -29,17 +29,15 @@ from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import (
     CONFIDENCE,
     LEVEL,
-    VALUES_MIN,
     Comparison,
     EstimateKind,
     judged_together,
     of_estimate,
     p_disagreement,
     taken_back,
-    weighted_mean,
 )
 from bedplate.statistics.design import complete_part
-from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 from bedplate.units import format_count, percent
 

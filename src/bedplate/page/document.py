@@ -56,7 +56,8 @@ from bedplate.model.visit import Outcome
 from bedplate.page.static import workload_pages
 from bedplate.statistics import comparison as two_samples
 from bedplate.statistics import estimation, heat_map
-from bedplate.statistics.comparison import DIFFERENCE, LEVEL, NAMES, VALUES_MIN, Verdict, is_speed
+from bedplate.statistics.comparison import DIFFERENCE, LEVEL, NAMES, Verdict, is_speed
+from bedplate.statistics.estimation import VALUES_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS, SummaryKey
 

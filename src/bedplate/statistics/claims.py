@@ -145,9 +145,8 @@ def p_below(estimate: Estimate, bound: float) -> float:
     return p_above(replace(estimate, mean=-estimate.mean), -bound)
 
 
-def within(words: str, by_repetition: FloatArray, low: float | None, high: float | None) -> Doubt:
-    """That a mean lies between two bounds, None for an open side; two repetitions or more."""
-    estimate = of_differences(by_repetition)
+def within(words: str, estimate: Estimate, low: float | None, high: float | None) -> Doubt:
+    """That a mean lies between two bounds, None for an open side."""
     witness = Witness(words, float(estimate.mean), Mean(estimate))
     above = [p_above(estimate, low)] if low is not None else []
     below = [p_below(estimate, high)] if high is not None else []
@@ -219,13 +218,12 @@ def best_is_among(
     )
 
 
-def opposite(first: tuple[str, FloatArray], second: tuple[str, FloatArray]) -> Doubt:
+def opposite(first: tuple[str, Estimate], second: tuple[str, Estimate]) -> Doubt:
     """That two means lie on two sides of 0; it fails where both are sure to lie on the same."""
     ways: list[tuple[float, Witness]] = []
     for signs in ((1, -1), (-1, 1), (1, 1), (-1, -1)):
         found = []
-        for sign, (words, values) in zip(signs, (first, second), strict=True):
-            estimate = of_differences(values)
+        for sign, (words, estimate) in zip(signs, (first, second), strict=True):
             p = p_above(estimate, 0.0) if sign > 0 else p_below(estimate, 0.0)
             found.append((p, Witness(words, float(estimate.mean), Mean(estimate))))
         ways.append(max(found, key=lambda each: each[0]))

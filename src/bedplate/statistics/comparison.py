@@ -27,7 +27,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betainc, betaincinv, fdtrc
 
 from bedplate.model.course import filled
@@ -36,6 +35,7 @@ from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.estimation import (
     NO_SCATTER,
     REPETITIONS_MIN,
+    VALUES_MIN,
     Estimate,
     chance_of_verdict,
     paired,
@@ -634,44 +634,6 @@ def taken_back(kind: EstimateKind, value: float) -> float | None:
 # At this p-value or below pairs are said to disagree.
 LEVEL = 0.05
 
-# A pair with a single value has no scatter of its own, which the variance is made of.
-VALUES_MIN = 2
-
-
-def weighted_mean(
-    differences: FloatArray, weights: FloatArray, studies: npt.NDArray[np.intp] | None = None
-) -> Estimate:
-    """The weighted sum of the means of rows, each over its own blocks.
-
-    `differences` has the shape (..., rows, blocks), NaN where a row lacks a block; `weights` (..., rows): 1 / rows each
-    for a mean over pairs, summing to 0 for a contrast of pairs. `studies` numbers the study of each block; a row has blocks
-    of one study. A row with a weight has two values at least; ValueError otherwise. `n` is the number of blocks, of several
-    studies the smallest.
-    """
-    there = np.isfinite(differences)
-    weights = np.broadcast_to(weights, differences.shape[:-1])
-    used = there & (weights != 0)[..., None]
-    counts = used.sum(axis=-1)
-    if np.any((counts < VALUES_MIN) & (weights != 0)):
-        raise ValueError(f"a pair needs {VALUES_MIN} repetitions in common to be pooled; leave it out")
-    values = np.where(used, differences, 0.0)
-    means = values.sum(axis=-1) / np.maximum(counts, 1)
-    residuals = np.where(used, differences - means[..., None], 0.0)
-    scatter = (residuals**2).sum(axis=-1) / np.maximum(counts - 1, 1)
-    # The residuals of a row fall short by its own mean: sqrt(n / (n - 1)) gives their variance back.
-    shares = weights / np.sqrt(np.maximum(counts * (counts - 1), 1))
-    by_block = (shares[..., None] * residuals).sum(axis=-2)
-    covariance = _covariance(shares**2 * scatter, used, counts)
-    mean = (weights * means).sum(axis=-1)
-    numbers = np.zeros(differences.shape[-1], dtype=np.intp) if studies is None else studies
-    blocks = used.any(axis=-2)
-    of_studies = [own for study in np.unique(numbers) for own in [numbers == study] if blocks[..., own].any()]
-    degrees = np.min(
-        [_degrees(covariance[..., own, :][..., own], blocks[..., own]) for own in of_studies], axis=0
-    )
-    n = min(int(blocks[..., own].sum(axis=-1).min()) for own in of_studies)
-    return Estimate(mean, np.sqrt((by_block**2).sum(axis=-1)), np.asarray(degrees), n)
-
 
 def p_disagreement(differences: FloatArray) -> FloatArray:
     """The chance of pairs as far apart as these, were their differences one and the same.
@@ -688,23 +650,6 @@ def p_disagreement(differences: FloatArray) -> FloatArray:
     keep = np.argsort(np.argsort(scatter, axis=-1), axis=-1) < pairs - 1
     fewer = differences[keep].reshape(*differences.shape[:-2], pairs - 1, blocks)
     return np.asarray(np.maximum(p_all, _p_of_variance(fewer)))
-
-
-def _covariance(scales: FloatArray, used: BoolArray, counts: npt.NDArray[np.intp]) -> FloatArray:
-    """Of the blocks' sums of residuals, were all rows independent: (..., blocks, blocks)."""
-    there = used.astype(np.float64)
-    shared = np.einsum("...p,...pr,...ps->...rs", -scales / np.maximum(counts, 1), there, there)
-    diagonal = np.einsum("...p,...pr->...r", scales, there)
-    return np.asarray(shared + diagonal[..., None] * np.eye(there.shape[-1]))
-
-
-def _degrees(covariance: FloatArray, blocks: BoolArray) -> FloatArray:
-    """Satterthwaite's: of a sum of squares with this covariance. Where nothing scatters, one less than there are blocks."""
-    trace = np.trace(covariance, axis1=-2, axis2=-1)
-    squares = (covariance**2).sum(axis=(-2, -1))
-    whole = np.maximum(blocks.sum(axis=-1) - 1, 1)
-    scatters = trace > NO_SCATTER**2
-    return np.asarray(np.where(scatters, trace**2 / np.where(scatters, squares, 1.0), whole))
 
 
 def _residuals(differences: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, Estimate, weighted_mean
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
@@ -53,19 +53,44 @@ class DesignCell:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A signed sum of the means of cells, made once per repetition, over `strata` groups of matched cells.
+    """A signed sum of the means of cells, made in each group of matched cells (stratum) and each repetition.
 
-    `sides` has the shape (sides, repetitions), natural logarithms without their signs; `by_repetition` is the
-    sum. `repetitions` are those that all of its cells have. `held` are the usual levels at which sides were held
-    that alone have the factor. `differs` are factors in which the sides are not alike, and their levels there.
+    `differences` has the shape (strata, repetitions), natural logarithms, NaN where a cell of a stratum lacks the
+    repetition; a stratum has two at least, if any has. `sides` are the means of the sides over the strata, without their
+    signs. `left_out` counts the strata that have fewer. `held` are the usual levels at which sides were held that alone
+    have the factor. `differs` are factors in which the sides are not alike, and their levels there.
     """
 
     sides: FloatArray
-    by_repetition: FloatArray
-    strata: int
+    differences: FloatArray
     repetitions: tuple[int, ...]
+    left_out: int = 0
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
+
+    @property
+    def strata(self) -> int:
+        """How many groups of matched cells it is over."""
+        return len(self.differences)
+
+    @cached_property
+    def has_gaps(self) -> bool:
+        """Whether a stratum lacks a repetition that another one has."""
+        return bool(np.isnan(self.differences).any())
+
+    @property
+    def mean(self) -> float:
+        """Over the strata, each over its own repetitions."""
+        return float(np.nanmean(self.differences, axis=1).mean())
+
+    @property
+    def by_repetition(self) -> FloatArray:
+        """The mean over strata in each repetition; where there are no gaps."""
+        return np.asarray(self.differences.mean(axis=0))
+
+    def estimate(self) -> Estimate:
+        """With its error, gaps or not. At least two repetitions; ValueError otherwise."""
+        return weighted_mean(self.differences, np.full(self.strata, 1 / self.strata))
 
 
 class Lack(Enum):
@@ -130,7 +155,7 @@ class Design:
         )
 
     def contrast(self, sides: Sides) -> Contrast | NoContrast:
-        """The mean over strata of the signed sum of the sides, on the repetitions that keep the most values."""
+        """The signed sum of the sides in each stratum, on the repetitions that all of its cells have."""
         named = {name for _, wanted in sides for name in wanted}
         free = np.array([not _is_named(name, named) for name in self.names])
         members = [self._rows(wanted) for _, wanted in sides]
@@ -154,19 +179,31 @@ class Design:
         if not strata:
             apart = [at for at in columns if not set.intersection(*self._seen(members, at))]
             return NoContrast(Lack.NOTHING_MATCHES, tuple(self.names[at] for at in apart or columns))
-        repetitions, kept = self._kept(strata)
-        if not repetitions:
-            return NoContrast(Lack.NO_REPETITION)
-        is_whole = repetitions == self.repetitions
-        logs = self.logs if is_whole else self.logs[:, np.isin(self.repetitions, repetitions)]
         means = np.array(
-            [_mean_of_means(logs, [groups[side] for groups in kept]) for side in range(len(sides))]
+            [_means_of(self.logs, [groups[side] for groups in strata]) for side in range(len(sides))]
         )
-        signs = np.array([sign for sign, _ in sides], dtype=np.float64)
-        used = [np.array([row for groups in kept for row in groups[side]]) for side in range(len(sides))]
+        differences = np.tensordot(np.array([sign for sign, _ in sides], dtype=np.float64), means, axes=1)
+        there = np.isfinite(differences)
+        counts = there.sum(axis=1)
+        if not counts.any():
+            return NoContrast(Lack.NO_REPETITION)
+        kept = counts >= min(VALUES_MIN, counts.max())
+        columns_kept = there[kept].any(axis=0)
+        of_sides = (np.where(there, means, 0.0).sum(axis=2) / np.maximum(counts, 1))[:, kept].mean(axis=1)
+        used = [
+            np.array([row for groups, own in zip(strata, kept, strict=True) if own for row in groups[side]])
+            for side in range(len(sides))
+        ]
         others = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.aliases]
         held, differs = self._beside(used, np.flatnonzero(one_sided), others)
-        return Contrast(means, signs @ means, len(kept), repetitions, held, differs)
+        return Contrast(
+            of_sides,
+            np.where(there, differences, np.nan)[kept][:, columns_kept],
+            tuple(r for r, own in zip(self.repetitions, columns_kept, strict=True) if own),
+            int((~kept).sum()),
+            held,
+            differs,
+        )
 
     def held(self, rows: CodeArray, columns: Iterable[int]) -> tuple[CodeArray, tuple[str, ...]]:
         """Of these cells those that have the factors of the columns at their usual level, or not at all.
@@ -210,22 +247,6 @@ class Design:
                 strata[key][side].append(row)
         return [groups for groups in strata.values() if all(groups)]
 
-    def _kept(self, strata: list[list[list[int]]]) -> tuple[tuple[int, ...], list[list[list[int]]]]:
-        """The repetitions and strata that keep the most values."""
-        if not np.isnan(self.logs).any():
-            return self.repetitions, strata
-        missing = np.isnan(self.logs)
-        there = [
-            {
-                repetition: 0.0
-                for column, repetition in enumerate(self.repetitions)
-                if not missing[[row for rows in groups for row in rows], column].any()
-            }
-            for groups in strata
-        ]
-        repetitions, kept = complete_part(there)
-        return repetitions, [strata[at] for at in kept]
-
     def _beside(
         self, used: Sequence[CodeArray], one_sided: Iterable[int], aliases: Iterable[int]
     ) -> tuple[tuple[tuple[str, Scalar], ...], tuple[tuple[str, tuple[Scalar, ...]], ...]]:
@@ -261,11 +282,11 @@ class Design:
         return [set(self.codes[rows, at]) - {-1} for rows in members]
 
 
-def _mean_of_means(logs: FloatArray, groups: Sequence[Sequence[int]]) -> FloatArray:
-    """The mean over groups of rows of the mean within each; a group has one row at least."""
+def _means_of(logs: FloatArray, groups: Sequence[Sequence[int]]) -> FloatArray:
+    """The mean within each group of rows, shape (groups, repetitions); a group has one row at least."""
     counts = np.array([len(rows) for rows in groups])
     sums = np.add.reduceat(logs[list(chain.from_iterable(groups))], np.cumsum(counts) - counts, axis=0)
-    means: FloatArray = (sums / counts[:, None]).mean(axis=0)
+    means: FloatArray = sums / counts[:, None]
     return means
 
 

@@ -1,7 +1,8 @@
 """Effects of factors: ratios between their levels, and what one factor changes about another.
 
 Every effect is a contrast of matched cells (`design`) that is made once per repetition; Student's t over
-the repetitions judges it. So neither drift between repetitions nor unequal variances of cells matter,
+the repetitions judges it, and where groups of cells have other repetitions the same estimator as for pooled pairs
+(`estimation.weighted_mean`), so that no group that has two is left out. So neither drift between repetitions nor unequal variances of cells matter,
 and whatever a repetition did to all cells of one level (a boot of one kernel) counts as
 scatter of the effect, which a residual variance over all cells would miss. Contrasts are means over many
 cells, which makes up for the few degrees of freedom.
@@ -64,7 +65,8 @@ class Effect:
     """Level / baseline of one factor over `strata` groups of cells that are matched in all that both sides have.
 
     `held` are the usual levels of factors that one side alone has, at which it was held. `differs` are factors in
-    which the two sides are not alike, with their levels there: then not all else is equal.
+    which the two sides are not alike, with their levels there: then not all else is equal. `left_out` counts the groups in
+    which the cells have fewer than two repetitions in common.
     """
 
     factor: str
@@ -75,6 +77,7 @@ class Effect:
     repetitions: tuple[int, ...]
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,8 @@ class Interaction:
 class Effects:
     """What the factors do to one metric in one part of the design, `within` a level or everywhere (None).
 
-    `repetitions` are those that any cell has, `incomplete` counts the cells that lack one; each ratio has those
-    that its own cells have in common. `aliases` are factors that repeat another one, `unmatched` the ratios that
+    `repetitions` are those that any cell has, `incomplete` counts the cells that lack one; each group of matched cells has
+    those that its own cells have in common. `aliases` are factors that repeat another one, `unmatched` the ratios that
     cannot be made. The two confidences are those of the intervals of each family. `durability` is the class of
     the cells; None where the design was not divided by classes.
     """
@@ -264,6 +267,7 @@ def _judge(
                 contrast.repetitions,
                 contrast.held,
                 contrast.differs,
+                contrast.left_out,
             )
             for (factor, level, baseline, contrast), verdict in zip(made, judged, strict=True)
         ),
@@ -311,15 +315,31 @@ def _judged(contrasts: Sequence[Contrast], rate: float) -> tuple[list[Judged], f
 
     Those of fewer repetitions than an interval needs are described, and in no family.
     """
-    found = [Judged(math.exp(contrast.by_repetition.mean())) for contrast in contrasts]
-    # Contrasts of as many repetitions are estimated at once.
+    found = [Judged(math.exp(contrast.mean)) for contrast in contrasts]
+    # Contrasts of as many repetitions without gaps are estimated at once: there are thousands of them.
     by_count: defaultdict[int, list[int]] = defaultdict(list)
+    estimates: list[tuple[list[int], Estimate]] = []
     for place, contrast in enumerate(contrasts):
-        by_count[len(contrast.repetitions)].append(place)
-    estimates: list[tuple[list[int], Estimate]] = [
+        if len(contrast.repetitions) < REPETITIONS_MIN:
+            continue
+        if contrast.has_gaps:
+            estimate = contrast.estimate()
+            estimates.append(
+                (
+                    [place],
+                    replace(
+                        estimate,
+                        mean=estimate.mean[None],
+                        error=estimate.error[None],
+                        degrees=estimate.degrees[None],
+                    ),
+                )
+            )
+        else:
+            by_count[len(contrast.repetitions)].append(place)
+    estimates += [
         (places, of_differences(np.array([contrasts[place].by_repetition for place in places])))
-        for count, places in by_count.items()
-        if count >= REPETITIONS_MIN
+        for places in by_count.values()
     ]
     if not estimates:
         return found, 1 - rate
@@ -346,7 +366,7 @@ def _interaction(
     factor, by = names
     level, baseline, at, against = levels
     # The sides in the order of `_pairs`: two at `at`, two at `against`.
-    sides = contrast.sides.mean(axis=-1)
+    sides = contrast.sides
     return Interaction(
         factor=factor,
         level=level,

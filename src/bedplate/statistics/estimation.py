@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # Two differences have a range; the interval of one degree of freedom is about nine times wider than it.
 REPETITIONS_MIN = 3
 
+# A pair with a single value has no scatter of its own, which the variance is made of.
+VALUES_MIN = 2
+
 # Enough for the third digit of a chance.
 CLASSES = 256
 
@@ -104,6 +107,58 @@ def unpaired(baseline: FloatArray, contender: FloatArray) -> Estimate:
     variance = baseline.var(axis=-1, ddof=1) / baseline.shape[-1]
     variance += contender.var(axis=-1, ddof=1) / contender.shape[-1]
     return Estimate(mean, np.sqrt(variance), np.full_like(mean, smaller - 1), smaller)
+
+
+def weighted_mean(
+    differences: FloatArray, weights: FloatArray, studies: npt.NDArray[np.intp] | None = None
+) -> Estimate:
+    """The weighted sum of the means of rows, each over its own blocks.
+
+    `differences` has the shape (..., rows, blocks), NaN where a row lacks a block; `weights` (..., rows): 1 / rows each
+    for a mean over pairs, summing to 0 for a contrast of pairs. `studies` numbers the study of each block; a row has blocks
+    of one study. A row with a weight has two values at least; ValueError otherwise. `n` is the number of blocks, of several
+    studies the smallest. Without a gap it is Student's interval of the sum in each block (`of_differences`).
+    """
+    there = np.isfinite(differences)
+    weights = np.broadcast_to(weights, differences.shape[:-1])
+    used = there & (weights != 0)[..., None]
+    counts = used.sum(axis=-1)
+    if np.any((counts < VALUES_MIN) & (weights != 0)):
+        raise ValueError(f"a pair needs {VALUES_MIN} repetitions in common to be pooled; leave it out")
+    values = np.where(used, differences, 0.0)
+    means = values.sum(axis=-1) / np.maximum(counts, 1)
+    residuals = np.where(used, differences - means[..., None], 0.0)
+    scatter = (residuals**2).sum(axis=-1) / np.maximum(counts - 1, 1)
+    # The residuals of a row fall short by its own mean: sqrt(n / (n - 1)) gives their variance back.
+    shares = weights / np.sqrt(np.maximum(counts * (counts - 1), 1))
+    by_block = (shares[..., None] * residuals).sum(axis=-2)
+    covariance = _covariance(shares**2 * scatter, used, counts)
+    mean = (weights * means).sum(axis=-1)
+    numbers = np.zeros(differences.shape[-1], dtype=np.intp) if studies is None else studies
+    blocks = used.any(axis=-2)
+    of_studies = [own for study in np.unique(numbers) for own in [numbers == study] if blocks[..., own].any()]
+    degrees = np.min(
+        [_degrees(covariance[..., own, :][..., own], blocks[..., own]) for own in of_studies], axis=0
+    )
+    n = min(int(blocks[..., own].sum(axis=-1).min()) for own in of_studies)
+    return Estimate(mean, np.sqrt((by_block**2).sum(axis=-1)), np.asarray(degrees), n)
+
+
+def _covariance(scales: FloatArray, used: BoolArray, counts: npt.NDArray[np.intp]) -> FloatArray:
+    """Of the blocks' sums of residuals, were all rows independent: (..., blocks, blocks)."""
+    there = used.astype(np.float64)
+    shared = np.einsum("...p,...pr,...ps->...rs", -scales / np.maximum(counts, 1), there, there)
+    diagonal = np.einsum("...p,...pr->...r", scales, there)
+    return np.asarray(shared + diagonal[..., None] * np.eye(there.shape[-1]))
+
+
+def _degrees(covariance: FloatArray, blocks: BoolArray) -> FloatArray:
+    """Satterthwaite's: of a sum of squares with this covariance. Where nothing scatters, one less than there are blocks."""
+    trace = np.trace(covariance, axis1=-2, axis2=-1)
+    squares = (covariance**2).sum(axis=(-2, -1))
+    whole = np.maximum(blocks.sum(axis=-1) - 1, 1)
+    scatters = trace > NO_SCATTER**2
+    return np.asarray(np.where(scatters, trace**2 / np.where(scatters, squares, 1.0), whole))
 
 
 def chance_of_verdict(

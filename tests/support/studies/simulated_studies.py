@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from bedplate.statistics.comparison import LEVEL, VALUES_MIN, p_disagreement, weighted_mean
-from bedplate.statistics.estimation import of_differences
+from bedplate.statistics.comparison import LEVEL, p_disagreement
+from bedplate.statistics.estimation import VALUES_MIN, of_differences, weighted_mean
 from bedplate.statistics.false_discovery import joint_confidence
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ def test_p_values_are_those_of_students_test() -> None:
 @settings(deadline=None)
 @given(VALUES, st.floats(-2, 2), st.floats(0.01, 2))
 def test_the_interval_at_the_p_value_touches_the_bound(values: list[float], low: float, width: float) -> None:
-    doubt = within("x", np.array(values), low, low + width)
+    doubt = within("x", of_differences(np.array(values)), low, low + width)
     for p, inside in ((doubt.p_holds, True), (doubt.p_fails, False)):
         if not 1e-9 < p < 0.999:
             continue
@@ -58,7 +58,7 @@ def test_the_interval_at_the_p_value_touches_the_bound(values: list[float], low:
 @settings(deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=5))
 def test_no_claim_of_several_parts_is_surer_than_its_parts(parts: list[list[float]]) -> None:
-    doubts = [within(str(at), np.array(values), 0.0, None) for at, values in enumerate(parts)]
+    doubts = [within(str(at), of_differences(np.array(values)), 0.0, None) for at, values in enumerate(parts)]
     together = all_of(doubts)
     assert together.p_holds == max(doubt.p_holds for doubt in doubts)
     assert together.p_fails >= min(doubt.p_fails for doubt in doubts)
@@ -68,7 +68,7 @@ def test_no_claim_of_several_parts_is_surer_than_its_parts(parts: list[list[floa
 
 def test_a_claim_without_bounds_or_levels_is_refused() -> None:
     with pytest.raises(ValueError, match="one side"):
-        within("x", np.array([1.0, 2.0]), None, None)
+        within("x", of_differences(np.array([1.0, 2.0])), None, None)
     with pytest.raises(ValueError, match="both sides"):
         best_is_among(["a"], [], {})
     with pytest.raises(ValueError, match="three repetitions"):
@@ -170,12 +170,14 @@ def test_opposite_signs_are_said_wrongly_no_more_often_than_promised(repetitions
     rng = np.random.default_rng(6)
     found = [
         opposite(
-            ("a", 1 + rng.normal(scale=0.05, size=repetitions)),
-            ("b", rng.normal(scale=0.05, size=repetitions)),
+            ("a", of_differences(1 + rng.normal(scale=0.05, size=repetitions))),
+            ("b", of_differences(rng.normal(scale=0.05, size=repetitions))),
         )
         for _ in range(STUDIES)
     ]
     assert _false_share([doubt.p_value for doubt in found]) <= 0.06
-    sure = opposite(("a", np.array([1.0, 1.1, 1.2])), ("b", np.array([-1.0, -1.1, -1.2])))
+    sure = opposite(
+        ("a", of_differences(np.array([1.0, 1.1, 1.2]))), ("b", of_differences(np.array([-1.0, -1.1, -1.2])))
+    )
     assert sure.p_holds < 0.01
     assert sure.p_fails == 1.0

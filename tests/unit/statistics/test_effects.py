@@ -252,10 +252,35 @@ def test_a_broken_off_repetition_costs_nothing_and_a_lost_visit_its_own_ratios_a
     assert ((1, 2, 3), 5, 0) == (complete.repetitions, len(complete.cells), complete.incomplete)
     (told,) = effects(broken)
     assert (1, 2, 3) == effect(told, BLOCK, 2048, 1024).repetitions
-    # Two strata of three repetitions would be as many values as three of two.
-    assert ((1, 2, 3), 2) == (
-        effect(told, FILESYSTEM, "xfs", "ext4").repetitions,
-        effect(told, FILESYSTEM, "xfs", "ext4").strata,
+    kind = effect(told, FILESYSTEM, "xfs", "ext4")
+    assert ((1, 2, 3), 3, 0) == (kind.repetitions, kind.strata, kind.left_out)
+
+
+def test_a_pair_with_fewer_repetitions_keeps_its_weight_and_one_with_a_single_one_is_counted() -> None:
+    """What a pair of cells says of a level is no smaller for a run that may not be believed."""
+    ratios = {2048: 1.15, 8192: 1.15, 32768: 0.5}
+
+    def cell(kind: str, block: int, repetitions: int) -> DesignCell:
+        level = ratios[block] if kind == "xfs" else 1.0
+        values = {r: level * (1 + 0.002 * ((r * block) % 5 - 2)) for r in range(1, repetitions + 1)}
+        return DesignCell({FILESYSTEM: kind, BLOCK: block}, values)
+
+    for repetitions in (8, 4, 2):
+        cut = [
+            cell(kind, block, repetitions if block == 32768 else 8)
+            for kind in ("ext4", "xfs")
+            for block in ratios
+        ]
+        (found,) = effects(cut)
+        kind = effect(found, FILESYSTEM, "xfs", "ext4")
+        assert kind.judged.ratio == pytest.approx((1.15 * 1.15 * 0.5) ** (1 / 3), rel=0.01)
+        assert (3, 0, True) == (kind.strata, kind.left_out, kind.judged.real)
+        assert kind.judged.ratio < 1
+    cut = [cell(kind, block, 1 if block == 32768 else 8) for kind in ("ext4", "xfs") for block in ratios]
+    (found,) = effects(cut)
+    assert (2, 1) == (
+        effect(found, FILESYSTEM, "xfs", "ext4").strata,
+        effect(found, FILESYSTEM, "xfs", "ext4").left_out,
     )
 
 

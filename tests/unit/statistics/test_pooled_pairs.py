@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import f_oneway, ttest_1samp
 from tests.support.studies.simulated_studies import mean_over_pairs
 
-from bedplate.statistics.comparison import p_disagreement, weighted_mean
-from bedplate.statistics.estimation import of_differences
+from bedplate.statistics.comparison import p_disagreement
+from bedplate.statistics.estimation import of_differences, weighted_mean
 
 RANDOM = np.random.default_rng(5)
 
