@@ -654,12 +654,11 @@ def check_doubt(evidence: CheckEvidence) -> Doubt:
         except NothingMeasuredError as error:
             reasons.append(error)
             silent.append(name)
-    if doubts:
-        evidence.tally.silent.update(dict.fromkeys(silent))
-    else:
-        few = [error for error in reasons if isinstance(error, TooFewError)]
+    few = [error for error in reasons if isinstance(error, TooFewError)]
+    if not doubts:
         raise few[0] if few else reasons[0]
-    return all_of(doubts)
+    evidence.tally.silent.update(dict.fromkeys(silent))
+    return _of_some(doubts) if few else all_of(doubts)
 
 
 def _doubt(evidence: CheckEvidence, group: str) -> Doubt:
@@ -722,9 +721,15 @@ def _each_pair(
             doubts.append(within(words, _judgeable(words, [evidence.difference(pair)]), low, high))
         except TooFewError as error:
             few.append(error)
+            evidence.tally.leave_pair_out("pairs with too few repetitions in common")
     if not doubts:
         raise few[0]
-    return all_of(doubts)
+    return _of_some(doubts) if few else all_of(doubts)
+
+
+def _of_some(doubts: Sequence[Doubt]) -> Doubt:
+    """That all of them hold, where others are not known: one may refute it, and together they cannot prove it."""
+    return replace(all_of(doubts), p_holds=1.0)
 
 
 def _baseline(evidence: CheckEvidence, text: str | None, contender: Selection) -> Selection:
@@ -1097,8 +1102,7 @@ def _together(doubts: Sequence[Doubt], *, whole: bool) -> Doubt | None:
     """A claim of which a part was not measured may fail, and cannot hold."""
     if not doubts:
         return None
-    found = all_of(doubts)
-    return found if whole else replace(found, p_holds=1.0)
+    return all_of(doubts) if whole else _of_some(doubts)
 
 
 def _judged(found: Sequence[_Weighed], confidence: float) -> list[JudgedClaim]:
