@@ -22,6 +22,7 @@ NAMED: dict[str, str] = {
     ".page.rules": "what the script judges by and says comes with the document",
     ".page.effects[].stopped": "cells of which runs were stopped at a limit, and which are in no effect",
     ".effects.effects[].stopped": "the same",
+    ".effects.effects[].parts[].effects[].left_out": "how many pairs of cells are in no ratio, as they have one repetition in common",
     ".advise.sentences[].text: 'Unsafe with a volatile cache, 4 KiB sectors: ext4 PostgreSQL full_page_writes=off": "what makes one cell "
     "unsafe is not said of all",
     ".page.metrics[].direction": "the words for which way is better come from Python",
