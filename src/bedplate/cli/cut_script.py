@@ -36,21 +36,8 @@ REPRODUCE, CHECK, CONFINE = "reproduce.sh", "check.sh", "confine.sh"
 AS_ASKED, OTHERWISE, NO_VERDICT = 0, 1, 4
 
 _TOOLS = (
-    *(
-        "awk",
-        "blockdev",
-        "chown",
-        "cp",
-        "dd",
-        "head",
-        "losetup",
-        "mount",
-        "mountpoint",
-        "sed",
-        "setpriv",
-        "tar",
-    ),
-    *("timeout", "tr", "umount", "unshare", "xz"),
+    *("awk", "blockdev", "chown", "cp", "dd", "head", "losetup", "mount", "mountpoint"),
+    *("sed", "setpriv", "tar", "timeout", "tr", "umount", "unshare", "xz"),
 )
 
 _JOURNAL_PLACE = "@journal@"

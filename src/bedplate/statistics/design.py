@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, Estimate, weighted_mean
+from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
@@ -87,10 +87,6 @@ class Contrast:
     def by_repetition(self) -> FloatArray:
         """The mean over strata in each repetition; where there are no gaps."""
         return np.asarray(self.differences.mean(axis=0))
-
-    def estimate(self) -> Estimate:
-        """With its error, gaps or not. At least two repetitions; ValueError otherwise."""
-        return weighted_mean(self.differences, np.full(self.strata, 1 / self.strata))
 
 
 class Lack(Enum):

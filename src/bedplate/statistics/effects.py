@@ -36,7 +36,7 @@ from bedplate.statistics.design import (
     design,
     variation,
 )
-from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences
+from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences, weighted_mean
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 
 if TYPE_CHECKING:
@@ -323,18 +323,8 @@ def _judged(contrasts: Sequence[Contrast], rate: float) -> tuple[list[Judged], f
         if len(contrast.repetitions) < REPETITIONS_MIN:
             continue
         if contrast.has_gaps:
-            estimate = contrast.estimate()
-            estimates.append(
-                (
-                    [place],
-                    replace(
-                        estimate,
-                        mean=estimate.mean[None],
-                        error=estimate.error[None],
-                        degrees=estimate.degrees[None],
-                    ),
-                )
-            )
+            weights = np.full(contrast.strata, 1 / contrast.strata)
+            estimates.append(([place], weighted_mean(contrast.differences[None], weights)))
         else:
             by_count[len(contrast.repetitions)].append(place)
     estimates += [
