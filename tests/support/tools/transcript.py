@@ -61,6 +61,8 @@ def _mine() -> dict[str, Any]:
         if (fields := line.split(" "))
         and "ro" not in fields[5].split(",")
         and not fields[4].startswith(("/proc", "/sys", "/dev"))
+        # Put over a socket that another program of the machine has at the moment.
+        and not fields[3].endswith("/null")
     ]
     return {
         "account": f"{os.getuid()}:{os.getgid()} {sorted(os.getgroups())}",
