@@ -71,9 +71,11 @@ def parse_arguments(options: Iterable[str], *, valued: str) -> tuple[Argument, .
     return tuple(argument for word in words for argument in _parse(word, words, valued))
 
 
-def joined(own: Iterable[Argument], asked: Iterable[Argument], *, lists: Iterable[str]) -> tuple[str, ...]:
+def joined(
+    defaults: Iterable[Argument], additions: Iterable[Argument], *, lists: Iterable[str]
+) -> tuple[str, ...]:
     """The command line of both; the values of a flag in `lists` become one, the asked parts last."""
-    together = [*own, *asked]
+    together = [*defaults, *additions]
     words: list[str] = []
     for flag in lists:
         values = [item.value for item in together if item.flag == flag and item.value]
@@ -134,9 +136,9 @@ NOT_VERIFIABLE = "not verifiable"
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
-def compared(name: str, asked: Scalar | None, effective: Scalar | None, source: str) -> ReadBack:
+def compared(name: str, level: Scalar | None, effective: Scalar | None, source: str) -> ReadBack:
     """A level that is read back whether or not it was asked for; unasked it matches nothing."""
-    return ReadBack(name, asked, effective, source, None if asked is None else asked == effective)
+    return ReadBack(name, level, effective, source, None if level is None else level == effective)
 
 
 def fact(name: str, effective: Scalar | None, source: str) -> ReadBack:
@@ -144,9 +146,9 @@ def fact(name: str, effective: Scalar | None, source: str) -> ReadBack:
     return ReadBack(name, None, effective, source, None)
 
 
-def not_verifiable(name: str, asked: Scalar, why: str) -> ReadBack:
+def not_verifiable(name: str, level: Scalar, reason: str) -> ReadBack:
     """An asked option whose effect cannot be read anywhere: said, not assumed."""
-    return ReadBack(name, asked, None, f"{NOT_VERIFIABLE}: {why}", None)
+    return ReadBack(name, level, None, f"{NOT_VERIFIABLE}: {reason}", None)
 
 
 def verify(comparisons: Iterable[ReadBack]) -> None:
@@ -188,19 +190,19 @@ _WORDS = ("logdev=", "jdev=", "journal_dev=", "journal_path=")
 
 
 def journal_comparisons(
-    levels: FilesystemLevels, kind: str, found: str | None, journal: AttachedDevice | None, source: str
+    levels: FilesystemLevels, kind: str, journal_name: str | None, journal: AttachedDevice | None, source: str
 ) -> tuple[ReadBack, ...]:
     """The journal's kind (`internal`, `external`, `none`), and whether it is on the given device.
 
-    `found` is what the file system names: a device's path or its `major:minor`; None if it names none.
+    `journal_name` is what the file system names: a device's path or its `major:minor`; None if it names none.
     """
     kinds = (compared("filesystem.journal", levels.journal, kind, source),)
     if journal is None:
         return kinds
-    there = found is not None and device_number(found) == device_number(journal.path)
+    there = journal_name is not None and device_number(journal_name) == device_number(journal.path)
     return (
         *kinds,
-        compared("filesystem.journal_device", GIVEN, GIVEN if there else found, source),
+        compared("filesystem.journal_device", GIVEN, GIVEN if there else journal_name, source),
         fact("filesystem.journal_device_bytes", journal.size_bytes, "the block device"),
     )
 
@@ -223,9 +225,9 @@ def decoded_number(code: int) -> str:
     return f"{(code & 0xFFF00) >> 8}:{(code & 0xFF) | ((code >> 12) & 0xFFF00)}"
 
 
-def without_device(shown: Iterable[str]) -> tuple[str, ...]:
+def without_device(words: Iterable[str]) -> tuple[str, ...]:
     """The shown words, sorted, without those that name the journal's device."""
-    return tuple(sorted(word for word in shown if not word.startswith(_WORDS)))
+    return tuple(sorted(word for word in words if not word.startswith(_WORDS)))
 
 
 # Words of the VFS that it shows only by not showing the opposite (proc_pid_mountinfo(5), mount(8)).
@@ -261,11 +263,11 @@ class OptionRules:
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
 
-    def compare(self, asked: Iterable[str], shown: Collection[str], source: str) -> tuple[ReadBack, ...]:
+    def compare(self, words: Iterable[str], effective: Collection[str], source: str) -> tuple[ReadBack, ...]:
         """One comparison per asked word, in the asked order."""
-        return tuple(self._compare(word, shown, source) for word in dict.fromkeys(asked))
+        return tuple(self._compare(word, effective, source) for word in dict.fromkeys(words))
 
-    def _compare(self, word: str, shown: Collection[str], source: str) -> ReadBack:
+    def _compare(self, word: str, effective: Collection[str], source: str) -> ReadBack:
         key, equals, _ = word.partition("=")
         name = f"{MOUNT_OPTION}{key}"
         if word == "defaults":
@@ -273,13 +275,15 @@ class OptionRules:
         if key in _FOR_MOUNT_ONLY or key.lower().startswith("x-") or key == "comment":
             return not_verifiable(name, word, "mount(8) keeps it to itself")
         wanted = self.synonyms.get(word, word)
-        same = next((item for item in shown if _same(wanted, item)), None)
+        same = next((item for item in effective if _same(wanted, item)), None)
         if same is not None:
             return ReadBack(name, word, same, source, True)
         opposites = {**_VFS_HIDDEN, **self.hidden}.get(wanted)
-        against = next((item for item in shown if item in _negations(wanted) or _other(wanted, item)), None)
+        against = next(
+            (item for item in effective if item in _negations(wanted) or _contradicts(wanted, item)), None
+        )
         if opposites is not None and against is None:
-            against = next((item for item in shown if item in opposites or _keyed(opposites, item)), None)
+            against = next((item for item in effective if item in opposites or _keyed(opposites, item)), None)
             if against is None:
                 return ReadBack(name, word, wanted, f"{source}: hidden while its opposite is", True)
         if against is None and (wanted in self.unseen or (equals and f"{key}=" in self.unseen)):
@@ -307,11 +311,11 @@ def plan_words(levels: FilesystemLevels) -> tuple[str, ...]:
     return option_words(levels.mount_options, separator=",")
 
 
-def _same(wanted: str, shown: str) -> bool:
-    if wanted == shown:
+def _same(expected: str, effective: str) -> bool:
+    if expected == effective:
         return True
-    wanted_key, _, wanted_value = wanted.partition("=")
-    shown_key, _, shown_value = shown.partition("=")
+    wanted_key, _, wanted_value = expected.partition("=")
+    shown_key, _, shown_value = effective.partition("=")
     if wanted_key != shown_key or not wanted_value or not shown_value:
         return False
     # `zstd` asks for no level; `zstd:3` is one.
@@ -325,14 +329,14 @@ def _same_size(first: str, second: str) -> bool:
         return False
 
 
-def _other(wanted: str, shown: str) -> bool:
-    """True if `shown` gives the asked key another value."""
-    key, equals, _ = wanted.partition("=")
-    return bool(equals) and shown.startswith(f"{key}=")
+def _contradicts(expected: str, effective: str) -> bool:
+    """True if `effective` gives the asked key another value."""
+    key, equals, _ = expected.partition("=")
+    return bool(equals) and effective.startswith(f"{key}=")
 
 
-def _keyed(opposites: tuple[str, ...], shown: str) -> bool:
-    return any(item.endswith("=") and shown.startswith(item) for item in opposites)
+def _keyed(opposites: tuple[str, ...], word: str) -> bool:
+    return any(item.endswith("=") and word.startswith(item) for item in opposites)
 
 
 def _negations(word: str) -> tuple[str, ...]:
@@ -382,11 +386,11 @@ def number_facts(
     superblock: Mapping[str, str],
     source: str,
     names: Mapping[str, str],
-    read: Callable[[str | None], int | None] = number,
+    parse: Callable[[str | None], int | None] = number,
 ) -> Iterator[ReadBack]:
     """One fact for each of `names`, which maps our word to the tool's."""
     for name, key in names.items():
-        yield fact(f"filesystem.superblock.{name}", read(superblock.get(key)), source)
+        yield fact(f"filesystem.superblock.{name}", parse(superblock.get(key)), source)
 
 
 _NO_DISCARD = "nodiscard"
@@ -408,9 +412,9 @@ class CheckResult:
     mended: bool = False
 
 
-def checked_by(done: Completed) -> CheckResult:
+def checked_by(outcome: Completed) -> CheckResult:
     """What a tool says that ends with status 0 where all is well; a signal that ended it is no finding."""
-    return CheckResult(done.status == 0, done.output, ran=done.status >= 0)
+    return CheckResult(outcome.status == 0, outcome.output, ran=outcome.status >= 0)
 
 
 @dataclass(frozen=True)
@@ -611,36 +615,36 @@ class Filesystem(ABC):
     def _superblock(self, site: Site, /) -> Mapping[str, str]:
         """What the tool says of the mounted file system."""
 
-    def _type(self, site: Site, found: Mounted) -> ReadBack:
-        return compared("filesystem.type", site.levels.type, found.entry.type, "mountinfo")
+    def _type(self, site: Site, mount: Mounted) -> ReadBack:
+        return compared("filesystem.type", site.levels.type, mount.entry.type, "mountinfo")
 
-    def _block_sizes(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        asked, size = site.levels.block_size_bytes, self._block_bytes(found.superblock)
+    def _block_sizes(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        asked, size = site.levels.block_size_bytes, self._block_bytes(mount.superblock)
         yield compared("filesystem.block_size_bytes", asked, os.statvfs(site.target).f_bsize, "statvfs")
         yield compared("filesystem.superblock.block_size_bytes", asked, size, self.reader)
 
     def _block_bytes(self, superblock: Mapping[str, str]) -> int | None:
         return number(superblock.get(self.block_size_key))
 
-    def _barrier(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+    def _barrier(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         if self.traits.barrier_by == BARRIER_BY_WRITE_CACHE:
             # It flushes always; whether a flush reaches the device, the switch decides.
             cache = (site.device.queue / "write_cache").read_text(encoding="ascii").strip()
             is_on, source = cache == "write back", "the queue's write_cache"
         else:
-            is_on, source = self.barrier_off_shown.isdisjoint(found.shown), found.source
+            is_on, source = self.barrier_off_shown.isdisjoint(mount.shown), mount.source
         if self.traits.barrier_by is not None:
             yield compared("filesystem.barrier", site.levels.barrier, is_on, source)
 
-    def _state(self, _site: Site, _found: Mounted, /) -> Iterable[ReadBack]:
+    def _state(self, _site: Site, _mount: Mounted, /) -> Iterable[ReadBack]:
         """The type's own factors, its journal, and what else can be seen only while it is mounted."""
         return ()
 
-    def _option_comparisons(self, site: Site, found: Mounted) -> Iterable[ReadBack]:
+    def _option_comparisons(self, site: Site, mount: Mounted) -> Iterable[ReadBack]:
         words = plan_words(site.levels)
         if self.discards_by_itself and _NO_DISCARD in self.mount_options(site.levels):
             words = (_NO_DISCARD, *words)
-        return found.rules.compare(words, found.shown, found.source)
+        return mount.rules.compare(words, mount.shown, mount.source)
 
     def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterable[ReadBack]:
         name, key = f"{MKFS_OPTION}{argument.flag}", self.number_flags.get(argument.flag)

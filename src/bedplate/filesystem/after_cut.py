@@ -160,17 +160,17 @@ def repair_commands(type: str, device_path: str, journal_path: str | None) -> tu
     )
 
 
-def _attaching_words(chosen: _Repair, device_path: str, journal_path: str | None) -> tuple[str, ...]:
+def _attaching_words(repair: _Repair, device_path: str, journal_path: str | None) -> tuple[str, ...]:
     if journal_path is None:
         return ()
-    return tuple(word.format(journal=journal_path, device=device_path) for word in chosen.attached_by)
+    return tuple(word.format(journal=journal_path, device=device_path) for word in repair.attached_by)
 
 
-def _journal_words(chosen: _Repair, journal_path: str | None) -> tuple[str, ...]:
+def _journal_words(repair: _Repair, journal_path: str | None) -> tuple[str, ...]:
     return (
         ()
         if journal_path is None
-        else tuple(word.format(journal=journal_path) for word in chosen.journal_words)
+        else tuple(word.format(journal=journal_path) for word in repair.journal_words)
     )
 
 
@@ -186,19 +186,19 @@ def repair(site: Site, attempt: int) -> Repaired:
         site.commands.run(attaching, timeout_s=_REPAIR_LIMIT_S, check=False)
     return Repaired(
         done,
-        _told(chosen, ended, done=done),
+        _complaint(chosen, ended, is_done=done),
         replay_failed=chosen.unreplayed is not None and chosen.unreplayed in ended.output,
     )
 
 
-def _told(chosen: _Repair, ended: Completed, *, done: bool) -> str | None:
+def _complaint(repair: _Repair, outcome: Completed, *, is_done: bool) -> str | None:
     """What a repair said without what it says of every image; None where it said no more and is done."""
-    words = " ".join(chosen.words)
-    lines = ended.output.splitlines()
-    said = "\n".join(line for line in lines if chosen.usual is None or chosen.usual.match(line) is None)
+    words = " ".join(repair.words)
+    lines = outcome.output.splitlines()
+    said = "\n".join(line for line in lines if repair.usual is None or repair.usual.match(line) is None)
     if said.strip():
         return f"{words}: {said[-2000:]}"
-    return None if done else f"{words}: ended with status {ended.status} and said no more"
+    return None if is_done else f"{words}: ended with status {outcome.status} and said no more"
 
 
 def mount_beside_twins(filesystem: Filesystem, site: Site) -> None:

@@ -187,11 +187,11 @@ def _by_trees(place: int) -> tuple[int, ...] | None:
     return (*pieces, total_bytes - used_bytes) if total_bytes > used_bytes else pieces
 
 
-def joined_pieces(found: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+def joined_pieces(pieces: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """Lengths of pieces by start and length, those that touch as one: a bitmap ends where another begins."""
     lengths: list[int] = []
     reached = None
-    for start, length in sorted(found):
+    for start, length in sorted(pieces):
         if start == reached:
             lengths[-1] += length
         else:
@@ -273,8 +273,8 @@ def age(kind: str, mount_point: Path, profile: str, seed: int) -> AgedState:
 
 
 class _Ageing:
-    def __init__(self, kind: str, mount_point: Path, profile: AgeProfile, drawn: random.Random) -> None:
-        self._kind, self._mount_point, self._profile, self._drawn = kind, mount_point, profile, drawn
+    def __init__(self, kind: str, mount_point: Path, profile: AgeProfile, generator: random.Random) -> None:
+        self._kind, self._mount_point, self._profile, self._drawn = kind, mount_point, profile, generator
         self._sizes: dict[int, int] = {}
         self._names: list[int] = []
         self._next = 0

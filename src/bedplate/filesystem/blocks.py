@@ -573,14 +573,14 @@ def _own_blocks(summary: bytes, size: int) -> Iterator[tuple[int, int]]:
     yield at, 1
 
 
-def _behind(offset: int, each: int, count: int, size: int) -> int:
+def _behind(offset: int, entry_bytes: int, count: int, size: int) -> int:
     """Where `count` entries of so many bytes end that begin at `offset`: none reaches over the end of a block (nilfs_skip_summary_info)."""
-    left = (size - offset % size) // each
+    left = (size - offset % size) // entry_bytes
     if count <= left:
-        return offset + each * count
-    count, most = count - left, size // each
+        return offset + entry_bytes * count
+    count, most = count - left, size // entry_bytes
     whole = -(-count // most) - 1
-    return (offset // size + 1 + whole) * size + each * (count - whole * most)
+    return (offset // size + 1 + whole) * size + entry_bytes * (count - whole * most)
 
 
 _EXT_PART = re.compile(r"(?:^\s+|, )((?:[A-Z][a-z]+ |GDT )*[a-z]+) at (\d+)(?:-(\d+))?", re.MULTILINE)
@@ -813,22 +813,22 @@ class PoolAtRest:
         """The blocks of dnodes, each of many that are compressed together; ZFS keeps copies of them."""
         return self._of_objects([_DNODES], lambda said: dnode_blocks(said, numbers))
 
-    def _of_objects(self, numbers: Sequence[int], found: Callable[[str], RestingBlocks]) -> RestingBlocks:
+    def _of_objects(self, numbers: Sequence[int], parse: Callable[[str], RestingBlocks]) -> RestingBlocks:
         where = [word for image in self._images for word in ("-p", str(image))]
         # -L: it does not read the maps of free space. Six times -b: each pointer whole, as a gang block shows in no shorter form.
         words = ["zdb", "-e", *where, "-L", "-dddddd", "-bbbbbb", f"{LABEL}/", *map(str, numbers)]
-        said, refusal = self._said(words)
+        said, refusal = self._zdb_output(words)
         missing = {str(number) for number in numbers} - set(_OBJECT.findall(said))
         if missing:
             return RestingBlocks(
                 left_out=(f"zdb shows no file of number {', '.join(sorted(missing))}: {refusal}",)
             )
-        return found(said)
+        return parse(said)
 
     def superblock(self) -> RestingBlocks:
         """The active uberblock in the first of four labels; its checksum is of the whole slot."""
         disk = self._images[0]
-        said, refusal = self._said(["zdb", "-lu", str(disk)])
+        said, refusal = self._zdb_output(["zdb", "-lu", str(disk)])
         found = active_uberblock(said)
         if found is None:
             return RestingBlocks(left_out=(f"zdb shows no uberblock in the first label: {refusal}",))
@@ -844,7 +844,7 @@ class PoolAtRest:
             )
         return RestingBlocks((slot,))
 
-    def _said(self, words: Sequence[str]) -> tuple[str, str]:
+    def _zdb_output(self, words: Sequence[str]) -> tuple[str, str]:
         """What zdb printed, and its last words; its status does not tell what it could not read."""
         try:
             done = self._commands.run(words, timeout_s=_LIMIT_S, check=False)
@@ -853,12 +853,12 @@ class PoolAtRest:
         return done.stdout, done.output[-_SAID_BYTES:] or "(it printed nothing)"
 
 
-def data_blocks(said: str) -> RestingBlocks:
+def data_blocks(output: str) -> RestingBlocks:
     """Of `zdb -dddddd -bbbbbb POOL/ NUMBER…`: the blocks of files. Those of indirect pointers are none of them."""
-    return _placed(pointer for _, pointer in _POINTER.findall(said))
+    return _placed(pointer for _, pointer in _POINTER.findall(output))
 
 
-def dnode_blocks(said: str, numbers: Sequence[int]) -> RestingBlocks:
+def dnode_blocks(output: str, numbers: Sequence[int]) -> RestingBlocks:
     """Of `zdb -dddddd -bbbbbb POOL/ 0`: the blocks that hold the dnodes of these numbers, each of which is a slot of 512 bytes."""
     offsets = [number * _DNODE_BYTES for number in numbers]
 
@@ -866,7 +866,9 @@ def dnode_blocks(said: str, numbers: Sequence[int]) -> RestingBlocks:
         size = _SIZE.search(pointer)
         return size is not None and any(start <= each < start + int(size[1], 16) for each in offsets)
 
-    return _placed(pointer for start, pointer in _POINTER.findall(said) if holds_one(int(start, 16), pointer))
+    return _placed(
+        pointer for start, pointer in _POINTER.findall(output) if holds_one(int(start, 16), pointer)
+    )
 
 
 def _placed(pointers: Iterable[str]) -> RestingBlocks:
@@ -905,15 +907,15 @@ def _copies(pointer: str) -> Iterator[ByteRange | str]:
                 yield ByteRange(_FRONT_BYTES + int(offset, 16), length)
 
 
-def active_uberblock(said: str) -> tuple[ByteRange, int] | None:
+def active_uberblock(output: str) -> tuple[ByteRange, int] | None:
     """Of `zdb -lu DEVICE`: the slot in the first label that a mount takes, with its transaction group; None where it shows none.
 
     ZFS takes the highest transaction group, and of two the later one (module/zfs/vdev_label.c: `vdev_uberblock_compare`).
     """
-    ashift = _ASHIFT.search(said)
+    ashift = _ASHIFT.search(output)
     shown = [
         (int(group), int(stamp), int(number))
-        for number, group, stamp, labels in _UBERBLOCK.findall(said)
+        for number, group, stamp, labels in _UBERBLOCK.findall(output)
         if str(_FIRST_LABEL) in labels.split()
     ]
     if ashift is None or not shown:

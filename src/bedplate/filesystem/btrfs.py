@@ -132,9 +132,9 @@ class Btrfs(Filesystem):
         profiles = read_profiles(superblock["fsid"])
         return {**superblock, **{f"profile of {kind}": name for kind, name in profiles.items()}}
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         # `nodatacow` implies `nodatasum`; both are shown. Asking for compression undoes both.
-        plain, datasum = "nodatacow" in found.shown, "nodatasum" not in found.shown
+        plain, datasum = "nodatacow" in mount.shown, "nodatasum" not in mount.shown
         yield compared("filesystem.nodatacow", site.levels.features.get("nodatacow"), plain, "mountinfo")
         yield fact("filesystem.datasum", datasum, "mountinfo")
 

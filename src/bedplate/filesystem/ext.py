@@ -165,13 +165,13 @@ class Ext(Filesystem):
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return parse_superblock(site.commands.run(["dumpe2fs", "-h", site.device.path]).stdout)
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         """The journal by its own statistics too."""
-        superblock, source = found.superblock, "dumpe2fs and /proc/fs/jbd2"
+        superblock, source = mount.superblock, "dumpe2fs and /proc/fs/jbd2"
         on_device = journal_device_of(superblock, site.journal)
         yield from journal_comparisons(site.levels, journal_of(superblock), on_device, site.journal, source)
-        data = next((word.partition("=")[2] for word in found.shown if word.startswith("data=")), None)
-        yield compared("filesystem.data", site.levels.features.get("data"), data, found.source)
+        data = next((word.partition("=")[2] for word in mount.shown if word.startswith("data=")), None)
+        yield compared("filesystem.data", site.levels.features.get("data"), data, mount.source)
 
     def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
         """mke2fs(8)'s flags that leave a number or a feature in the superblock."""
@@ -280,12 +280,14 @@ def _compare_parts(argument: Argument, superblock: Mapping[str, str]) -> Iterato
 _FEATURE_NAMES = {"extents": "extent", "resize_inode": "resize_inode", "inline_data": "inline_data"}
 
 
-def _compare_share(name: str, asked: str, reserved: int | None, blocks: int | None) -> ReadBack:
+def _compare_share(name: str, percentage: str, reserved: int | None, blocks: int | None) -> ReadBack:
     """Reserved blocks in per cent: mke2fs rounds down to a whole block."""
     if reserved is None or not blocks:
-        return compared(name, asked, None, "dumpe2fs")
+        return compared(name, percentage, None, "dumpe2fs")
     try:
-        wanted = int(blocks * float(asked) / 100)
+        wanted = int(blocks * float(percentage) / 100)
     except ValueError:
-        return compared(name, asked, reserved, "dumpe2fs")
-    return ReadBack(name, asked, f"{reserved} of {blocks} blocks", "dumpe2fs", abs(reserved - wanted) <= 1)
+        return compared(name, percentage, reserved, "dumpe2fs")
+    return ReadBack(
+        name, percentage, f"{reserved} of {blocks} blocks", "dumpe2fs", abs(reserved - wanted) <= 1
+    )

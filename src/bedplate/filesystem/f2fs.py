@@ -106,7 +106,7 @@ class F2fs(Filesystem):
         source = "dump.f2fs"
         yield fact("filesystem.label", superblock.get("label"), source)
         yield fact("filesystem.superblock.features", superblock.get("features"), source)
-        yield from number_facts(superblock, source, {"sector_bytes": "log_sectorsize"}, read=power)
+        yield from number_facts(superblock, source, {"sector_bytes": "log_sectorsize"}, parse=power)
         yield from number_facts(superblock, source, _NUMBERS)
 
 

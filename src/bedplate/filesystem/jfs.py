@@ -85,11 +85,11 @@ class Jfs(Filesystem):
     def _block_bytes(self, superblock: Mapping[str, str]) -> int | None:
         return _leading_number(superblock.get("Aggregate block size"))
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        kind = "internal" if "JFS_INLINELOG" in found.superblock["JFS flags"].split() else "external"
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        kind = "internal" if "JFS_INLINELOG" in mount.superblock["JFS flags"].split() else "external"
         log = None
         if site.journal is not None:
-            log = log_device_of(found.superblock, _tuned(site, site.journal.path))
+            log = log_device_of(mount.superblock, _tuned(site, site.journal.path))
         yield from journal_comparisons(site.levels, kind, log, site.journal, "jfs_tune")
 
     def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
@@ -103,7 +103,7 @@ class Jfs(Filesystem):
         source = "jfs_tune"
         yield fact("filesystem.label", superblock.get("Volume label"), source)
         yield fact("filesystem.superblock.flags", " ".join(superblock["JFS flags"].split()), source)
-        yield from number_facts(superblock, source, _NUMBERS, read=_leading_number)
+        yield from number_facts(superblock, source, _NUMBERS, parse=_leading_number)
 
 
 def _tuned(site: Site, path: str) -> Mapping[str, str]:

@@ -103,16 +103,16 @@ class Nilfs2(Filesystem):
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return parse_superblock(site.commands.run(["nilfs-tune", "-l", site.device.path]).stdout)
 
-    def _state(self, site: Site, _found: Mounted) -> Iterator[ReadBack]:
+    def _state(self, site: Site, _mount: Mounted) -> Iterator[ReadBack]:
         cleaning = bool(cleaners_of(site.target))
         yield compared("filesystem.cleaner", _NO_CLEANER not in plan_words(site.levels), cleaning, "/proc")
         protection_s = _protection_s(site.levels) if cleaning else None
         yield fact("filesystem.cleaner.protection_s", protection_s, CLEANER)
 
-    def _option_comparisons(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+    def _option_comparisons(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         words = plan_words(site.levels)
         others = (word for word in words if not _is_cleaners(word))
-        yield from found.rules.compare(others, found.shown, found.source)
+        yield from mount.rules.compare(others, mount.shown, mount.source)
         yield from (_compare_cleaners(word, site.target) for word in words if _is_cleaners(word))
 
     def unmount(self, site: Site) -> bool:

@@ -60,9 +60,9 @@ class MadeByMkntfs(Filesystem):
         """What ntfsinfo says of the volume; forced, since it is mounted."""
         return parse_volume(site.commands.run(["ntfsinfo", "-f", "-m", site.device.path]).stdout)
 
-    def _block_sizes(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+    def _block_sizes(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         # The volume's own stands among what its superblock says.
-        yield next(super()._block_sizes(site, found))
+        yield next(super()._block_sizes(site, mount))
 
     def superblock_comparisons(
         self, levels: FilesystemLevels, superblock: Mapping[str, str]
@@ -158,18 +158,18 @@ class Ntfs3g(MadeByMkntfs):
         words = plan_words(levels)
         return words if _PERMISSIONS in words else (_PERMISSIONS, *words)
 
-    def _type(self, site: Site, found: Mounted) -> ReadBack:
-        type_ = "ntfs-3g" if served_words(site.target) else found.entry.type
+    def _type(self, site: Site, mount: Mounted) -> ReadBack:
+        type_ = "ntfs-3g" if served_words(site.target) else mount.entry.type
         return compared("filesystem.type", site.levels.type, type_, "/proc")
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         # FUSE shows this one where the program was told `permissions`.
-        keeps = _PERMISSIONS in served_words(site.target) and "default_permissions" in found.shown
-        yield compared("filesystem.permissions", asked=True, effective=keeps, source="/proc and mountinfo")
+        keeps = _PERMISSIONS in served_words(site.target) and "default_permissions" in mount.shown
+        yield compared("filesystem.permissions", level=True, effective=keeps, source="/proc and mountinfo")
 
-    def _option_comparisons(self, site: Site, found: Mounted) -> tuple[ReadBack, ...]:
+    def _option_comparisons(self, site: Site, mount: Mounted) -> tuple[ReadBack, ...]:
         words = (word for word in plan_words(site.levels) if word != _PERMISSIONS)
-        return found.rules.compare(words, found.shown, found.source)
+        return mount.rules.compare(words, mount.shown, mount.source)
 
     def unmount(self, site: Site) -> bool:
         """Until the program has ended: it holds the device a moment longer than the kernel."""

@@ -83,11 +83,11 @@ class Reiserfs(Filesystem):
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return parse_superblock(site.commands.run(["debugreiserfs", site.device.path]).stdout)
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        data = next((word.partition("=")[2] for word in found.shown if word.startswith("data=")), "ordered")
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        data = next((word.partition("=")[2] for word in mount.shown if word.startswith("data=")), "ordered")
         yield compared("filesystem.data", site.levels.features.get("data"), data, "mountinfo")
-        code = int(found.superblock["Device"], 16)
-        named = any(word.startswith("jdev=") for word in found.shown)
+        code = int(mount.superblock["Device"], 16)
+        named = any(word.startswith("jdev=") for word in mount.shown)
         on_device = decoded_number(code) if code and named else None
         kind, source = "external" if code else "internal", "debugreiserfs and mountinfo"
         yield from journal_comparisons(site.levels, kind, on_device, site.journal, source)

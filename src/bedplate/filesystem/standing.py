@@ -72,7 +72,7 @@ def standing_of(
             )
         entry = here[0]
     name = device or tree.device_of_file(real) or tree.name_at(entry.source)
-    return _standing(path, entry, name, tree, virtualisation)
+    return _mounted_place(path, entry, name, tree, virtualisation)
 
 
 def _is_node(entry: MountEntry, device: str, tree: BlockTree) -> bool:
@@ -94,7 +94,7 @@ def _members(kind: str, name: str | None, tree: BlockTree) -> tuple[str | None, 
     return (name, *sorted(links - {name}))
 
 
-def _standing(
+def _mounted_place(
     path: Path, entry: MountEntry, name: str | None, tree: BlockTree, virtualisation: str | None
 ) -> MountedPlace:
     shown = tuple(dict.fromkeys((*entry.options, *entry.super_options)))

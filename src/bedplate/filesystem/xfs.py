@@ -152,9 +152,9 @@ class Xfs(Filesystem):
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return parse_geometry(site.commands.run(["xfs_info", str(site.target)]).stdout)
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        kind = "internal" if found.superblock.get("log", "").startswith("internal") else "external"
-        logdev = next((word.partition("=")[2] for word in found.shown if word.startswith("logdev=")), None)
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        kind = "internal" if mount.superblock.get("log", "").startswith("internal") else "external"
+        logdev = next((word.partition("=")[2] for word in mount.shown if word.startswith("logdev=")), None)
         source = "xfs_info and mountinfo"
         yield from journal_comparisons(site.levels, kind, logdev, site.journal, source)
         asked = site.levels.features.text(COW_HINT)
@@ -195,13 +195,13 @@ def _cow_hint_bytes(directory: Path) -> int:
     return int(_FSXATTR.unpack(found)[4])
 
 
-def _log_words(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> str:
+def _log_words(levels: FilesystemLevels, arguments: Collection[Argument], path: str) -> str:
     """The log's device, and a size where the whole device would be more than a log can be.
 
     mkfs.xfs takes the whole device and then refuses it (XFS_MAX_LOG_BYTES and XFS_MAX_LOG_BLOCKS in
     libxfs/xfs_fs.h).
     """
-    if any(part == "size" for item in asked if item.flag == "-l" for part, _ in item.parts):
+    if any(part == "size" for item in arguments if item.flag == "-l" for part, _ in item.parts):
         return f"logdev={path}"
     with Path(path).open("rb") as device:
         size_bytes = device.seek(0, os.SEEK_END)

@@ -187,26 +187,30 @@ class Zfs(Filesystem):
         argv = ["get", "-H", "-p", "-o", "property,value", "all", mount_entry(site.target).source]
         dataset = parse_properties(site.commands.run(["zfs", *argv]).stdout)
         pool = parse_properties(site.commands.run(["zpool", *argv]).stdout)
-        return {**named("dataset", dataset), **named("pool", pool), **named("module", _module_parameters())}
+        return {
+            **prefix_names("dataset", dataset),
+            **prefix_names("pool", pool),
+            **prefix_names("module", _module_parameters()),
+        }
 
-    def _block_sizes(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        record, source = number(found.superblock.get("dataset.recordsize")), "zfs get recordsize"
+    def _block_sizes(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        record, source = number(mount.superblock.get("dataset.recordsize")), "zfs get recordsize"
         yield compared("filesystem.block_size_bytes", site.levels.block_size_bytes, record, source)
         yield fact("filesystem.statvfs_block_bytes", os.statvfs(site.target).f_bsize, "statvfs")
 
-    def _barrier(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        (switch,) = super()._barrier(site, found)
-        flushes = bool(switch.effective) and found.superblock.get("module.zfs_nocacheflush") == "0"
+    def _barrier(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        (switch,) = super()._barrier(site, mount)
+        flushes = bool(switch.effective) and mount.superblock.get("module.zfs_nocacheflush") == "0"
         yield compared(switch.name, switch.asked, flushes, f"{switch.source} and zfs_nocacheflush")
 
-    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
-        argv = ["zpool", "status", "-P", "-p", found.entry.source]
+    def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
+        argv = ["zpool", "status", "-P", "-p", mount.entry.source]
         status = parse_status(site.commands.run(argv).stdout)
         log = next((disk_under(node) for node in status.logs), None)
         kind = "external" if log else "internal"
         yield from journal_comparisons(site.levels, kind, log, site.journal, "zpool status")
         for name in _FEATURES:
-            effective = found.superblock.get(f"dataset.{name}")
+            effective = mount.superblock.get(f"dataset.{name}")
             yield compared(f"filesystem.{name}", site.levels.features.get(name), effective, "zfs get")
 
     def _compare_argument(self, argument: Argument, properties: Mapping[str, str]) -> Iterator[ReadBack]:
@@ -231,7 +235,7 @@ class Zfs(Filesystem):
                 yield fact(f"filesystem.{kind}.{name}", text if counted is None else counted, source)
 
 
-def named(kind: str, properties: Mapping[str, str]) -> Mapping[str, str]:
+def prefix_names(kind: str, properties: Mapping[str, str]) -> Mapping[str, str]:
     """Properties under names that tell those of the dataset, of the pool and of the modules apart."""
     return {f"{kind}.{name}": value for name, value in properties.items()}
 

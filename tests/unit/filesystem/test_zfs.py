@@ -182,7 +182,7 @@ def test_properties_that_are_none_are_not_guessed(text: str) -> None:
 def test_asked_properties_against_real_ones(golden: Path, word: str, matches: bool) -> None:
     dataset = parse_properties((golden / "zfs-get.txt").read_text())
     pool = parse_properties((golden / "zpool-get.txt").read_text())
-    shown = {**zfs.named("dataset", dataset), **zfs.named("pool", pool)}
+    shown = {**zfs.prefix_names("dataset", dataset), **zfs.prefix_names("pool", pool)}
     found, *_ = Zfs().superblock_comparisons(FilesystemLevels("zfs", mkfs_options=(word,)), shown)
     assert found.matches is matches
 
