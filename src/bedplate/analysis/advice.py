@@ -19,7 +19,6 @@ from bedplate.analysis.comparison import candidates_of, surroundings_between, su
 from bedplate.analysis.overview import Measurement, Overview, Trouble, default_metric
 from bedplate.analysis.power_cut_view import disagreement, speaking
 from bedplate.analysis.run_heads import cells_due, has_speed, has_speeds, is_meant
-from bedplate.analysis.search import chance_words
 from bedplate.analysis.wording import (
     WRONG_ON_AVERAGE,
     block_words,
@@ -66,7 +65,7 @@ from bedplate.statistics.comparison import (
 )
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.heat_map import Front, Standing, front, told_apart
-from bedplate.statistics.search import SearchSpace, Tried, lead, posterior
+from bedplate.statistics.search import lead_by_repetitions
 from bedplate.statistics.summary import TRUSTED, Observation, Summary, summarise
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count, format_duration, percent
@@ -543,13 +542,9 @@ def _devices_erased(found: Overview) -> tuple[str, ...]:
     return ()
 
 
-# Figures of the model are drawn: the same study gives the same ones.
-_SEED = 18
-
-
 @dataclass(frozen=True)
 class NextVisits:
-    """The cell that is most likely within the margin of the best of `among` cells that runs could be trusted of, and that chance.
+    """The cell that is most likely within the margin of the best of `among` cells, and that chance.
 
     `rivals` have the chance to be better by more than the margin and the mean seconds of a visit, what tells most per second
     first. `seconds` is one visit of the leader and of each rival.
@@ -570,7 +565,7 @@ class NextVisits:
 def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
     """The cells that may still be the best, in the order of the schedule; of cells that are effectively identical the first.
 
-    Not those of which runs were stopped at a limit: the model would take them for as fast as their quick runs.
+    Not those of which runs were stopped at a limit: a chance would take them for as fast as their quick runs.
     """
     ruled_out = {
         cell
@@ -585,51 +580,41 @@ def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
 
 
 def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
-    """What the model says of two or more open cells; else why nothing is known, as the end of a sentence."""
+    """The chances of the open cells that have enough repetitions; else why nothing is known, as the end of a sentence.
+
+    From one repetition nobody knows how far runs scatter, and a chance from two is wrong too often (docs/method/statistics.md).
+    """
     overview, objective = found.overview, contest.objectives[0]
-    metric, cells = objective.metric, open_cells(found.overview, contest)
+    metric = objective.metric
+    cells = tuple(cell for cell in open_cells(overview, contest) if cell in contest.cells)
     if metric.scale is not Scale.RATIO or metric.better is Better.NEITHER:
-        return f"the model is of ratios, and {metric.name} is compared otherwise"
+        return f"chances are of ratios, and {metric.name} is compared otherwise"
+    if len(cells) < 2:
+        return f"a chance needs {REPETITIONS_MIN} trusted repetitions of two cells at least"
     if not comparable(overview, cells, contest.run).all():
-        return "cells were measured in other surroundings, which the model cannot tell from what they are"
-    tried = [
-        _tried(m, number, objective)
-        for number, cell in enumerate(cells)
-        for m in overview.of(cell, contest.run)
-        if m.outcome is not Outcome.NOT_RUN
-    ]
-    if not any(each.value for each in tried):
-        return f"no run has a trusted {metric.name} yet"
+        return "cells were measured in other surroundings, which may be why they differ"
     seconds = [seconds_of_visits(overview, [(cell, contest.run[0], False)]) for cell in cells]
-    known = tuple(each for each in seconds if each is not None)
+    known = [each for each in seconds if each is not None]
     if len(known) < len(cells):
         return "no visit has a time"
-    levels = {each.cell: each.levels for each in candidates_of([overview])}
-    space = SearchSpace(tuple(levels[cell] for cell in cells), known)
-    allowed = space.open(tried)
-    if allowed.sum() < 2:
-        return "fewer than two cells have runs that could be trusted, and a search would not try the others again"
-    best = lead(posterior(space, tried, seed=_SEED), allowed, MARGIN)
+    sign = 1 if metric.better is Better.HIGHER else -1
+    logs = [
+        sign * np.log([*_usable(_observations(overview, cell, contest.run, objective)).values()])
+        for cell in cells
+    ]
+    best = lead_by_repetitions(logs, MARGIN)
     rivals = sorted(best.rivals, key=lambda cell: -best.ahead[cell] / known[cell])
     return NextVisits(
         leader=cells[best.leader],
         chance=best.chance,
         rivals=tuple((cells[each], float(best.ahead[each]), known[each]) for each in rivals),
         seconds=sum(known[each] for each in (best.leader, *rivals)),
-        among=int(allowed.sum()),
+        among=len(cells),
     )
 
 
-def _tried(m: Measurement, number: int, objective: Objective) -> Tried:
-    """A run as the model takes it: a larger figure is better, and what is not trusted is none."""
-    observed = objective.observation(m)
-    value = observed.value if observed.status is Status.MEASURED and observed.validity.is_trusted else None
-    if m.outcome is not Outcome.COMPLETED or value is None or not 0 < value < math.inf:
-        value = None
-    elif objective.metric.better is Better.LOWER:
-        value = 1 / value
-    return Tried(m.repetition, number, value, 0.0, failed=m.outcome is Outcome.FAILED)
-
+# A chance below is not told: where runs scatter far, the cell that looks best is so by luck too often.
+SURE = 0.95
 
 # More is in the document; a person stops reading lists.
 SHOWN = 4
@@ -785,7 +770,7 @@ def _settled(found: Advised, contest: Contest, cells: Sequence[str]) -> Sentence
 
 
 def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sentence:
-    """By the model of a search, which recommends no cell."""
+    """By the scatter of each cell; it recommends none."""
     overview, told = found.overview, next_visits(found, contest)
     there = overview.study.schedule.repetitions
     cells = (*contest.cells, *contest.left_out)
@@ -800,21 +785,20 @@ def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sent
             f"Which visits would tell most per hour in {_what(contest)} is not known: {told}.{makes}",
             command=command,
         )
+    leader, margin = cell_words(overview, told.leader), percent(MARGIN)
     near = (
-        f"By a model of the factors, {cell_words(overview, told.leader)} is within {percent(MARGIN)} of the best of {told.among} cells "
-        f"in {_what(contest)} with a chance of {chance_words(told.chance)}."
+        f"{leader} is within {margin} of the best of {told.among} cells in {_what(contest)} with a chance of {percent(SURE)} at least"
+        if told.chance >= SURE
+        else f"Which of {told.among} cells is within {margin} of the best in {_what(contest)} is open; {leader} is the likeliest"
     )
     if told.rivals:
-        names = "; ".join(
-            f"{cell_words(overview, cell)} ({chance_words(chance)})"
-            for cell, chance, _ in told.rivals[:SHOWN]
-        )
+        names = "; ".join(cell_words(overview, cell) for cell, _, _ in told.rivals[:SHOWN])
         words = (
-            f"{near} These may be better by more than {percent(MARGIN)}, with that chance: {names}{rest_words(told.rivals)}. Visits of "
-            f"these and of it would tell most per hour, in this order; one of each takes about {about_words(told.seconds)}.{makes}"
+            f"{near}. These may be better by more than {margin}: {names}{rest_words(told.rivals)}. Visits of these and of it "
+            f"would tell most per hour, in this order; one of each takes about {about_words(told.seconds)}.{makes}"
         )
     else:
-        words = f"{near} More visits are unlikely to name another by more than that.{makes}"
+        words = f"{near}.{makes}"
     return Sentence("next", words, told.cells, visits=told, command=command)
 
 

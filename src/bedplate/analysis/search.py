@@ -783,10 +783,10 @@ def progress_words(found: Searched) -> str:
     best = found.lead
     if best is None:
         return f"search: no figure yet{of}; {doubted}{time_words(found)}"
-    return (
-        f"search: {name(found, best.leader)} leads{of}, within {percent(found.question.margin)} of the best with a chance of "
-        f"{chance_words(best.chance)}; {doubted}{time_words(found)}"
-    )
+    chance = ""
+    if _has_chance(found, best.leader):
+        chance = f", within {percent(found.question.margin)} of the best with a chance of {chance_words(best.chance)}"
+    return f"search: {name(found, best.leader)} leads{of}{chance}; {doubted}{time_words(found)}"
 
 
 def run_words(found: Searched) -> str:
@@ -833,6 +833,15 @@ def name(found: Searched, number: int) -> str:
     return found.labels[found.id_of(number)].full
 
 
+def _believed_visits(search: Searched, number: int) -> int:
+    return sum(each.cell == number and each.value is not None for each in search.tried)
+
+
+def _has_chance(search: Searched, number: int) -> bool:
+    """Whether a cell was visited often enough for its scatter to be seen: before that the model only has what it was given."""
+    return _believed_visits(search, number) >= REPETITIONS_MIN
+
+
 def bounded_words(found: Searched) -> str:
     """The figures in which a named cell may not be worse: `latency_ms_p99 or load_s`."""
     return " or ".join(each.metric for each in found.record.not_worse)
@@ -870,11 +879,18 @@ def end_words(found: Searched, end: SearchEnd) -> str:
     proof = (
         "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
     )
-    unseen = "" if any(each.cell == end.cells[0] for each in found.tried) else ", which was never visited,"
-    return (
-        f"Not known: the budget ended, and {proof}. The best guess is {first}{unseen or ','} within {margin} of the best with a chance of "
-        f"{chance_words(end.chance)} by the model."
+    guess = f"Not known: the budget ended, and {proof}. The best guess is {first}"
+    if _has_chance(found, end.cells[0]):
+        return (
+            f"{guess}, within {margin} of the best with a chance of {chance_words(end.chance)} by the model."
+        )
+    visits = _believed_visits(found, end.cells[0])
+    seen = (
+        f"of which {format_count(visits, 'visit')} cannot give a chance"
+        if visits
+        else "which was never visited"
     )
+    return f"{guess}, {seen}."
 
 
 def refuse_before_the_first_visit(record: SearchRecord, cells: Mapping[str, Cell], seed: int) -> None:

@@ -496,6 +496,27 @@ def lead(known: Posterior, allowed: BoolArray, margin: float) -> Lead:
     )
 
 
+# Chances are counted among draws: the same figures give the same ones.
+_REPETITION_SEED, _REPETITION_DRAWS = 18, 4000
+
+
+def lead_by_repetitions(logs: Sequence[FloatArray], margin: float) -> Lead:
+    """Who leads by the logarithms of each cell's repetitions alone, a larger one being better; two or more of each.
+
+    Each mean is as uncertain as the cell's own repetitions scatter (Student's t), and nothing is thought of it before. No model holds
+    the cells together: the one of a search is too sure of few visits, as it must name the next one (docs/method/statistics.md).
+    """
+    random = np.random.default_rng(_REPETITION_SEED)
+    draws = np.column_stack(
+        [
+            own.mean()
+            + own.std(ddof=1) / math.sqrt(len(own)) * random.standard_t(len(own) - 1, _REPETITION_DRAWS)
+            for own in logs
+        ]
+    )
+    return lead(Posterior(draws, draws.std(axis=0)), np.ones(len(logs), dtype=np.bool_), margin)
+
+
 def near_best(known: Posterior, allowed: BoolArray, margin: float) -> FloatArray:
     """How likely each cell is within the margin of the best that is allowed."""
     draws = known.among(allowed)
