@@ -59,8 +59,11 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
         assert {1} == set(lines)
         # Four cells with each of three caches.
         expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(12)
-        expect(page.locator("#cut-lost-plot .boxlayer .trace.boxes")).to_have_count(1)
-        expect(page.locator("#cut-recovery-plot .boxlayer .trace.boxes")).to_have_count(4)
+        # A median for each recording, and its cuts.
+        for plot, recordings in (("cut-lost-plot", 1), ("cut-recovery-plot", 4)):
+            cuts, medians = page.locator(f"#{plot} .scatterlayer .trace:has(.point)").all()
+            expect(medians.locator(".point")).to_have_count(recordings)
+            assert recordings < cuts.locator(".point").count()
         page.locator("#cut-speed-table summary").click()
         expect(page.locator("#cut-speed-table tbody tr")).to_have_count(4)
         expect(page.locator("#cut-speed-table")).to_contain_text("20 of 20 bad, 83.16 % to 100 %")

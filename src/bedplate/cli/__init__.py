@@ -3,7 +3,7 @@
 Here: commands with their options, questions and exit codes, and what is printed.
 Not here: the run of a study, which is `campaign`; nothing here changes a machine.
 May import: every room, each when a command is called, so that a start costs under 0.3 s; click.
-Must not import: jinja2, plotly, xlsxwriter.
+Must not import: jinja2, xlsxwriter.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def write_plan(plan: PairedPlan, place: Path) -> None:
 
 
 def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTold) -> int:
-    from bedplate.page.build import build_report  # noqa: PLC0415 -- jinja2, plotly
+    from bedplate.page.build import build_report  # noqa: PLC0415 -- jinja2
 
     study, page = place / STUDY, place / PAGE
     try:

@@ -3,5 +3,5 @@
 Here: the tables of `show`, `compare`, `effects`, `advise` and `claims`.
 Not here: what is said, which is `analysis`.
 May import: `analysis`, `statistics`, `model`; rich.
-Must not import: `page`, `export`; jinja2, plotly, xlsxwriter.
+Must not import: `page`, `export`; jinja2, xlsxwriter.
 """

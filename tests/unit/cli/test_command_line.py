@@ -61,7 +61,7 @@ COMMANDS = (
     "release",
 )
 # Each costs up to some tenths of a second, and none is needed to read a command's arguments.
-HEAVY = frozenset({"pydantic", "polars", "rich", "numpy", "scipy", "plotly", "jinja2", "psycopg"})
+HEAVY = frozenset({"pydantic", "polars", "rich", "numpy", "scipy", "jinja2", "psycopg"})
 # Calls commands in forks of one process: a start costs more than most of them. Each is looked at when it ends, with all
 # that those before it in its fork have loaded; one that first asks for the module `door` is ended there, and its fork with it.
 DOOR_REACHED = 99
@@ -282,7 +282,7 @@ def test_tables_of_speeds_load_neither_polars_nor_a_solver(loaded: Looked) -> No
         found = loaded(None, words)
         assert 0 == found.status
         assert "bedplate.analysis.overview" in found.modules
-        assert set() == {"polars", "scipy.optimize", "plotly"} & found.modules
+        assert set() == {"polars", "scipy.optimize"} & found.modules
 
 
 def test_what_a_command_loads_before_a_door_is_seen(loaded: Looked) -> None:

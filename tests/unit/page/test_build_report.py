@@ -72,6 +72,10 @@ def test_the_data_is_whole_json(hostile: str) -> None:
     assert len(data["measurements"]["cell"]) == len(data["measurements"]["course"])
 
 
+def test_a_page_carries_little_but_its_data(hostile: str) -> None:
+    assert len(hostile) < 1_200_000
+
+
 def test_nothing_is_fetched(hostile: str) -> None:
     found = elements(hostile)
     for tag, attributes in found.tags:

@@ -18,6 +18,7 @@
   ];
   const MARKS = { "volatile-512": "□", "volatile-4k": "◯", protected: "◆" };
   const MOST_ROWS = 40;
+  const GOLDEN = 0.618;
   const [LEAST_SHARE, MOST_SHARE] = [-5, 105];
 
   const drawnOf = (cut, side) => cut.caches[side]?.drawn ?? null;
@@ -220,7 +221,7 @@
       ]),
     );
 
-  // A box and every cut of each recording, one below the other.
+  // Every cut of each recording with the middle half and the median, one recording below the other.
   const drawSpread = (id, cuts, values, { note, title, unit, logarithmic }) => {
     const found = cuts.filter((cut) => values(cut).length);
     const here = found.slice(0, MOST_ROWS);
@@ -234,33 +235,49 @@
       charts.clear(`${id}-plot`);
       return;
     }
-    const place = (index) => `cut ${index}`;
+    const rows = here.map((cut, row) => ({
+      row,
+      own: values(cut),
+      tint: tint(cut, cut.fits),
+      says: charts.plain(name(cut)),
+    }));
     charts.draw(
       `${id}-plot`,
-      here.map((cut, index) => ({
-        type: "box",
-        orientation: "h",
-        x: values(cut),
-        y: values(cut).map(() => place(index)),
-        boxpoints: "all",
-        jitter: 0.5,
-        pointpos: 0,
-        name: charts.plain(name(cut)),
-        marker: { size: 4, opacity: 0.6, color: tint(cut, cut.fits) },
-        line: { width: 1, color: charts.colour("--ink") },
-        fillcolor: "rgba(0,0,0,0)",
-        hoverinfo: "x+name",
-      })),
+      [
+        {
+          x: rows.flatMap(({ own }) => [quantile(own, 0.25), quantile(own, 0.75), null]),
+          y: rows.flatMap(({ row }) => [row, row, null]),
+          mode: "lines",
+          line: { width: 16, color: charts.colour("--line") },
+          hoverinfo: "skip",
+        },
+        {
+          x: rows.flatMap(({ own }) => own),
+          // Beside each other, where many lie at one place.
+          y: rows.flatMap(({ row, own }) => own.map((_, i) => row + 0.5 * (((i * GOLDEN) % 1) - 0.5))),
+          mode: "markers",
+          marker: { size: 4, opacity: 0.6, color: rows.flatMap(({ own, tint: colour }) => own.map(() => colour)) },
+          text: rows.flatMap(({ own, says }) => own.map(() => says)),
+          hoverinfo: "x+text",
+        },
+        {
+          x: rows.map(({ own }) => quantile(own, 0.5)),
+          y: rows.map(({ row }) => row),
+          mode: "markers",
+          marker: { symbol: "line-ns", size: 16, line: { width: 2, color: charts.colour("--ink") } },
+          text: rows.map(({ says }) => `median, ${says}`),
+          hoverinfo: "x+text",
+        },
+      ],
       charts.layout({
         height: 80 + 38 * here.length,
         hovermode: "closest",
         margin: { l: 12, r: 18, t: 8, b: 44 },
         yaxis: charts.axis({
-          type: "category",
-          autorange: "reversed",
+          range: [here.length - 0.4, -0.6],
           tickmode: "array",
-          tickvals: here.map((_, index) => place(index)),
-          ticktext: here.map((cut) => charts.plain(name(cut))),
+          tickvals: rows.map(({ row }) => row),
+          ticktext: rows.map(({ says }) => says),
           showgrid: false,
         }),
         xaxis: charts.axis({

@@ -43,12 +43,12 @@ bedplate.charts = (() => {
     ...more,
   });
 
-  // Plotly stands on the page as text: it takes longer to start than all the rest, and is started for the first
-  // picture that is drawn.
+  // Plotly stands on the page packed: it takes longer to start than all the rest, and is started for the first picture that
+  // is drawn.
   const start = () => {
     if (window.Plotly) return;
     const script = document.createElement("script");
-    script.textContent = document.getElementById("plotly").textContent;
+    script.textContent = new TextDecoder().decode(bedplate.unpacked(document.getElementById("plotly").textContent));
     document.head.append(script);
   };
 
