@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,7 +26,6 @@ from bedplate.analysis.overview import (
     score_views,
     search_marks,
 )
-from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.run_heads import is_meant, writes
 from bedplate.analysis.wording import (
     NO_RUN_IN_BOTH,
@@ -37,26 +34,22 @@ from bedplate.analysis.wording import (
     promises_differ,
     words_on_device,
 )
-from bedplate.errors import EXIT_CANNOT_TELL, PlanError
+from bedplate.errors import PlanError
 from bedplate.model.cell import library_levels
 from bedplate.model.course import filled, first_of
-from bedplate.model.device_cache import CACHES
-from bedplate.model.durability import CLASSES, UNKNOWN
-from bedplate.model.figure import Better, Metric, Scale, Status
+from bedplate.model.figure import Better, Status
 from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import LOADED, Outcome, Validity, VisitRecord
-from bedplate.near_names import did_you_mean, unknown_run
+from bedplate.near_names import unknown_run
 from bedplate.statistics.comparison import (
     MARGIN,
     Comparison,
     EstimateKind,
     Verdict,
-    at_confidence,
     compare,
     differences,
-    is_speed,
     judged_together,
     usable,
 )
@@ -108,110 +101,6 @@ def left_doubts(reasons: Sequence[Reason], words: Sequence[str]) -> tuple[Reason
 def _is_meant(reason: Reason, word: str) -> bool:
     """The word is the asker's own, so that it is looked for in the sentence that the asker has read."""
     return word == reason.code or word in reason.sentence.casefold()
-
-
-EXIT_HOLDS = 1
-
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
-
-_CONDITION = re.compile(r"\s*([a-z]+)\s*(.*)", re.DOTALL)
-
-_WORDS = ("slower", "faster", "worse", "better", "lower", "higher")
-
-_AGAINST = {"slower": "worse", "faster": "better"}
-
-
-class Truth(Enum):
-    """What is known of a condition."""
-
-    HOLDS = "holds"
-    FAILS = "does not hold"
-    CANNOT_TELL = "cannot tell"
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One of `slower`, `faster`, `worse`, `better`, `lower`, `higher`, by at least `share` (0.05 for 5 %)."""
-
-    word: str
-    share: float
-
-    def goes_up(self, metric: Metric) -> bool:
-        """Whether the contender's figure is above that of the baseline where this holds. PlanError where that is not known."""
-        if self.word in {"higher", "lower"}:
-            return self.word == "higher"
-        if self.word in _AGAINST and not is_speed(metric):
-            raise PlanError(
-                f"{metric.name} is no speed, so nothing is {self.word}; write {_AGAINST[self.word]}, higher or lower"
-            )
-        if metric.better is Better.NEITHER:
-            raise PlanError(
-                f"of {metric.name} {metric.better.words}; write higher or lower in place of {self.word}"
-            )
-        wanted = self.word in {"better", "faster"}
-        return wanted == (metric.better is Better.HIGHER)
-
-
-def parse_share(text: str) -> float:
-    """0.05 from `5%` or `5 %`; PlanError for anything else."""
-    found = _PERCENT.fullmatch(text)
-    if found is None:
-        raise PlanError(f"{text!r} is no share; write a number and a percent sign: 5%")
-    return float(found[1]) / 100
-
-
-def parse_condition(text: str, *, margin: float) -> Condition:
-    """`slower 5%`; without a number the margin of `same` is meant. PlanError that names the words there are."""
-    found = _CONDITION.fullmatch(text)
-    if found is None or found[1] not in _WORDS:
-        meant = did_you_mean(text.partition(" ")[0], _WORDS)
-        hint = f"; {meant}" if meant else ""
-        raise PlanError(
-            f"condition {text!r} is not understood; write one of {', '.join(_WORDS)}, and a share: slower 5%{hint}"
-        )
-    return Condition(found[1], parse_share(found[2]) if found[2].strip() else margin)
-
-
-def truth(condition: Condition, compared: Compared) -> Truth:
-    """Whether a condition holds of one comparison. PlanError where it does not fit the metric."""
-    found = compared.comparison
-    goes_up = condition.goes_up(found.metric)
-    if found.metric.scale is Scale.COUNT and condition.share:
-        raise PlanError(
-            f"{found.metric.name} is a count, of which no share is taken; write {condition.word} 0%"
-        )
-    if compared.identical:
-        # What is the same in force is not slower, whatever its runs say.
-        return Truth.FAILS
-    return Truth.CANNOT_TELL if found.basis is None else _of_interval(found, condition.share, goes_up=goes_up)
-
-
-def exit_status(truths: Iterable[Truth]) -> int:
-    """1 where the condition holds anywhere, else 125 where it cannot be told somewhere, else 0."""
-    found = set(truths)
-    if Truth.HOLDS in found:
-        return EXIT_HOLDS
-    return EXIT_CANNOT_TELL if Truth.CANNOT_TELL in found or not found else 0
-
-
-def _of_interval(found: Comparison, share: float, *, goes_up: bool) -> Truth:
-    if found.kind is EstimateKind.RATIO:
-        bound = 1 + share if goes_up else 1 / (1 + share)
-    else:
-        bound = share if goes_up else -share
-    difference = found
-    if (found.difference_confidence or 0.0) > found.confidence:
-        difference = at_confidence(found, found.difference_confidence or 0.0)
-    least = difference.low if goes_up else _negative(difference.high)
-    most = found.high if goes_up else _negative(found.low)
-    bound = bound if goes_up else -bound
-    if least is not None and least > bound:
-        return Truth.HOLDS
-    return Truth.FAILS if most is not None and most <= bound else Truth.CANNOT_TELL
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
 
 
 if TYPE_CHECKING:
@@ -957,33 +846,3 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str, without: tupl
 def _among(facts: CellFacts, chosen: frozenset[str]) -> CellFacts:
     """A cell that names no other outside the selection."""
     return replace(facts, identical_to=tuple(other for other in facts.identical_to if other in chosen))
-
-
-BAD = "bad"
-
-
-def cut_truth(condition: str, runs: Sequence[CutRun]) -> Truth:
-    """Of a cell's recordings: `bad`, a cut took or damaged something; `worse`, more than was promised.
-
-    It cannot be told of a cell without a verdict, and `worse` not where nothing was promised. Where cuts in recovery do not
-    count, as a recovery that nothing cut left damage, a bad one may be among them: then it holds, or cannot be told.
-    """
-    truths = {_truth(condition, run) for run in runs} or {Truth.CANNOT_TELL}
-    return next(each for each in (Truth.HOLDS, Truth.CANNOT_TELL, Truth.FAILS) if each in truths)
-
-
-def _truth(condition: str, run: CutRun) -> Truth:
-    if run.verdict.refused:
-        return Truth.CANNOT_TELL
-    recoveries = run.verdict.recoveries
-    otherwise = Truth.CANNOT_TELL if recoveries is not None and recoveries.refused else Truth.FAILS
-    if condition == BAD:
-        return Truth.HOLDS if run.verdict.all.bad else otherwise
-    declared, measured = run.declared, run.measured
-    if declared is None or measured is None:
-        return Truth.CANNOT_TELL
-    pairs = [(declared.class_with(cache), measured.class_with(cache)) for cache in CACHES]
-    if any(UNKNOWN in pair for pair in pairs):
-        return Truth.CANNOT_TELL
-    worse = any(CLASSES.index(found) > CLASSES.index(said) for said, found in pairs)
-    return Truth.HOLDS if worse else otherwise

@@ -20,6 +20,7 @@ from bedplate.cli.options import (
     ERASE,
     ERASE_FOREIGN,
     EXECUTOR,
+    EXIT_BY_IT,
     METRIC_NAME,
     METRICS,
     OF_WORKLOAD,
@@ -28,6 +29,7 @@ from bedplate.cli.options import (
     PLAN_FILE,
     RETRY_FAILED,
     YES,
+    condition_option,
     metric_names,
     on_types,
     plan_names,
@@ -285,7 +287,7 @@ def tell(outcome: SearchOutcome, go_on: str) -> int:
 
 def _not_worse(text: str) -> NotWorse:
     """`p99:10%` as the question has it; PlanError for a share that is none."""
-    from bedplate.analysis.comparison import parse_share  # noqa: PLC0415
+    from bedplate.analysis.condition import parse_share  # noqa: PLC0415
     from bedplate.errors import PlanError  # noqa: PLC0415
     from bedplate.model.metrics import metric_today  # noqa: PLC0415
     from bedplate.model.plan import NotWorse as Asked  # noqa: PLC0415
@@ -368,10 +370,8 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
 )
 @click.option("--vary", metavar="KEY=ONE,OTHER", help="a key of the plan with two values: barrier=true,false")
 @click.option("--margin", metavar="SHARE", default="5%", help="what counts as the same, either way")
-@click.option(
-    "--fail-if",
-    metavar="CONDITION",
-    help="'slower 5%': end when that is known; exit with 1 where it holds, with 125 where it is not known",
+@condition_option(
+    f"'slower 5%', 'tps < 1000', unsafe, … (docs/COMMANDS.md): end when that is known; {EXIT_BY_IT}"
 )
 @of_a_change(BUDGET_DEFAULT)
 def ab(
@@ -439,11 +439,9 @@ _BUDGET_DEFAULT = "30min"
 @click.option(
     "--kernel", metavar="TREE", help="a Linux repository that both are commits of; its kernels run in guests"
 )
-@click.option(
-    "--fail-if",
-    metavar="CONDITION",
+@condition_option(
+    "what makes a commit bad: 'slower 10%' than the good one, 'flushes per appending fsync < 1', a metric with a bound, 'unsafe', or 'bad' power cuts",
     required=True,
-    help="what makes a commit bad: 'slower 10%' than the good one, 'flushes per appending fsync < 1', a metric with a bound, 'unsafe', or 'bad' power cuts",
 )
 @of_a_change(_BUDGET_DEFAULT)
 def bisect(

@@ -128,17 +128,19 @@ def tried(
     from bedplate.cli.status import bisectable  # noqa: PLC0415
 
     with nullcontext() if fail_if is None else bisectable():
+        from bedplate.analysis.condition import cell_truth, exit_status, parse_condition  # noqa: PLC0415
+
+        # Before anything is written or run for it.
+        condition = None if fail_if is None else parse_condition(fail_if, of_cuts=True)
         asked = _written(about, types, directory)
         status = _run(asked.plan, asked.place, yes=yes)
-        if fail_if is None:
+        if condition is None:
             return status
-        from bedplate.analysis.comparison import Truth, cut_truth, exit_status  # noqa: PLC0415
         from bedplate.analysis.overview import overview  # noqa: PLC0415
 
-        truths = [cut_truth(fail_if, cell.cuts) for cell in overview(asked.study).cells.values()]
-        # A file system that was asked for, and cannot be tried here.
-        truths += [Truth.CANNOT_TELL] * len(asked.left_out)
-        code = exit_status(truths)
+        found = overview(asked.study)
+        # A file system that was asked for, and cannot be tried here, is a cell of which nothing is known.
+        code = exit_status(cell_truth(condition, found, cell) for cell in (*found.cells, *asked.left_out))
         say(f"{fail_if}: {_EXIT_WORDS[code]}")
         return code
 

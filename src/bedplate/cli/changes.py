@@ -8,18 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.analysis.comparison import Truth, exit_status, parse_share
-from bedplate.analysis.paired import (
+from bedplate.analysis.condition import (
+    Condition,
     ConditionSubject,
+    Truth,
+    exit_status,
+    parse_condition,
+    parse_share,
+)
+from bedplate.analysis.paired import (
     Looked,
-    PairedCondition,
     UntilTold,
     answer_lines,
     lacking_words,
     line_words,
     looked_at,
     nearest,
-    parse_paired_condition,
     seen_words,
     short_name,
     side_truth,
@@ -66,7 +70,14 @@ from bedplate.cli.asking import (
 )
 from bedplate.cli.measuring import consent, tell_start
 from bedplate.cli.printing import say
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BuildFailed, PlanError, StudyError
+from bedplate.errors import (
+    EXIT_CANNOT_TELL,
+    EXIT_DONE,
+    EXIT_SOME_RUNS_FAILED,
+    BuildFailed,
+    PlanError,
+    StudyError,
+)
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model import codec
 from bedplate.model.cell import SourceCommit
@@ -125,7 +136,8 @@ def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
     course = UntilTold()
     metrics: tuple[str, ...] = ()
     if asked.condition is not None:
-        condition = parse_paired_condition(asked.condition, margin=margin)
+        condition = parse_condition(asked.condition, margin=margin)
+        condition.refuse_unfit(asked.how.metrics)
         course, metrics = UntilTold(condition.first_blocks), condition.metrics
     plan = asked.how.paired(asked.change, course.first_blocks)
     record = asked.how.record(plan, margin=margin, metrics=metrics, condition=asked.condition)
@@ -140,7 +152,8 @@ def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
         raise PlanError("nobody can be asked here; give the same command with --yes")
     if not yes and not is_study(place / STUDY) and not agreed("Begin?"):
         say("Nothing was begun. The plan stays; the same command begins.")
-        return EXIT_DONE
+        # What was not measured is not known: 0 would say that the condition does not hold.
+        return EXIT_DONE if asked.condition is None else EXIT_CANNOT_TELL
     return _ended(plan, place, record, course)
 
 
@@ -173,7 +186,7 @@ def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTol
         for path in (study, page):
             give_to_caller(path)
     if outcome.last.start is not None and outcome.last.start.not_built:
-        return outcome.last.exit_code
+        return outcome.last.exit_code if record.condition is None else EXIT_CANNOT_TELL
     print(f"report: {page}\n")
     found = looked_at(study)
     for line in answer_lines(found):
@@ -197,7 +210,7 @@ class PairedJudge:
     """Judges commits in folders of `place`, each in a study of pairs with the good one."""
 
     asked: BisectAsked
-    condition: PairedCondition
+    condition: Condition
     good: SourceCommit
     place: Path
 
@@ -339,7 +352,8 @@ class BisectAsked:
 
 def bisected(asked: BisectAsked, directory: Path | None, *, yes: bool) -> int:
     """Check the call, ask once, find the commit, write the text; the exit code."""
-    condition = parse_paired_condition(asked.condition, margin=MARGIN)
+    condition = parse_condition(asked.condition)
+    condition.refuse_unfit(asked.how.metrics)
     tree = Path(asked.tree).expanduser().absolute()
     ends = ends_of(tree, asked.good, asked.bad)
     plan = asked.paired(ends.good.hash, ends.bad.hash, condition.first_blocks)
@@ -372,7 +386,7 @@ def bisected(asked: BisectAsked, directory: Path | None, *, yes: bool) -> int:
     return _said(found, text, place)
 
 
-def _tell(asked: BisectAsked, ends: Ends, plan: PairedPlan, place: Path, condition: PairedCondition) -> None:
+def _tell(asked: BisectAsked, ends: Ends, plan: PairedPlan, place: Path, condition: Condition) -> None:
     """What would be done, of one commit and of all."""
     steps = max(math.ceil(math.log2(ends.commits)), 0) + 1
     offer(plan.found, place / "both-ends" / PLAN_FILE, place)
@@ -387,7 +401,7 @@ def _tell(asked: BisectAsked, ends: Ends, plan: PairedPlan, place: Path, conditi
     show_plan(plan)
 
 
-def _how(asked: BisectAsked, plan: PairedPlan, condition: PairedCondition) -> list[str]:
+def _how(asked: BisectAsked, plan: PairedPlan, condition: Condition) -> list[str]:
     """How it was measured, for who reads the mail."""
     machine = plan.found.machine
     where = "in QEMU guests on" if asked.is_kernel else "on"

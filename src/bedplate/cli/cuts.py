@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.options import DIRECTORY, ON_USUAL, YES, OneOf, words_of
+from bedplate.cli.options import DIRECTORY, EXIT_BY_IT, ON_USUAL, YES, OneOf, condition_option, words_of
 from bedplate.cli.printing import require_studies
 from bedplate.errors import (
     EXIT_DONE,
@@ -385,11 +385,8 @@ power_cut.add_command(bundle_command)
     multiple=True,
     help="a setting of the engine's, several values with commas; may be given again",
 )
-@click.option(
-    "--fail-if",
-    metavar="CONDITION",
-    type=OneOf(["bad", "worse"]),
-    help="bad: a cut took something; worse: more than is promised. Exit with 1 where it holds, with 125 where it is not known",
+@condition_option(
+    f"bad: a cut took something; 'worse than promised': more than that; unsafe: what stays may be damaged; {EXIT_BY_IT}"
 )
 @DIRECTORY
 @YES

@@ -170,6 +170,14 @@ ACCEPT = click.option(
     help="count suspect runs whose every doubt has these words or this code: 'other programs used'; may be given again",
 )
 
+EXIT_BY_IT = "exit with 1 where it holds, with 125 where it is not known"
+
+
+def condition_option(words: str, *, required: bool = False) -> Callable[[FC], FC]:
+    """A condition; `words` say what becomes of it."""
+    return click.option("--fail-if", metavar="CONDITION", required=required, help=words)
+
+
 ACROSS_DURABILITY = click.option(
     "--across-durability",
     is_flag=True,

@@ -18,6 +18,7 @@ from bedplate.cli.options import (
     AS_JSON,
     CELLS,
     CLAIMS,
+    EXIT_BY_IT,
     METRIC_NAME,
     METRICS,
     OF_WORKLOAD,
@@ -26,6 +27,7 @@ from bedplate.cli.options import (
     STUDY_DIRECTORY,
     OneOf,
     claim_files,
+    condition_option,
     metric_names,
 )
 from bedplate.cli.printing import require_studies, studies_below
@@ -59,11 +61,7 @@ if TYPE_CHECKING:
     help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk, dataset",
 )
 @ACCEPT
-@click.option(
-    "--fail-if",
-    metavar="CONDITION",
-    help="'slower 5%': exit with 1 where it holds, with 125 where it is not known",
-)
+@condition_option(f"'slower 5%', 'tps < 1000', unsafe, … (docs/COMMANDS.md): {EXIT_BY_IT}")
 @ACROSS_DURABILITY
 @CELLS
 @AS_JSON
@@ -90,7 +88,8 @@ def compare(
     barrier=no`, `block_size=4k,8k`, `class=durable` (what a power cut leaves). A factor may be named by its end where that is one factor,
     the two block sizes as `fs` and `db`. `study=DIRECTORY` chooses among several studies, and pairs them; they get a verdict where they are comparable.
 
-    CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
+    CONDITION is slower, faster, worse, better, lower or higher, by a share (without one by the margin), of one metric where that is named before it;
+    or it is about the contenders alone: `tps < 1000`, `unsafe`, `bad` (docs/COMMANDS.md). Exit codes
     with it: 0 it does not hold, 1 it holds of a comparison, 125 it is not known, as where a study is missing. `git
     bisect run` takes 125 for a commit that cannot be tested. It would take 2 (a wrong option) for a bad commit, so try
     the command once by hand.
@@ -99,11 +98,13 @@ def compare(
 
     with nullcontext() if fail_if is None else bisectable():
         studies = require_studies(studies)
-        from bedplate.analysis.comparison import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
+        from bedplate.analysis.condition import answer_truths, exit_status, parse_condition, parse_share  # noqa: PLC0415
 
         # What is not understood is refused before a study is read.
         share = parse_share(margin)
         condition = None if fail_if is None else parse_condition(fail_if, margin=share)
+        if condition is not None:
+            metrics = tuple(dict.fromkeys((*metrics, *condition.metrics)))
 
         from bedplate.analysis.comparison import ComparisonQuestion, answer, selected_overviews  # noqa: PLC0415
         from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
@@ -119,7 +120,7 @@ def compare(
             print_tables(compare_tables(found, condition))
         if condition is None:
             return EXIT_DONE
-        return exit_status(truth(condition, each) for each in found.compared)
+        return exit_status(answer_truths(condition, found))
 
 
 @click.command()

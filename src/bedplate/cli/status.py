@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from bedplate.cli.printing import print_json, say
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.model import limits
@@ -30,9 +32,11 @@ class NothingTold(BedplateError):
 
 @contextmanager
 def bisectable() -> Iterator[None]:
-    """NothingTold for every error, those of bedplate itself too: bisecting would take their codes for a bad commit."""
+    """NothingTold for every error, those of bedplate itself too: bisecting would take their codes for a bad commit. A wrong option stays one."""
     try:
         yield
+    except click.ClickException:
+        raise
     except BedplateError as error:
         raise NothingTold(*error.reasons) from error
     except OSError as error:

@@ -14,12 +14,9 @@ from bedplate.analysis.comparison import (
     Compared,
     ComparedMetric,
     ComparisonAnswer,
-    Condition,
-    Truth,
-    exit_status,
     study_names,
-    truth,
 )
+from bedplate.analysis.condition import Condition, ConditionSubject, Truth, answer_truths, exit_status, truth
 from bedplate.analysis.effects_sentences import (
     DESCRIPTIONS_ONLY,
     NO_EFFECTS,
@@ -127,9 +124,10 @@ def compare_document(found: ComparisonAnswer, condition: Condition | None = None
     }
     if condition is not None:
         document["condition"] = {
+            "text": condition.text,
             "word": condition.word,
             "share": condition.share,
-            "exit_status": exit_status(truth(condition, each) for each in found.compared),
+            "exit_status": exit_status(answer_truths(condition, found)),
             "sentence": condition_sentence(found, condition),
         }
     return document
@@ -214,14 +212,18 @@ def _source(found: ComparisonAnswer, each: Compared) -> str:
 
 
 def condition_sentence(found: ComparisonAnswer, condition: Condition) -> str:
-    """Of how many comparisons the condition holds, and the exit code that follows."""
-    truths = [truth(condition, each) for each in found.compared]
+    """Of how many comparisons, or contenders, the condition holds, and the exit code that follows."""
+    truths = answer_truths(condition, found)
     counts = ", ".join(f"{word.value} {truths.count(word)}" for word in Truth if word in truths)
+    code = f"exit code {exit_status(truths)}"
+    if condition.subject is not ConditionSubject.SIDES:
+        return f"{' '.join(condition.text.split())}: {counts} of {format_count(len(truths), 'contender')}; {code}"
     amount = f"{100 * condition.share:g} %"
     if all(each.comparison.metric.scale in _SHARES for each in found.compared):
         # Of a share the condition means points, as the margin does: it may be zero, and has no ratio.
         amount = f"{100 * condition.share:g} points"
-    return f"{condition.word} {amount}: {counts} of {len(truths)}; exit code {exit_status(truths)}"
+    metric = f"{condition.metric} " if condition.metric else ""
+    return f"{metric}{condition.word} {amount}: {counts} of {len(truths)}; {code}"
 
 
 def verdict_words(found: Compared) -> str:

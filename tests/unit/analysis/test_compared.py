@@ -24,12 +24,9 @@ from bedplate.analysis.comparison import (
     Compared,
     ComparisonAnswer,
     ComparisonQuestion,
-    Truth,
     answer,
-    exit_status,
-    parse_condition,
-    truth,
 )
+from bedplate.analysis.condition import Truth, exit_status, parse_condition, truth
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.statistics.comparison import Verdict

@@ -21,15 +21,12 @@ from tests.support.studies.synthetic_study import cells_of
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.comparison import (
-    EXIT_HOLDS,
     Compared,
     ComparisonAnswer,
     ComparisonQuestion,
     answer,
-    exit_status,
-    parse_condition,
-    truth,
 )
+from bedplate.analysis.condition import EXIT_HOLDS, exit_status, parse_condition, truth
 from bedplate.analysis.overview import BAD_SHARE, overview
 from bedplate.errors import EXIT_CANNOT_TELL, PlanError
 from bedplate.figures.run import make_figures

@@ -9,7 +9,7 @@ import pytest
 from tests.support.studies.judged_cuts import DECLARED, good, judged
 from tests.support.studies.synthetic_power_cuts import controls, points_of
 
-from bedplate.analysis.comparison import Truth, cut_truth
+from bedplate.analysis.condition import BAD, PROMISED, Truth, cut_truth
 from bedplate.analysis.power_cut_view import CutRun
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.durability import PowerCutVerdict
@@ -39,11 +39,11 @@ def lossy(path: Path) -> PowerCutVerdict:
 
 def test_a_bad_cut_is_told_and_so_is_none(tmp_path: Path) -> None:
     whole, lost = run_with(judged(tmp_path / "good", good())), run_with(lossy(tmp_path / "lossy"))
-    assert [Truth.FAILS, Truth.FAILS] == [cut_truth(each, [whole]) for each in ("bad", "worse")]
-    assert [Truth.HOLDS, Truth.HOLDS] == [cut_truth(each, [whole, lost]) for each in ("bad", "worse")]
+    assert [Truth.FAILS, Truth.FAILS] == [cut_truth(each, [whole]) for each in (BAD, PROMISED)]
+    assert [Truth.HOLDS, Truth.HOLDS] == [cut_truth(each, [whole, lost]) for each in (BAD, PROMISED)]
 
 
-@pytest.mark.parametrize("condition", ["bad", "worse"])
+@pytest.mark.parametrize("condition", [BAD, PROMISED])
 def test_without_a_verdict_nothing_can_be_told(tmp_path: Path, condition: str) -> None:
     assert Truth.CANNOT_TELL is cut_truth(condition, [])
     refused = replace(lossy(tmp_path), refused=(because("x", "refused"),))
@@ -52,6 +52,6 @@ def test_without_a_verdict_nothing_can_be_told(tmp_path: Path, condition: str) -
 
 def test_what_was_not_promised_cannot_be_worse(tmp_path: Path) -> None:
     nothing = Durability("unknown", "unknown", "declared", ())
-    assert Truth.CANNOT_TELL is cut_truth("worse", [run_with(lossy(tmp_path), nothing)])
+    assert Truth.CANNOT_TELL is cut_truth(PROMISED, [run_with(lossy(tmp_path), nothing)])
     allowed = Durability("unsafe", "unsafe", "declared", ())
-    assert Truth.FAILS is cut_truth("worse", [run_with(lossy(tmp_path / "2"), allowed)])
+    assert Truth.FAILS is cut_truth(PROMISED, [run_with(lossy(tmp_path / "2"), allowed)])

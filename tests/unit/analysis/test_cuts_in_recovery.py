@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 from tests.support.studies.synthetic_power_cuts import DATASET, power_cut_study, recut_study
 
-from bedplate.analysis.comparison import Truth, cut_truth
+from bedplate.analysis.condition import BAD, PROMISED, Truth, cut_truth
 from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CellFacts, Overview, overview
@@ -97,10 +97,10 @@ def test_the_answer_says_that_it_was_in_recovery(found: Overview) -> None:
 
 def test_a_condition_holds_by_them_and_cannot_be_told_where_they_do_not_count(found: Overview) -> None:
     (bad,), (good,), (not_whole,) = (cell_of(found, panel).cuts for panel in ("ext4 barrier", "xfs", "btrfs"))
-    assert Truth.HOLDS is cut_truth("bad", [bad])
-    assert Truth.FAILS is cut_truth("bad", [good])
+    assert Truth.HOLDS is cut_truth(BAD, [bad])
+    assert Truth.FAILS is cut_truth(BAD, [good])
     hidden = replace(good, verdict=replace(good.verdict, recoveries=not_whole.verdict.recoveries))
-    for condition in ("bad", "worse"):
+    for condition in (BAD, PROMISED):
         assert Truth.CANNOT_TELL is cut_truth(condition, [hidden])
 
 

@@ -109,7 +109,7 @@ def test_a_wrong_call_ends_with_2_and_prints_no_table(study: Path, more: tuple[s
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--fail-if", "slowish 5%"), "write one of slower"),
+        (("--fail-if", "slowish 5%"), "these would do: 'slower 10%'"),
         (("--fail-if", "slower", "--metric", "tps_cv"), "tps_cv is no speed"),
         (("--fail-if", "slower", "--metric", "speed"), "metric 'speed' is not known"),
     ],

@@ -9,9 +9,8 @@ from tests.support.studies.paired_lab import PairedLab, paired_lab, slower
 from tests.support.studies.planted_executor import DURABLE, PlantedExecutor
 from tests.support.studies.search_lab import BEST
 
-from bedplate.analysis.comparison import Truth
-from bedplate.analysis.paired import ConditionSubject, nearest, parse_paired_condition, seen_words, side_truth
-from bedplate.errors import PlanError
+from bedplate.analysis.condition import Truth
+from bedplate.analysis.paired import nearest, seen_words, side_truth
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
@@ -25,46 +24,6 @@ UNSAFE = Durability("unsafe", "durable", "declared")
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PairedLab:
     return paired_lab(tmp_path, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    ("text", "subject", "blocks"),
-    [
-        ("slower 10%", ConditionSubject.SIDES, 4),
-        ("latency_ms_p99 worse 10%", ConditionSubject.SIDES, 4),
-        ("flushes per appending fsync < 1", ConditionSubject.FLUSHES, 1),
-        ("flushes per overwriting fsync on the journal device > 2", ConditionSubject.FLUSHES, 1),
-        ("tps < 1000", ConditionSubject.FIGURE, 4),
-        ("unsafe", ConditionSubject.CLASS, 1),
-        ("bad", ConditionSubject.CUTS, 1),
-    ],
-)
-def test_each_kind_is_understood(text: str, subject: ConditionSubject, blocks: int) -> None:
-    found = parse_paired_condition(text, margin=0.05)
-    assert (subject, blocks) == (found.subject, found.first_blocks)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "slow",
-        "faster than before",
-        "tps",
-        "10%",
-        "flushes < 1",
-        "tpz < 1",
-        "tps < x",
-        "<script>",
-        "x" * 10_000,
-    ],
-)
-def test_nonsense_is_answered_by_one_sentence_with_what_would_do(text: str) -> None:
-    with pytest.raises(PlanError) as refused:
-        parse_paired_condition(text, margin=0.05)
-    (reason,) = refused.value.reasons
-    assert "these would do" in reason or "did you mean" in reason
-    assert len(reason) < 600
 
 
 def test_a_figure_with_a_bound_is_told_by_the_interval_of_its_values(lab: PairedLab) -> None:

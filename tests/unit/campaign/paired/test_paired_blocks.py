@@ -11,7 +11,7 @@ from tests.support.studies.planted_executor import PlantedExecutor
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.search_lab import BEST
 
-from bedplate.analysis.comparison import Truth
+from bedplate.analysis.condition import Truth
 from bedplate.analysis.headline import headline
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import overview
