@@ -250,14 +250,19 @@ class Bisected:
 
 
 def bisect(
-    place: Path, ends: Ends, asked: BisectionRecord, judge: CommitJudge, *, tell: Callable[[str], None]
+    place: Path,
+    ends: Ends,
+    initial_record: BisectionRecord,
+    judge: CommitJudge,
+    *,
+    tell: Callable[[str], None],
 ) -> Bisected:
     """Find the commit, or go on with it. StudyError where the folder has another bisection."""
     record = read_bisection(place)
     if record is None:
-        record = asked
+        record = initial_record
         write_bisection(place, record)
-    elif replace(record, ends=None, judged=()) != asked:
+    elif replace(record, ends=None, judged=()) != initial_record:
         raise StudyError(
             f"{place} has another bisection, of {record.good[:12]} to {record.bad[:12]} for {record.condition!r:.100}; name another --directory"
         )
@@ -279,10 +284,10 @@ def bisect(
             break
         candidate = history.commit(step.commit)
         tell(f"bisect: commit {len(record.judged) + 1}: {candidate.level}")
-        found = judge.commit(candidate)
-        record = replace(record, judged=(*record.judged, found))
+        judgement = judge.commit(candidate)
+        record = replace(record, judged=(*record.judged, judgement))
         write_bisection(place, record)
-        tell(f"bisect: {found.verdict}: {found.words}")
+        tell(f"bisect: {judgement.verdict}: {judgement.words}")
     if step.first_bad is None:
         return Bisected(ends, record, BisectEnding.SKIPPED, any_of=tuple(map(history.commit, step.any_of)))
     parents = tuple(map(history.commit, history.parents(step.first_bad)))
@@ -297,10 +302,19 @@ _SUBJECT_CHARACTERS = 120
 _DIGITS = 12
 
 
-def mail_text(found: Bisected, *, how: Sequence[str]) -> str:
-    """The text; `how` are sentences about the machine and the method."""
+def mail_text(bisection: Bisected, *, sentences: Sequence[str]) -> str:
+    """The text; `sentences` are those about the machine and the method."""
     return "\n".join(
-        (*_head(found), "", *_found(found), "", *_ends(found), *_table(found), *_method(found, how), "")
+        (
+            *_head(bisection),
+            "",
+            *_outcome_lines(bisection),
+            "",
+            *_ends(bisection),
+            *_table(bisection),
+            *_method(bisection, sentences),
+            "",
+        )
     )
 
 
@@ -309,32 +323,34 @@ def subject_of(text: str) -> str:
     return cut_line(text, _SUBJECT_CHARACTERS)
 
 
-def _head(found: Bisected) -> Iterator[str]:
-    if found.first_bad is not None:
-        yield _cut(f"Subject: [bisected] {found.record.condition}: {subject_of(found.first_bad.subject)}")
+def _head(bisection: Bisected) -> Iterator[str]:
+    if bisection.first_bad is not None:
+        yield _cut_to_columns(
+            f"Subject: [bisected] {bisection.record.condition}: {subject_of(bisection.first_bad.subject)}"
+        )
     else:
-        yield _cut(f"Subject: [bisected] {found.record.condition}: {found.ending.value}")
+        yield _cut_to_columns(f"Subject: [bisected] {bisection.record.condition}: {bisection.ending.value}")
 
 
-def _found(found: Bisected) -> Iterator[str]:
-    good, bad, condition = found.ends.good, found.ends.bad, found.record.condition
+def _outcome_lines(bisection: Bisected) -> Iterator[str]:
+    good, bad, condition = bisection.ends.good, bisection.ends.bad, bisection.record.condition
     span = f"{_short(good.hash)} and {_short(bad.hash)}"
-    if found.first_bad is not None:
+    if bisection.first_bad is not None:
         yield from _filled(f"Between {span}, this is the first commit for which “{condition}” holds:")
         yield ""
-        yield f"    {found.first_bad.hash}"
-        yield from _filled(subject_of(found.first_bad.subject), indent=4)
+        yield f"    {bisection.first_bad.hash}"
+        yield from _filled(subject_of(bisection.first_bad.subject), indent=4)
         yield ""
-        yield from _beside(found)
-    elif found.ending is BisectEnding.SKIPPED:
+        yield from _parent_lines(bisection)
+    elif bisection.ending is BisectEnding.SKIPPED:
         yield from _filled(
-            f"Between {span}, the first commit for which “{condition}” holds is one of these {len(found.any_of)}; the others of them could "
+            f"Between {span}, the first commit for which “{condition}” holds is one of these {len(bisection.any_of)}; the others of them could "
             "not be built or run:"
         )
         yield ""
-        for each in found.any_of:
+        for each in bisection.any_of:
             yield from _commit(each)
-    elif found.ending is BisectEnding.NO_BAD_COMMIT:
+    elif bisection.ending is BisectEnding.NO_BAD_COMMIT:
         yield from _filled(
             f"There is no bad commit: “{condition}” does not hold of {_short(bad.hash)} beside {_short(good.hash)}."
         )
@@ -344,16 +360,16 @@ def _found(found: Bisected) -> Iterator[str]:
         )
 
 
-def _beside(found: Bisected) -> Iterator[str]:
+def _parent_lines(bisection: Bisected) -> Iterator[str]:
     """The commit itself and its parents, which bear it out."""
-    if found.first_bad is None:
+    if bisection.first_bad is None:
         return
-    for commit in (found.first_bad, *found.parents):
-        judged = found.of(commit.hash)
-        name = "it" if commit is found.first_bad else f"its parent {_short(commit.hash)}"
+    for commit in (bisection.first_bad, *bisection.parents):
+        judged = bisection.of(commit.hash)
+        name = "it" if commit is bisection.first_bad else f"its parent {_short(commit.hash)}"
         if judged is not None:
             yield from _filled(f"{name}: {judged.words}", indent=2)
-        elif commit.hash == found.ends.good.hash:
+        elif commit.hash == bisection.ends.good.hash:
             yield from _filled(f"{name}: the good end", indent=2)
         else:
             yield from _filled(
@@ -361,35 +377,37 @@ def _beside(found: Bisected) -> Iterator[str]:
             )
 
 
-def _ends(found: Bisected) -> Iterator[str]:
+def _ends(bisection: Bisected) -> Iterator[str]:
     yield "Ends:"
-    for name, commit in (("good", found.ends.good), ("bad", found.ends.bad)):
+    for name, commit in (("good", bisection.ends.good), ("bad", bisection.ends.bad)):
         yield from _filled(f"{name} {_short(commit.hash)} {subject_of(commit.subject)}", indent=2)
-    if found.record.ends is not None:
-        yield from _filled(found.record.ends.words, indent=7)
+    if bisection.record.ends is not None:
+        yield from _filled(bisection.record.ends.words, indent=7)
     yield ""
 
 
-def _table(found: Bisected) -> Iterator[str]:
-    if not found.record.judged:
+def _table(bisection: Bisected) -> Iterator[str]:
+    if not bisection.record.judged:
         return
     yield "Commits as git asked for them, each beside the good end:"
-    for each in found.record.judged:
-        yield from _judged(each)
+    for each in bisection.record.judged:
+        yield from _judgement_lines(each)
     yield ""
 
 
-def _judged(each: JudgedCommit) -> Iterator[str]:
-    sure = " (by the estimate: its time was gone)" if each.basis == BY_ESTIMATE else ""
-    yield from _filled(f"{each.verdict:<4} {_short(each.commit)} {subject_of(each.subject)}", indent=2)
-    yield from _filled(f"{each.words}{sure}", indent=7)
+def _judgement_lines(judgement: JudgedCommit) -> Iterator[str]:
+    sure = " (by the estimate: its time was gone)" if judgement.basis == BY_ESTIMATE else ""
+    yield from _filled(
+        f"{judgement.verdict:<4} {_short(judgement.commit)} {subject_of(judgement.subject)}", indent=2
+    )
+    yield from _filled(f"{judgement.words}{sure}", indent=7)
 
 
-def _method(found: Bisected, how: Sequence[str]) -> Iterator[str]:
-    for sentence in how:
+def _method(bisection: Bisected, sentences: Sequence[str]) -> Iterator[str]:
+    for sentence in sentences:
         yield from _filled(sentence)
     yield from _filled(
-        f"{format_count(found.visits, 'visit')}, {format_count(found.ends.commits, 'commit')} between the ends."
+        f"{format_count(bisection.visits, 'visit')}, {format_count(bisection.ends.commits, 'commit')} between the ends."
     )
 
 
@@ -408,5 +426,5 @@ def _filled(text: str, indent: int = 0) -> list[str]:
     )
 
 
-def _cut(line: str) -> str:
+def _cut_to_columns(line: str) -> str:
     return line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…"

@@ -25,7 +25,7 @@ class Display(Protocol):
         """Something worth a line of its own."""
         ...
 
-    def preparing(self, what: str, done: int, total: int) -> None:
+    def preparing(self, step: str, current: int, total: int) -> None:
         """A build or a download on the way."""
         ...
 
@@ -55,11 +55,11 @@ class LineDisplay:
         """A line."""
         self._say(text)
 
-    def preparing(self, what: str, done: int, total: int) -> None:  # noqa: ARG002
+    def preparing(self, step: str, current: int, total: int) -> None:  # noqa: ARG002
         """The beginning of each step is a line; its progress is for a terminal."""
-        if what != self._prepared:
-            self._prepared = what
-            self._say(what)
+        if step != self._prepared:
+            self._prepared = step
+            self._say(step)
 
     def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
         """A line with the time left."""
@@ -109,19 +109,19 @@ def silence_standard_output() -> None:
 class SearchDisplay:
     """Shows the visits of one step on the display of the whole search.
 
-    `begun` visits were scheduled before it, `seconds_left` of the budget are left when it begins.
+    `offset` visits were scheduled before it, `seconds_left` of the budget are left when it begins.
     """
 
     def __init__(
         self,
         display: Display,
         *,
-        begun: int,
+        offset: int,
         seconds_left: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._display = display
-        self._begun = begun
+        self._begun = offset
         self._clock = clock
         self._ends_s = clock() + seconds_left
 
@@ -129,9 +129,9 @@ class SearchDisplay:
         """A line of its own."""
         self._display.note(text)
 
-    def preparing(self, what: str, done: int, total: int) -> None:
+    def preparing(self, step: str, current: int, total: int) -> None:
         """A build or a download on the way."""
-        self._display.preparing(what, done, total)
+        self._display.preparing(step, current, total)
 
     def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:  # noqa: ARG002 -- of one step
         """A visit starts; a search takes its budget at most, and often less."""

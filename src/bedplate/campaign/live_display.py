@@ -99,12 +99,12 @@ class LiveDisplay:
         """A line above the display."""
         self._console.print(printable(text), markup=False)
 
-    def preparing(self, what: str, done: int, total: int) -> None:
+    def preparing(self, step: str, current: int, total: int) -> None:
         """A bar for a build or a download."""
         with self._lock:
-            if what != self._what:
-                self._begin_step(what)
-            self._fraction = done / total if total else None
+            if step != self._what:
+                self._begin_step(step)
+            self._fraction = current / total if total else None
 
     def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
         """A new visit under the bar."""
@@ -152,8 +152,8 @@ class LiveDisplay:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
 
-    def _begin_step(self, what: str) -> None:
-        self._what = printable(what)
+    def _begin_step(self, step: str) -> None:
+        self._what = printable(step)
         self._since_s = self._clock()
         self._fraction = None
         self._count = ""

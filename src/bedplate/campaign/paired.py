@@ -17,7 +17,6 @@ from bedplate.campaign.display import LineDisplay
 from bedplate.campaign.planning import PlannedStudy, kept_plan, plan_path, planned_text, read_plan
 from bedplate.campaign.running import extend, run
 from bedplate.errors import PlanError, StudyError
-from bedplate.model.cell import Cell
 from bedplate.near_names import did_you_mean
 from bedplate.plan.rules import QEMU
 from bedplate.plan.toml import toml_text
@@ -73,7 +72,7 @@ def refuse_too_short(plan: PairedPlan, record: PairedRecord) -> None:
 def measure_pairs(
     plan: Path,
     study: Path,
-    asked: PairedRecord,
+    paired_record: PairedRecord,
     course: PairedCourse,
     *,
     consent: Consent,
@@ -85,11 +84,11 @@ def measure_pairs(
     """
     lines = LineDisplay()
     if is_study(study):
-        _go_on(study, asked)
+        _go_on(study, paired_record)
         last = extend(study, repetitions=kept_plan(study).plan.repetitions, consent=consent, watch=watch)
     else:
         # What is doubtful of the plan was told with it.
-        last = run(plan, study, consent=consent, watch=watch, paired=asked, doubts=False)
+        last = run(plan, study, consent=consent, watch=watch, paired=paired_record, doubts=False)
     while True:
         start = last.start
         if start is not None and (start.needs_kernel is not None or start.not_built):
@@ -105,7 +104,7 @@ def measure_pairs(
             return PairedOutcome(last, has_ended=False)
 
 
-def _go_on(study: Path, asked: PairedRecord) -> None:
+def _go_on(study: Path, paired_record: PairedRecord) -> None:
     """The question is the one that the study was begun with; its budget may be larger now, and more doubts may be accepted."""
     # A block that a killed start was about to add is whole from here on, before the plan is asked how many there are.
     with StudyStore.open(study) as store:
@@ -113,26 +112,27 @@ def _go_on(study: Path, asked: PairedRecord) -> None:
         record = read_paired(layout, read_schedule(layout))
         if record is None:
             raise StudyError(f"{study} does not measure pairs until they tell; name another --directory")
-        if replace(record, budget_s=asked.budget_s, accepted=asked.accepted) != asked:
+        if replace(record, budget_s=paired_record.budget_s, accepted=paired_record.accepted) != paired_record:
             raise StudyError(
                 f"{study} was begun with another question: {record.contender} beside {record.baseline}, within {record.margin:g}, "
                 f"{record.condition or 'without a condition'}; name another --directory"
             )
-        if missing := [word for word in record.accepted if word not in asked.accepted]:
+        if missing := [word for word in record.accepted if word not in paired_record.accepted]:
             raise StudyError(
                 f"{study} was begun with {' '.join(f'--accept {word!r}' for word in missing)}; what was accepted stays so. Give it again, or name "
                 "another --directory"
             )
         changes = []
-        if asked.budget_s > record.budget_s:
+        if paired_record.budget_s > record.budget_s:
             changes.append(
-                f"the budget was raised from {format_duration(record.budget_s)} to {format_duration(asked.budget_s)}"
+                f"the budget was raised from {format_duration(record.budget_s)} to {format_duration(paired_record.budget_s)}"
             )
-        if more := [word for word in asked.accepted if word not in record.accepted]:
+        if more := [word for word in paired_record.accepted if word not in record.accepted]:
             changes.append(f"from here on a doubt counts that has {' or '.join(map(repr, more))}")
         if changes:
             store.pair_on(
-                replace(asked, budget_s=max(asked.budget_s, record.budget_s)), what="; ".join(changes)
+                replace(paired_record, budget_s=max(paired_record.budget_s, record.budget_s)),
+                what="; ".join(changes),
             )
 
 
@@ -245,7 +245,7 @@ def kernels_beside(baseline: str, contender: str) -> Change:
 def commits_beside(tree: str, baseline: str, contender: str) -> Change:
     """Two commits of a source tree, or a commit and the same with a patch of this file upon it."""
     section = _first_engine()
-    folder = _whole(tree)
+    folder = _absolute(tree)
     beside: dict[tuple[str, ...], Any] = {(section, "source", "tree"): folder}
     if is_patch_file(baseline):
         raise PlanError(
@@ -254,7 +254,7 @@ def commits_beside(tree: str, baseline: str, contender: str) -> Change:
     if is_patch_file(contender):
         beside[section, "source", "commit"] = baseline
         name = f"{baseline} with {Path(contender).name}"
-        values: tuple[Any, Any] = ([], [_whole(contender)])
+        values: tuple[Any, Any] = ([], [_absolute(contender)])
         return Change((section, "patches"), values, (baseline, name), beside, ((section, "version"),))
     if baseline == contender:
         raise PlanError(f"{baseline!r:.200} is named twice; a change has two sides")
@@ -269,7 +269,7 @@ def commits_of(tree: str, good: str, commit: str, *, is_kernel: bool) -> Change:
         (*section, "commit"),
         (good, commit),
         (f"good {good[:12]}", commit[:12]),
-        {(*section, "tree"): _whole(tree)},
+        {(*section, "tree"): _absolute(tree)},
         () if is_kernel else ((section[0], "version"),),
         QEMU if is_kernel else None,
     )
@@ -297,11 +297,11 @@ def paired_plan(
         raise PlanError(
             "--plan names its file systems itself; leave out --on, or write them into a copy of the plan"
         )
-    data = _own_plan(types, in_guest=change.executor == QEMU) if plan is None else _read(plan)
+    data = _own_plan(types, in_guest=change.executor == QEMU) if plan is None else _read_plan_data(plan)
     for table, key in change.without:
         data.get(table, {}).pop(key, None)
     for path, value in change.beside.items():
-        _put(data, path, value)
+        _write_key(data, path, value)
     if found := executor or change.executor:
         data["executor"] = found
     data["title"] = (title or f"{change.names[1]} beside {change.names[0]}")[:_TITLE_CHARACTERS]
@@ -312,10 +312,10 @@ def paired_plan(
     sides = []
     for value in change.values:
         side = deepcopy(data)
-        _put(side, change.key, value)
+        _write_key(side, change.key, value)
         sides.append(_BEGIN + toml_text(side))
     both = deepcopy(data)
-    _put(both, change.key, {"vary": list(change.values)})
+    _write_key(both, change.key, {"vary": list(change.values)})
     text = _BEGIN + toml_text(both)
     source = f"the plan of {change.names[1]} beside {change.names[0]}"
     directory = None if plan is None else plan_path(plan).absolute().parent
@@ -324,10 +324,10 @@ def paired_plan(
     return PairedPlan(_name(("ab", *change.names)), text, found_both, pairs, change.names)
 
 
-def _pairs(both: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCells, ...]:
+def _pairs(study_plan: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCells, ...]:
     """The cells that differ in the change alone, of those that can run here."""
-    kept = {planned.cell.id for planned in both.expansion.cells}
-    first, second = ([_settled(side, cell).id for cell in side.plan.cells()] for side in sides)
+    kept = {planned.cell.id for planned in study_plan.expansion.cells}
+    first, second = ([side.choice.platform.settled(cell).id for cell in side.plan.cells()] for side in sides)
     if len(first) != len(second):
         raise PlanError(f"one side has {len(first)} cells and the other {len(second)}; they cannot be paired")
     pairs = tuple(
@@ -336,7 +336,9 @@ def _pairs(both: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCel
         if one != other and one in kept and other in kept
     )
     if not pairs:
-        causes = dict.fromkeys(str(reason) for pruned in both.expansion.pruned for reason in pruned.reasons)
+        causes = dict.fromkeys(
+            str(reason) for pruned in study_plan.expansion.pruned for reason in pruned.reasons
+        )
         if not causes:
             raise PlanError(
                 "the change changes no cell of the plan: name one of a workload that is about it (--plan)"
@@ -345,11 +347,7 @@ def _pairs(both: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCel
     return pairs
 
 
-def _settled(side: PlannedStudy, cell: Cell) -> Cell:
-    return side.choice.platform.settled(cell)
-
-
-def _read(plan: Path) -> dict[str, Any]:
+def _read_plan_data(plan: Path) -> dict[str, Any]:
     data = tomllib.loads(_text_of(plan.absolute() if plan.exists() else plan))
     if data.get("journal_device", {}).get("device") or data.get("scratch_device", {}).get("device"):
         raise PlanError(
@@ -399,7 +397,7 @@ def _first_engine() -> str:
     return section_of(next(iter(registry.ENGINES)))
 
 
-def _put(data: dict[str, Any], path: tuple[str, ...], value: object) -> None:
+def _write_key(data: dict[str, Any], path: tuple[str, ...], value: object) -> None:
     """Set a key of a plan, in each of its tables of that name."""
     head, rest = path[0], path[1:]
     if not rest:
@@ -411,7 +409,7 @@ def _put(data: dict[str, Any], path: tuple[str, ...], value: object) -> None:
     for table in inner if isinstance(inner, list) else (inner,):
         if not isinstance(table, dict):
             raise PlanError(f"{head} of the plan is no table; {'.'.join(path)} cannot be written into it")
-        _put(table, rest, value)
+        _write_key(table, rest, value)
 
 
 def _path_of(name: str) -> tuple[str, ...]:
@@ -467,10 +465,10 @@ def _words(value: object) -> str:
 
 def _kernel(word: str) -> str:
     """A version as it is, a path whole: the plan stands elsewhere."""
-    return _whole(word) if Path(word).expanduser().exists() or os.sep in word else word
+    return _absolute(word) if Path(word).expanduser().exists() or os.sep in word else word
 
 
-def _whole(path: str) -> str:
+def _absolute(path: str) -> str:
     return os.path.normpath(Path(path).expanduser().absolute())
 
 

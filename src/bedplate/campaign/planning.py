@@ -131,11 +131,11 @@ def usual_levels(machine: Machine) -> tuple[FilesystemLevels, ...]:
 
 
 def known_refusals(
-    wanted: Iterable[FilesystemLevels], machine: Machine
+    filesystems: Iterable[FilesystemLevels], machine: Machine
 ) -> Mapping[FilesystemLevels, tuple[str, ...]]:
     """The answers that are there already, by levels: none refused, or the reasons. Needs no root."""
     found = {}
-    for trial in _trials(wanted, machine):
+    for trial in _trials(filesystems, machine):
         answer = _read_answer(trial.key)
         if answer is not None:
             found[trial.levels] = answer
@@ -143,14 +143,14 @@ def known_refusals(
 
 
 def find_refusals(
-    wanted: Iterable[FilesystemLevels], machine: Machine, *, tell: Callable[[int, int], None]
+    filesystems: Iterable[FilesystemLevels], machine: Machine, *, tell: Callable[[int, int], None]
 ) -> Mapping[FilesystemLevels, tuple[str, ...]]:
     """The same with what is not known tried now: needs root; `tell` is given done and total.
 
     A trial that cannot be made (a tool is missing, no loop device) leaves its levels out: the rules
     then judge them, and in the end a visit.
     """
-    trials = tuple(_trials(wanted, machine))
+    trials = tuple(_trials(filesystems, machine))
     found = {trial.levels: answer for trial in trials if (answer := _read_answer(trial.key)) is not None}
     unknown = [trial for trial in trials if trial.levels not in found][:MOST_TRIALS]
     if not unknown:
@@ -180,10 +180,10 @@ def find_refusals(
     return found
 
 
-def _trials(wanted: Iterable[FilesystemLevels], machine: Machine) -> Iterator[Trial]:
+def _trials(filesystems: Iterable[FilesystemLevels], machine: Machine) -> Iterator[Trial]:
     """What trying can answer, each once: not what the kernel lacks altogether, nor what no kernel has."""
     versions: dict[str, Mapping[str, str] | None] = {}
-    for levels in dict.fromkeys(wanted):
+    for levels in dict.fromkeys(filesystems):
         kind = levels.type
         if kind not in FILESYSTEMS or not set(TRAITS[kind].kernel_types) & set(machine.filesystems):
             continue
@@ -237,7 +237,7 @@ _MOST_NAMES = 6
 class GuestKernels(Protocol):
     """What is known of guests before one runs."""
 
-    def machine(self, asked: str | None) -> Machine | None:
+    def machine(self, release: str | None) -> Machine | None:
         """The guest as a machine under the kernel that is asked for; None if that is not in the cache."""
         ...
 
@@ -279,12 +279,12 @@ class CachedKernels:
         self._host = host
         self._memory_bytes = memory_bytes
 
-    def machine(self, asked: str | None) -> Machine | None:
+    def machine(self, release: str | None) -> Machine | None:
         """The guest as a machine; PlanError for a path that holds no kernel."""
         from bedplate.executors.qemu.kernels import find_kernel, guest_machine  # noqa: PLC0415
         from bedplate.executors.qemu.zfs import with_zfs  # noqa: PLC0415
 
-        kernel = find_kernel(asked, cache_directory=self._cache)
+        kernel = find_kernel(release, cache_directory=self._cache)
         if kernel is None:
             return None
         found = guest_machine(kernel, memory_bytes=self._memory_bytes, host=self._host)
@@ -310,13 +310,13 @@ def choose(plan: Plan, machine: Machine, *, kernels: GuestKernels) -> ExecutorCh
         return ExecutorChoice(Platform(executor), (why,))
     asked = tuple(levels.release for levels in plan.kernels)
     if asked != (None,):
-        guests = _known(asked, kernels)
+        guests = _machines_of(asked, kernels)
         return ExecutorChoice(Platform(QEMU, guests), (why, *_not_fetched(asked, guests)))
-    guests = _known((None,), kernels)
+    guests = _machines_of((None,), kernels)
     if None not in guests:
         return ExecutorChoice(Platform(QEMU), (why, *_not_fetched((None,), guests)))
     chosen, sentences = _kernels(plan, guests[None], kernels)
-    guests |= _known(tuple(chosen.values()), kernels)
+    guests |= _machines_of(tuple(chosen.values()), kernels)
     return ExecutorChoice(Platform(QEMU, guests, chosen), (why, *sentences))
 
 
@@ -332,7 +332,9 @@ def recorded_choice(
     chosen = {levels: release for levels, release in now.platform.chosen.items() if levels not in kept}
     if executor not in {LOCAL, SLURM}:
         chosen |= {levels: release for levels, release in kept.items() if release is not None}
-    guests = now.platform.guests if executor in {LOCAL, SLURM} else _known((None, *chosen.values()), kernels)
+    guests = (
+        now.platform.guests if executor in {LOCAL, SLURM} else _machines_of((None, *chosen.values()), kernels)
+    )
     platform = Platform(executor, {**now.platform.guests, **guests}, chosen)
     begun_with_it = Chosen("the study was begun with it", "executor", executor)
     return ExecutorChoice(platform, (begun_with_it, *now.reasons[1:]))
@@ -361,26 +363,28 @@ def _executor(plan: Plan, machine: Machine) -> tuple[str, str]:
 
 
 def _kernels(
-    plan: Plan, own: Machine, kernels: GuestKernels
+    plan: Plan, default_guest: Machine, kernels: GuestKernels
 ) -> tuple[dict[FilesystemLevels, str], tuple[Chosen, ...]]:
     """The kernel of each variant where it is not the executor's own, and why."""
-    refused_by_own = _refused(plan, own)
+    refused_by_own = _refused(plan, default_guest)
     if not refused_by_own:
-        return {}, (Chosen("it has every file system of the plan", "kernel", own.kernel_release),)
+        return {}, (Chosen("it has every file system of the plan", "kernel", default_guest.kernel_release),)
     others = {
         release: found
         for release in kernels.releases()
-        if release != own.kernel_release and (found := kernels.machine(release)) is not None
+        if release != default_guest.kernel_release and (found := kernels.machine(release)) is not None
     }
     refused = {release: _refused(plan, found) for release, found in others.items()}
     # What no kernel at hand takes is pruned under any, and decides nothing.
     hopeless = refused_by_own.intersection(*refused.values())
     if refused_by_own == hopeless:
-        return {}, (Chosen("no kernel at hand takes more of the plan", "kernel", own.kernel_release),)
+        return {}, (
+            Chosen("no kernel at hand takes more of the plan", "kernel", default_guest.kernel_release),
+        )
     for release, one in refused.items():
         if one == hopeless:
             why = "the newest at hand that has every file system of the plan"
-            words = f"{why} ({own.kernel_release} lacks one)"
+            words = f"{why} ({default_guest.kernel_release} lacks one)"
             return dict.fromkeys(plan.filesystems, release), (Chosen(words, "kernel", release),)
     chosen: dict[FilesystemLevels, str] = {}
     for levels in plan.filesystems:
@@ -388,7 +392,7 @@ def _kernels(
             chosen[levels] = next(release for release, found in refused.items() if levels not in found)
     return chosen, (
         Chosen(
-            f"no kernel at hand has every file system of the plan: {own.kernel_release}, and for what it lacks"
+            f"no kernel at hand has every file system of the plan: {default_guest.kernel_release}, and for what it lacks"
         ),
         *(
             Chosen(
@@ -405,17 +409,19 @@ def _refused(plan: Plan, guest: Machine) -> frozenset[FilesystemLevels]:
     return frozenset(levels for levels in plan.filesystems if kernel_refusals(levels, guest))
 
 
-def _known(asked: Iterable[str | None], kernels: GuestKernels) -> dict[str | None, Machine]:
-    found = {release: kernels.machine(release) for release in dict.fromkeys(asked)}
+def _machines_of(releases: Iterable[str | None], kernels: GuestKernels) -> dict[str | None, Machine]:
+    found = {release: kernels.machine(release) for release in dict.fromkeys(releases)}
     return {release: machine for release, machine in found.items() if machine is not None}
 
 
-def _not_fetched(asked: tuple[str | None, ...], guests: Mapping[str | None, Machine]) -> tuple[Chosen, ...]:
-    names = [release or "of guests" for release in asked if release not in guests]
+def _not_fetched(
+    releases: tuple[str | None, ...], guests: Mapping[str | None, Machine]
+) -> tuple[Chosen, ...]:
+    names = [release or "of guests" for release in releases if release not in guests]
     if not names:
         return tuple(
             Chosen(f"the plan asks for {release}", "kernel", guests[release].kernel_release)
-            for release in asked
+            for release in releases
             if release is not None
         )
     which = _listed((names[0], *(f"kernel {name}" for name in names[1:])))
@@ -436,14 +442,14 @@ def _listed(names: Iterable[str]) -> str:
     return first_of(list(names), _MOST_NAMES)
 
 
-def runs_here(levels: KernelLevels) -> bool:
+def runs_here(kernel_levels: KernelLevels) -> bool:
     """Whether this machine runs the kernel; one of the user's own is known by the release in its folder, or by that of its build."""
     running = os.uname().release
-    if not levels.is_path and not levels.is_built:
-        return levels.takes(running)
+    if not kernel_levels.is_path and not kernel_levels.is_built:
+        return kernel_levels.takes(running)
     from bedplate.executors.qemu.kernels import find_kernel  # noqa: PLC0415
 
-    kernel = find_kernel(levels.release, cache_directory=cache_directory())
+    kernel = find_kernel(kernel_levels.release, cache_directory=cache_directory())
     return kernel is not None and kernel.release == running
 
 
@@ -549,7 +555,7 @@ class PlannedStudy(ReadPlan):
         )
 
 
-def begun_study(study: Path) -> BegunStudy:
+def read_begun_study(study: Path) -> BegunStudy:
     """What a study was begun with, read before anybody holds it; StudyError if it is of another format."""
     layout = StudyLayout(study)
     require_known_format(layout)
@@ -576,10 +582,10 @@ def _kept_sources(layout: StudyLayout) -> Mapping[str, str]:
     return {f"{SOURCES}/{name}": codec.read_text(folder / name) for name in limits.names_in(folder)}
 
 
-def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | None = None) -> ReadPlan:
+def read_plan(path: Path, *, executor: str | None = None, prior: BegunStudy | None = None) -> ReadPlan:
     """Read and validate; PlanError has every reason. `executor` takes the place of the plan's.
 
-    `begun` is the study that the plan goes on with, or adds to.
+    `prior` is the study that the plan goes on with, or adds to.
     """
     from bedplate.plan.toml import MOST_CHARACTERS  # noqa: PLC0415
 
@@ -591,30 +597,30 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
         text = StringIO(decode_text(data), newline=None).getvalue()
     except (OSError, ValueError) as error:
         raise PlanError(
-            f"{quoted(str(path))} cannot be read: {_why(error)}", _what_may_be_meant(path)
+            f"{quoted(str(path))} cannot be read: {_error_words(error)}", _what_may_be_meant(path)
         ) from error
     return _read_plan(
         text,
         source=str(path),
         directory=path.resolve().parent,
         executor=executor,
-        defaults=_defaults(begun),
-        kept=None if begun is None else begun.sources,
+        defaults=_defaults(prior),
+        kept_sources=None if prior is None else prior.sources,
     )
 
 
-def plan_path(asked: Path) -> Path:
+def plan_path(path: Path) -> Path:
     """The path itself where something is there, else the ready plan of that name: `quick`, `quick.toml`."""
     try:
-        if asked.exists() or asked.name != str(asked):
-            return asked
+        if path.exists() or path.name != str(path):
+            return path
     except OSError:
-        return asked
-    ready = own_plans() / f"{asked.name.removesuffix(_TOML)}{_TOML}"
-    return ready if ready.is_file() else asked
+        return path
+    ready = own_plans() / f"{path.name.removesuffix(_TOML)}{_TOML}"
+    return ready if ready.is_file() else path
 
 
-def _why(error: OSError | ValueError) -> str:
+def _error_words(error: OSError | ValueError) -> str:
     """Without the path, which stands before it."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
@@ -645,30 +651,30 @@ def kept_plan(study: Path) -> ReadPlan:
 
 
 def repeated(
-    before: ReadPlan, repetitions: int, *, executor: str | None, begun: BegunStudy | None = None
+    plan_file: ReadPlan, repetitions: int, *, executor: str | None, prior: BegunStudy | None = None
 ) -> ReadPlan:
     """The plan with that number of repetitions; PlanError where its text cannot be changed with certainty."""
-    text = with_repetitions(before.text, repetitions)
+    text = with_repetitions(plan_file.text, repetitions)
     return _read_plan(
         text,
         source="the extended plan",
-        directory=before.directory,
+        directory=plan_file.directory,
         executor=executor,
-        defaults=_defaults(begun),
-        kept=None if begun is None else begun.sources,
+        defaults=_defaults(prior),
+        kept_sources=None if prior is None else prior.sources,
     )
 
 
 def work_out(
-    read: ReadPlan,
+    plan_file: ReadPlan,
     *,
-    begun: BegunStudy | None = None,
+    prior: BegunStudy | None = None,
     tell_trials: Tell | None = None,
     nodes: Mapping[str, NodeFacts] | None = None,
 ) -> PlannedStudy:
     """Expand, order and estimate; PlanError has every reason. What is a `PlannedStudy` that still holds stays it.
 
-    `begun` is the study that the plan goes on with, or adds to. `nodes` are the facts of a fleet's, where they
+    `prior` is the study that the plan goes on with, or adds to. `nodes` are the facts of a fleet's, where they
     have been found out anew. Touches nothing, unless `tell_trials` is given: then file systems of which it is not
     known whether this kernel takes them are tried on a small image, which needs root.
     """
@@ -677,22 +683,22 @@ def work_out(
     from bedplate.plan.expand import expand  # noqa: PLC0415
     from bedplate.plan.order import order  # noqa: PLC0415
 
-    plan, here = read.plan, read_machine()
-    choice = _choice(plan, here, begun)
+    plan, here = plan_file.plan, read_machine()
+    choice = _choice(plan, here, prior)
     executor = executor_for(choice.executor)
     machine: Machine | None = here
     if executor.fleet is not None:
-        machine = executor.fleet.machine(plan, nodes or (begun.nodes if begun else {}))
+        machine = executor.fleet.machine(plan, nodes or (prior.nodes if prior else {}))
     refusals = _refusals(plan, here, tell_trials) if executor.runs_here else {}
-    circumstances = Circumstances(choice, machine, refusals, begun)
-    if isinstance(read, PlannedStudy) and read.circumstances == circumstances:
-        return read
+    circumstances = Circumstances(choice, machine, refusals, prior)
+    if isinstance(plan_file, PlannedStudy) and plan_file.circumstances == circumstances:
+        return plan_file
     expansion = expand(plan, machine, refusals=refusals, platform=choice.platform)
-    standing = None if begun is None else begun.schedule
+    standing = None if prior is None else prior.schedule
     schedule = order(plan, expansion, executor=choice.executor, standing=standing)
     costs = estimate(plan, expansion, schedule, executor=choice.executor)
     return PlannedStudy(
-        read.text, read.directory, plan, circumstances, machine or here, expansion, schedule, costs
+        plan_file.text, plan_file.directory, plan, circumstances, machine or here, expansion, schedule, costs
     )
 
 
@@ -713,8 +719,8 @@ def own_plans() -> Path:
     return shipped("plans")
 
 
-def _defaults(begun: BegunStudy | None) -> int:
-    return DEFAULTS_VERSION if begun is None else begun.defaults
+def _defaults(prior: BegunStudy | None) -> int:
+    return DEFAULTS_VERSION if prior is None else prior.defaults
 
 
 def _read_plan(
@@ -724,26 +730,31 @@ def _read_plan(
     directory: Path,
     defaults: int,
     executor: str | None = None,
-    kept: Mapping[str, str] | None = None,
+    kept_sources: Mapping[str, str] | None = None,
 ) -> ReadPlan:
     from bedplate.host.git import GitRevisions  # noqa: PLC0415
     from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
 
     plan = load_plan(
-        text, source=source, directory=directory, defaults=defaults, revisions=GitRevisions(), kept=kept
+        text,
+        source=source,
+        directory=directory,
+        defaults=defaults,
+        revisions=GitRevisions(),
+        kept_sources=kept_sources,
     )
     if executor is not None and executor != plan.executor:
         plan, text = replace(plan, executor=executor), with_executor(text, executor)
     return ReadPlan(text, directory, plan)
 
 
-def _choice(plan: Plan, machine: Machine, begun: BegunStudy | None) -> ExecutorChoice:
+def _choice(plan: Plan, machine: Machine, prior: BegunStudy | None) -> ExecutorChoice:
     from bedplate.executors.qemu.executor import guest_memory_bytes  # noqa: PLC0415
 
     kernels = CachedKernels(cache_directory(), host=machine, memory_bytes=guest_memory_bytes(plan))
-    if begun is None:
+    if prior is None:
         return choose(plan, machine, kernels=kernels)
-    return recorded_choice(plan, machine, executor=begun.executor, cells=begun.cells, kernels=kernels)
+    return recorded_choice(plan, machine, executor=prior.executor, cells=prior.cells, kernels=kernels)
 
 
 def _refusals(

@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 class EnginePreparation(Protocol):
     """Builds of one engine, each made once."""
 
-    def words(self, levels: BuildLevels) -> str:
+    def words(self, build_levels: BuildLevels) -> str:
         """What a person calls a build."""
         ...
 
-    def is_there(self, levels: BuildLevels) -> bool:
+    def is_there(self, build_levels: BuildLevels) -> bool:
         """Whether the cache has it."""
         ...
 
-    def seconds(self, levels: BuildLevels) -> float:
+    def seconds(self, build_levels: BuildLevels) -> float:
         """What making it takes: as long as former ones did here, else as on two idle cores."""
         ...
 
@@ -65,7 +65,7 @@ class EnginePreparation(Protocol):
 
     def ensure(
         self,
-        levels: BuildLevels,
+        build_levels: BuildLevels,
         progress: Callable[[BuildProgress], None],
         *,
         tarball: Path | None,
@@ -93,7 +93,7 @@ class NamedEngine:
 class OwnPrograms(Protocol):
     """The role `own_programs`: of an engine whose programs somebody names in a plan."""
 
-    def named(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
+    def engine_in(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
         """The engine in a folder; PlanError where it is none, or has no such setting or value."""
         ...
 
@@ -157,7 +157,7 @@ class DatasetInputs(Protocol):
     def make(
         self,
         dataset: Dataset,
-        made: MadeAnyway,
+        resources: MadeAnyway,
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """What a dataset needs, by the name that the workload knows it by; made now where the cache lacks it.
@@ -214,7 +214,10 @@ def _needs_of_drivers(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[
         for cell in cells
         if own_library_of(cell.build.engine, cell.cluster.settings) is None
     )
-    drivers = (*drivers_of(workloads, engines), *_emulated_of(cells))
+    drivers = (
+        *drivers_of(workloads, engines),
+        *((_EMULATED,) if any(cell.device.latency is not None for cell in cells) else ()),
+    )
     libraries = {
         library: library_requirement(
             library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
@@ -224,10 +227,6 @@ def _needs_of_drivers(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[
     }
     compiler = compiler_requirements("compiles the drivers of workloads") if drivers else ()
     return (*compiler, *libraries.values())
-
-
-def _emulated_of(cells: Iterable[Cell]) -> tuple[Driver, ...]:
-    return (_EMULATED,) if any(cell.device.latency is not None for cell in cells) else ()
 
 
 def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
@@ -284,12 +283,12 @@ def prepare_builds(
 
 
 def prepare_inputs(
-    datasets: Iterable[Dataset], display: Display, made: MadeAnyway
+    datasets: Iterable[Dataset], display: Display, resources: MadeAnyway
 ) -> Mapping[Dataset, Mapping[str, str]]:
     """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it."""
     makers = inputs_by_workload()
     inputs = {
-        dataset: makers[dataset.workload].make(dataset, made, display.preparing)
+        dataset: makers[dataset.workload].make(dataset, resources, display.preparing)
         for dataset in dict.fromkeys(datasets)
         if dataset.workload in makers
     }
@@ -475,25 +474,25 @@ def _unused_environments(directory: Path, checkout: Path) -> Iterator[Unused]:
         yield Unused(path, reason, directory / f"{name[1]}.lock", _COMPLETE)
 
 
-def _is_wanted(environment: Path, own: list[Path]) -> bool:
-    made_from = _read(environment / _REQUIREMENTS)
-    noted = [line for line in _read(environment / _USED_BY).split(b"\n") if line.startswith(b"/")]
-    users = [*map(os.fspath, own), *map(os.fsdecode, noted)]
-    return bool(made_from) and any(_read(user) == made_from for user in users)
+def _is_wanted(environment: Path, requirement_files: list[Path]) -> bool:
+    made_from = _read_bytes(environment / _REQUIREMENTS)
+    noted = [line for line in _read_bytes(environment / _USED_BY).split(b"\n") if line.startswith(b"/")]
+    users = [*map(os.fspath, requirement_files), *map(os.fsdecode, noted)]
+    return bool(made_from) and any(_read_bytes(user) == made_from for user in users)
 
 
 def _unused_images(
-    directory: Path, record: str, is_whole: Callable[[Path], bool], what: str, at_most_days: float
+    directory: Path, record: str, is_whole: Callable[[Path], bool], kind: str, at_most_days: float
 ) -> Iterator[Unused]:
     """Of folders that hold an image and the record that is touched by whoever uses it."""
 
-    def why(path: Path) -> str | None:
+    def reason_of(path: Path) -> str | None:
         if not is_whole(path):
-            return f"not a whole image of {what}"
+            return f"not a whole image of {kind}"
         days = days_since(path / record)
         return f"no visit has asked for it for {days:.0f} days" if days > at_most_days else None
 
-    return unused_folders(directory, record, why)
+    return unused_folders(directory, record, reason_of)
 
 
 def _size_bytes(directory: Path) -> int:
@@ -509,7 +508,7 @@ def _size_bytes(directory: Path) -> int:
     return sum(seen.values())
 
 
-def _read(path: Path | str) -> bytes:
+def _read_bytes(path: Path | str) -> bytes:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 -- a name as it was noted
             return file.read()

@@ -265,7 +265,7 @@ def engine_question(
     """What power cuts leave of an engine of somebody's own, in a folder; `recut` of them in recovery, else a quarter more."""
     (kind,) = registry.engines_with("own_programs")
     programs: OwnPrograms = registry.engine_part(kind, "own_programs")
-    engine = programs.named(folder, settings)
+    engine = programs.engine_in(folder, settings)
     chosen = _types(types, machine)
     recordings = len(chosen) * prod(len(values) for values in settings.values())
     number = points or next((each for most, each in _POINTS if recordings <= most), _POINTS_OF_MANY)
@@ -281,32 +281,32 @@ def engine_question(
 
 
 def own_question(
-    machine: Machine, found: Inspected, *, beside: bool = False, points: int | None = None
+    machine: Machine, inspection: Inspected, *, compare: bool = False, points: int | None = None
 ) -> Question | None:
-    """What a server has now: is it safe, or `beside` the usual file systems, how fast. None where no plan can make that.
+    """What a server has now: is it safe; how fast, where `compare` puts it beside the usual file systems. None where no plan can make that.
 
     PlanError where it is asked whether a server is safe of which not all can be read, or whose places stand on several file systems.
     """
-    standing, directory = found.standing, found.directory
+    standing, directory = inspection.place, inspection.directory
     if standing.type not in TRAITS or not standing.layers or (directory and not directory.settings):
         return None
     own = _own_filesystem(standing)
-    usual = tuple(kind for kind in USUAL if beside and not _missing_types((kind,), machine))
+    usual = tuple(kind for kind in USUAL if compare and not _missing_types((kind,), machine))
     types = tuple(dict.fromkeys((standing.type, *usual)))
     engine = next(iter(registry.ENGINES)) if directory is None else directory.engine
-    server = "" if directory is None else _server(found, directory)
-    if beside:
+    server = "" if directory is None else _server(inspection, directory)
+    if compare:
         # Its type is asked about as it comes, too, where it is mounted in another way than that.
         others = types[1:] if own == _filesystems(types[:1]) else types
         load = _workload_of(directory) if directory else ""
         body = f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{server}{load}"
         title = "As fast as its neighbours"
     else:
-        _refuse_part(found)
+        _refuse_part(inspection)
         body = f"repetitions = 1\n{own}{server}{cuts(points or POINTS_DEFAULT, _named_engine(engine))}"
         title = "Safe after a power cut"
     return Question(
-        _name("ask-own", (standing.type, Path(found.path).name)),
+        _name("ask-own", (standing.type, Path(inspection.path).name)),
         f"{title}: the {standing.type} that is in use",
         types,
         _missing_types(types, machine),
@@ -314,36 +314,36 @@ def own_question(
     )
 
 
-def _refuse_part(found: Inspected) -> None:
+def _refuse_part(inspection: Inspected) -> None:
     """PlanError where the plan would have a part of the server alone: its answer would be taken for that of the whole."""
-    own = found.standing
-    problems = [f"not all of it can be read: {sentence}" for sentence in found.unknown]
+    own = inspection.place
+    problems = [f"not all of it can be read: {sentence}" for sentence in inspection.unknown]
     problems += [
         f"{what} is not where the data is: it is {_place_words(place)}, and the data {_place_words(own)}"
-        for what, place in found.places.items()
+        for what, place in inspection.places.items()
         if _identity(place) != _identity(own)
     ]
     if problems:
-        types = dict.fromkeys(place.type for place in found.places.values() if place.type in TRAITS)
+        types = dict.fromkeys(place.type for place in inspection.places.values() if place.type in TRAITS)
         raise PlanError(
             *problems,
             "ask about its file systems and settings by name, as in: "
             f"bedplate ask safe full_page_writes=off --on {','.join(types)}"
-            if found.directory is None or found.directory.engine == next(iter(registry.ENGINES))
+            if inspection.directory is None or inspection.directory.engine == next(iter(registry.ENGINES))
             else "write a plan of its file systems and settings: docs/PLANS.md",
         )
 
 
-def _identity(standing: MountedPlace) -> tuple[object, ...]:
-    return standing.type, standing.options, tuple(layer.name for layer in standing.layers)
+def _identity(mounted_place: MountedPlace) -> tuple[object, ...]:
+    return mounted_place.type, mounted_place.options, tuple(layer.name for layer in mounted_place.layers)
 
 
-def _place_words(standing: MountedPlace) -> str:
-    device = standing.layers[0].name if standing.layers else "no device"
-    return f"{standing.type} of {device} with {','.join(standing.options)}"
+def _place_words(mounted_place: MountedPlace) -> str:
+    device = mounted_place.layers[0].name if mounted_place.layers else "no device"
+    return f"{mounted_place.type} of {device} with {','.join(mounted_place.options)}"
 
 
-def _server(found: Inspected, directory: DataDirectory) -> str:
+def _server(inspection: Inspected, directory: DataDirectory) -> str:
     """Its version, if that can be built here, what it was made with, and its settings; what no plan takes over as comments."""
     from bedplate.plan.values import VERSIONS  # noqa: PLC0415 -- pydantic
 
@@ -355,7 +355,7 @@ def _server(found: Inspected, directory: DataDirectory) -> str:
     # It has words of the server's owner.
     head = [
         f"# Not in this plan: {''.join(sign if sign.isprintable() else '?' for sign in sentence)}"
-        for sentence in _left_out(found, directory)
+        for sentence in _left_out(inspection, directory)
     ]
     made = [f"{name} = {json.dumps(value)}" for name, value in directory.made_with.items()]
     if not engine_model(directory.engine).is_built:
@@ -370,16 +370,16 @@ def _server(found: Inspected, directory: DataDirectory) -> str:
     return "\n".join(("", *head, *table, settings))
 
 
-def _left_out(found: Inspected, directory: DataDirectory) -> Iterator[str]:
+def _left_out(inspection: Inspected, directory: DataDirectory) -> Iterator[str]:
     """Sentences about what was read of a server, and what was not, that the plan does not say."""
-    own = found.standing
+    own = inspection.place
     options = [word for word in own.shown if word.partition("=")[0] not in _KEPT_OPTIONS | _NO_OPTIONS]
     if options:
         yield f"mount options {','.join(options)}: write those that matter into mount_options"
-    for what, place in found.places.items():
+    for what, place in inspection.places.items():
         if _identity(place) != _identity(own):
             yield f"{what} on a file system of its own, {_place_words(place)}; a plan has one for all"
-    yield from (f"{sentence} (not known, and so as it comes)" for sentence in found.unknown)
+    yield from (f"{sentence} (not known, and so as it comes)" for sentence in inspection.unknown)
     yield from directory.left_out
 
 
@@ -395,23 +395,25 @@ def _named_engine(engine: str) -> str:
     return "" if engine == next(iter(registry.ENGINES)) else f"engine = {_quoted(engine)}\n"
 
 
-def _own_filesystem(standing: MountedPlace) -> str:
+def _own_filesystem(mounted_place: MountedPlace) -> str:
     """The table of the file system as it is mounted, as far as a plan has words for it."""
-    traits = TRAITS[standing.type]
-    lines = [f"type = {_quoted(standing.type)}"]
-    options = [word for word in standing.shown if word.partition("=")[0] in _KEPT_OPTIONS]
+    traits = TRAITS[mounted_place.type]
+    lines = [f"type = {_quoted(mounted_place.type)}"]
+    options = [word for word in mounted_place.shown if word.partition("=")[0] in _KEPT_OPTIONS]
     if options:
         lines.append(f"mount_options = [{', '.join(map(_quoted, options))}]")
-    size = standing.block_bytes
-    if size in traits.block_sizes and size != _USUAL_BLOCK and standing.type != "zfs":
+    size = mounted_place.block_bytes
+    if size in traits.block_sizes and size != _USUAL_BLOCK and mounted_place.type != "zfs":
         lines.append(f'block_size = "{size} B"')
-    if standing.flushes is False and traits.barrier_by is not None:
+    if mounted_place.flushes is False and traits.barrier_by is not None:
         lines.append("barrier = false")
-    if standing.data in traits.features.get("data", ()) and standing.data != traits.usual.get("data"):
-        lines.append(f"data = {_quoted(str(standing.data))}")
-    if "nodatacow" in traits.features and "nodatacow" in standing.options:
+    if mounted_place.data in traits.features.get("data", ()) and mounted_place.data != traits.usual.get(
+        "data"
+    ):
+        lines.append(f"data = {_quoted(str(mounted_place.data))}")
+    if "nodatacow" in traits.features and "nodatacow" in mounted_place.options:
         lines.append("nodatacow = true")
-    if standing.journal == "none" and "none" in traits.journals:
+    if mounted_place.journal == "none" and "none" in traits.journals:
         lines.append('journal = "none"')
     return "\n".join(("\n[[filesystem]]", *lines, ""))
 
@@ -440,15 +442,15 @@ def asked_settings(
     return found
 
 
-def cuts(points: int, more: str = "", *, duration: str = _RECORDED) -> str:
-    """The workload of power cuts as TOML; `more` are further keys of it."""
+def cuts(points: int, further_keys: str = "", *, duration: str = _RECORDED) -> str:
+    """The workload of power cuts as TOML; `further_keys` are others of it."""
     return f"""
 [[workload]]
 type = "power_cut"
 # A quarter of them in order, as a cache does that power cannot take; the others are those of a volatile cache.
 points = {points}
 duration = "{duration}"
-{more}
+{further_keys}
 [canary]
 # Nothing here is timed.
 enabled = false
@@ -559,7 +561,7 @@ class Inspected:
     unknown: tuple[str, ...]
 
     @property
-    def standing(self) -> MountedPlace:
+    def place(self) -> MountedPlace:
         """What the path itself stands on."""
         return next(iter(self.places.values()))
 
@@ -654,26 +656,28 @@ def _known_files() -> Iterator[KnownFiles]:
     return iter(registry.engine_parts("data_directory").values())
 
 
-def _declared(standing: MountedPlace, directory: DataDirectory | None, *, knows_settings: bool) -> Durability:
+def _declared(
+    mounted_place: MountedPlace, directory: DataDirectory | None, *, knows_settings: bool
+) -> Durability:
     """The class of an engine with these settings there; of no engine, that of a file that is synced."""
-    unknown = list(_not_known(standing, knows_settings=knows_settings))
+    unknown = list(_not_known(mounted_place, knows_settings=knows_settings))
     if unknown:
         return Durability(UNKNOWN, UNKNOWN, "declared", tuple(unknown))
     engine = directory.engine if directory else next(iter(registry.ENGINES))
     settings = directory.settings if directory else {}
-    flushes = standing.flushes is True and gets_flushes(standing.layers) is not False
+    flushes = mounted_place.flushes is True and gets_flushes(mounted_place.layers) is not False
     counts = tuple(FlushCount("data", pattern, 1, int(flushes)) for pattern in _PATTERNS)
     found = declare(
         Cell(
             DeviceLevels(),
             KernelLevels(),
-            FilesystemLevels(standing.type, journal=standing.journal),
+            FilesystemLevels(mounted_place.type, journal=mounted_place.journal),
             BuildLevels(engine),
             ClusterLevels(),
         ),
-        TRAITS[standing.type],
+        TRAITS[mounted_place.type],
         (
-            ReadBack("filesystem.data", None, standing.data, "mountinfo", matches=None),
+            ReadBack("filesystem.data", None, mounted_place.data, "mountinfo", matches=None),
             ReadBack("filesystem.barrier", None, flushes, "mountinfo", matches=None),
         ),
         counts,
@@ -682,24 +686,24 @@ def _declared(standing: MountedPlace, directory: DataDirectory | None, *, knows_
     )
     # Counts are none here, and what `declare` says of them is nothing of the place.
     reasons = [reason for reason in found.reasons if reason.code not in OF_FLUSHES]
-    return replace(found, reasons=(*reasons, *([] if flushes else [_no_flush(standing)])))
+    return replace(found, reasons=(*reasons, *([] if flushes else [_no_flush(mounted_place)])))
 
 
-def _not_known(standing: MountedPlace, *, knows_settings: bool) -> Iterator[Reason]:
-    if standing.in_memory:
+def _not_known(mounted_place: MountedPlace, *, knows_settings: bool) -> Iterator[Reason]:
+    if mounted_place.in_memory:
         yield because(
             "file-system-in-memory", "the file system is memory itself: a power cut takes all of it"
         )
-    elif standing.type not in TRAITS:
+    elif mounted_place.type not in TRAITS:
         words = (
-            f"what fsync does on {standing.type} is not known here"
-            if standing.type
+            f"what fsync does on {mounted_place.type} is not known here"
+            if mounted_place.type
             else "nothing is mounted of it"
         )
         yield because("file-system-not-known", words)
-    elif standing.flushes is None:
-        yield because("flushes-not-known", f"no table shows whether {standing.type} sends flushes")
-    elif standing.journal == "external":
+    elif mounted_place.flushes is None:
+        yield because("flushes-not-known", f"no table shows whether {mounted_place.type} sends flushes")
+    elif mounted_place.journal == "external":
         yield because(
             "journal-elsewhere",
             "the journal is on another device: a visit counts which of the two is flushed",
@@ -708,11 +712,11 @@ def _not_known(standing: MountedPlace, *, knows_settings: bool) -> Iterator[Reas
         yield because("settings-not-known", "settings that decide are not known")
 
 
-def _no_flush(standing: MountedPlace) -> Reason:
-    if standing.flushes:
+def _no_flush(mounted_place: MountedPlace) -> Reason:
+    if mounted_place.flushes:
         words = "the queue is set to write through, so that no flush is sent"
     else:
-        words = f"{standing.type} sends no flush as it is mounted"
+        words = f"{mounted_place.type} sends no flush as it is mounted"
     return because("no-flush-sent", f"{words}: a volatile cache may lose what fsync promised")
 
 
@@ -734,27 +738,27 @@ class SearchAsked:
     accepted: tuple[str, ...] = ()
 
 
-def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
+def search_record(search_options: SearchAsked, study_plan: PlannedStudy) -> SearchRecord:
     """The question, frozen; PlanError with every reason why it cannot be asked of this plan."""
-    wrong = [*_missing_options(asked), *_wrong_metrics(asked)]
-    dataset, reasons = _dataset(asked.runs, found)
+    wrong = [*_missing_options(search_options), *_wrong_metrics(search_options)]
+    dataset, reasons = _dataset(search_options.runs, study_plan)
     wrong += reasons
-    durable = asked.durable or DURABLE_DEFAULT
-    cuts, reasons = _cuts(found) if durable == MEASURED else (None, [])
+    durable = search_options.durable or DURABLE_DEFAULT
+    cuts, reasons = _cuts(study_plan) if durable == MEASURED else (None, [])
     wrong += reasons
-    if wrong or dataset is None or asked.best is None or asked.budget_s is None:
+    if wrong or dataset is None or search_options.best is None or search_options.budget_s is None:
         raise PlanError(*wrong)
-    candidates, left_out = _sorted_out(found, dataset, durable, cuts)
+    candidates, left_out = _sorted_out(study_plan, dataset, durable, cuts)
     if len(candidates) < 2:
         causes = dict.fromkeys(each.reason.sentence for each in left_out)
         raise PlanError(
-            f"a search needs two cells, and {len(candidates)} of this plan's {len(found.expansion.cells)} can be visited; "
+            f"a search needs two cells, and {len(candidates)} of this plan's {len(study_plan.expansion.cells)} can be visited; "
             "`bedplate run` measures one",
             *causes,
         )
-    fleet = found.plan.fleet if found.executor.fleet is not None else None
-    first = found.expansion.cells[0].cell.id
-    if asked.not_worse and all(planned.cell.id != first for planned, _ in candidates):
+    fleet = study_plan.plan.fleet if study_plan.executor.fleet is not None else None
+    first = study_plan.expansion.cells[0].cell.id
+    if search_options.not_worse and all(planned.cell.id != first for planned, _ in candidates):
         words = next(each.reason for each in left_out if each.cell == first)
         raise PlanError(
             f"--not-worse compares with the plan's first cell, {first}, which is left out: {words}",
@@ -762,46 +766,46 @@ def search_record(asked: SearchAsked, found: PlannedStudy) -> SearchRecord:
         )
     builds = {
         digest(levels): preparations()[levels.engine].seconds(levels)
-        for levels in builds_to_make(found.cells)
+        for levels in builds_to_make(study_plan.cells)
     }
-    made = tuple(_candidate(found, planned, load) for planned, load in candidates)
+    made = tuple(_candidate(study_plan, planned, load) for planned, load in candidates)
     return SearchRecord(
         version=SEARCH_VERSION,
-        best=asked.best,
-        runs=asked.runs,
+        best=search_options.best,
+        runs=search_options.runs,
         dataset=dataset,
         durable=durable,
-        budget_s=asked.budget_s,
+        budget_s=search_options.budget_s,
         margin=MARGIN,
         candidates=made,
         left_out=tuple(left_out),
         baseline=first if any(each.cell == first for each in made) else None,
-        not_worse=asked.not_worse,
+        not_worse=search_options.not_worse,
         builds={each.build: builds[each.build] for each in made if each.build in builds},
         cut_dataset=cuts,
         cut_seconds=0.0
         if cuts is None
-        else _cut_seconds(found, cuts, [planned for planned, _ in candidates]),
+        else _cut_seconds(study_plan, cuts, [planned for planned, _ in candidates]),
         at_once=len(fleet.nodes) if fleet is not None else 1,
-        accepted=asked.accepted,
+        accepted=search_options.accepted,
     )
 
 
-def asked_again(asked: SearchAsked, record: SearchRecord) -> SearchRecord:
+def asked_again(search_options: SearchAsked, record: SearchRecord) -> SearchRecord:
     """The search that is gone on with: only its budget may grow. PlanError names what was asked otherwise."""
     known = (
-        ("--best", asked.best, record.best),
-        ("--run", asked.runs or None, record.runs),
-        ("--durable", asked.durable, record.durable),
-        ("--not-worse", asked.not_worse or None, record.not_worse),
-        ("--accept", asked.accepted or None, record.accepted),
+        ("--best", search_options.best, record.best),
+        ("--run", search_options.runs or None, record.runs),
+        ("--durable", search_options.durable, record.durable),
+        ("--not-worse", search_options.not_worse or None, record.not_worse),
+        ("--accept", search_options.accepted or None, record.accepted),
     )
     changed = [
         f"{name}: the study was begun with {_words(had)}, not {_words(now)}"
         for name, now, had in known
         if now is not None and now != had
     ]
-    budget_s = record.budget_s if asked.budget_s is None else asked.budget_s
+    budget_s = record.budget_s if search_options.budget_s is None else search_options.budget_s
     if budget_s < record.budget_s:
         changed.append(
             f"--budget: the study was begun with {format_duration(record.budget_s)}, and a budget only grows"
@@ -817,20 +821,23 @@ def _words(value: object) -> str:
     return f"{value.metric}:{100 * value.share:g}%" if isinstance(value, NotWorse) else str(value)
 
 
-def _missing_options(asked: SearchAsked) -> Iterator[str]:
+def _missing_options(search_options: SearchAsked) -> Iterator[str]:
     for name, value, words in (
-        ("--best METRIC", asked.best, "the figure whose best cell is looked for"),
-        ("--run RUN", asked.runs, "the run that it is a figure of"),
-        ("--budget TIME", asked.budget_s, "how long the search may take, such as 4h"),
+        ("--best METRIC", search_options.best, "the figure whose best cell is looked for"),
+        ("--run RUN", search_options.runs, "the run that it is a figure of"),
+        ("--budget TIME", search_options.budget_s, "how long the search may take, such as 4h"),
     ):
         if not value:
             yield f"a search needs {name}: {words}"
-    if asked.budget_s is not None and not 0 < asked.budget_s < math.inf:
-        yield f"--budget: expected a time above 0, found {asked.budget_s:g} s"
+    if search_options.budget_s is not None and not 0 < search_options.budget_s < math.inf:
+        yield f"--budget: expected a time above 0, found {search_options.budget_s:g} s"
 
 
-def _wrong_metrics(asked: SearchAsked) -> Iterator[str]:
-    for name in (*((asked.best,) if asked.best else ()), *(each.metric for each in asked.not_worse)):
+def _wrong_metrics(search_options: SearchAsked) -> Iterator[str]:
+    for name in (
+        *((search_options.best,) if search_options.best else ()),
+        *(each.metric for each in search_options.not_worse),
+    ):
         metric = METRICS.get(name)
         if metric is None:
             yield unknown_metric(name)
@@ -838,24 +845,26 @@ def _wrong_metrics(asked: SearchAsked) -> Iterator[str]:
             yield (
                 f"{name} has no best: name a figure with a better direction that is compared as a ratio, such as tps or latency_ms_p99"
             )
-    for each in asked.not_worse:
+    for each in search_options.not_worse:
         if not 0 < each.share < 1:
             yield f"--not-worse {each.metric}: expected a share between 0 and 100 %, found {each.share:.4g}"
-        if each.metric == asked.best:
+        if each.metric == search_options.best:
             yield f"--not-worse {each.metric}: that is the figure whose best cell is looked for"
 
 
-def _loads(found: PlannedStudy) -> Iterator[Load]:
-    return (load for planned in found.expansion.cells for load in planned.loads)
+def _loads(study_plan: PlannedStudy) -> Iterator[Load]:
+    return (load for planned in study_plan.expansion.cells for load in planned.loads)
 
 
-def _dataset(runs: Sequence[str], found: PlannedStudy) -> tuple[str | None, list[str]]:
+def _dataset(runs: Sequence[str], study_plan: PlannedStudy) -> tuple[str | None, list[str]]:
     """The one dataset that has all the runs."""
-    names = dict.fromkeys(run.name for load in _loads(found) for run in load.runs)
+    names = dict.fromkeys(run.name for load in _loads(study_plan) for run in load.runs)
     unknown = [unknown_run(name, names) for name in runs if name not in names]
     if unknown or not runs:
         return None, unknown
-    having = {load.dataset: None for load in _loads(found) if set(runs) <= {run.name for run in load.runs}}
+    having = {
+        load.dataset: None for load in _loads(study_plan) if set(runs) <= {run.name for run in load.runs}
+    }
     if len(having) == 1:
         return next(iter(having)).id, []
     if not having:
@@ -868,8 +877,8 @@ def _dataset(runs: Sequence[str], found: PlannedStudy) -> tuple[str | None, list
     ]
 
 
-def _cuts(found: PlannedStudy) -> tuple[str | None, list[str]]:
-    having = {load.dataset: None for load in _loads(found) if model_of(load.dataset.workload).cuts_power}
+def _cuts(study_plan: PlannedStudy) -> tuple[str | None, list[str]]:
+    having = {load.dataset: None for load in _loads(study_plan) if model_of(load.dataset.workload).cuts_power}
     if len(having) == 1:
         return next(iter(having)).id, []
     if not having:
@@ -882,11 +891,11 @@ def _cuts(found: PlannedStudy) -> tuple[str | None, list[str]]:
 
 
 def _sorted_out(
-    found: PlannedStudy, dataset: str, durable: str, cuts: str | None
+    study_plan: PlannedStudy, dataset: str, durable: str, cuts: str | None
 ) -> tuple[list[tuple[PlannedCell, Load]], list[SearchLeftOut]]:
     candidates: list[tuple[PlannedCell, Load]] = []
     left_out: list[SearchLeftOut] = []
-    for planned in found.expansion.cells:
+    for planned in study_plan.expansion.cells:
         loads = {load.dataset.id: load for load in planned.loads}
         reason = _never(planned.cell, durable)
         if dataset not in loads:
@@ -930,28 +939,28 @@ def _best_class(cell: Cell) -> Durability:
         flushes_when_delayed=cell.filesystem.barrier is not False if delayed else None,
         keeps_write_order=traits.rolls_back_whole or journals_data,
     )
-    shown = {name: _shown(value) for name, value in cell.cluster.settings.items()}
+    shown = {name: _setting_as_shown(value) for name, value in cell.cluster.settings.items()}
     return durability_of(cell).declare(cell.cluster.settings, shown, promise)
 
 
-def _shown(value: object) -> str:
+def _setting_as_shown(value: object) -> str:
     """A setting as a server shows it."""
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-def _candidate(found: PlannedStudy, planned: PlannedCell, load: Load) -> SearchCandidate:
-    executor = found.choice.executor
-    seconds = visit_seconds(found.plan, planned.cell, load, executor=executor)
+def _candidate(study_plan: PlannedStudy, planned: PlannedCell, load: Load) -> SearchCandidate:
+    executor = study_plan.choice.executor
+    seconds = visit_seconds(study_plan.plan, planned.cell, load, executor=executor)
     if executor == QEMU:
-        seconds += BOOT_S / found.plan.guest.visits_per_boot
+        seconds += BOOT_S / study_plan.plan.guest.visits_per_boot
     build = planned.cell.build
     return SearchCandidate(planned.cell.id, seconds, digest(build) if build.is_built else "")
 
 
-def _cut_seconds(found: PlannedStudy, cuts: str, candidates: Iterable[PlannedCell]) -> float:
+def _cut_seconds(study_plan: PlannedStudy, cuts: str, candidates: Iterable[PlannedCell]) -> float:
     """What the longest visit that cuts power is reckoned to take."""
     return max(
-        visit_seconds(found.plan, planned.cell, load, executor=found.choice.executor)
+        visit_seconds(study_plan.plan, planned.cell, load, executor=study_plan.choice.executor)
         for planned in candidates
         for load in planned.loads
         if load.dataset.id == cuts

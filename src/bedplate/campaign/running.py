@@ -18,8 +18,8 @@ from bedplate.campaign.display import Display, LineDisplay
 from bedplate.campaign.planning import (
     BegunStudy,
     PlannedStudy,
-    begun_study,
     kept_plan,
+    read_begun_study,
     read_plan,
     repeated,
     work_out,
@@ -69,7 +69,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 -- files of bedplate's own
 
 
 @contextlib.contextmanager
-def claimed(
+def claim_devices(
     scratch: ScratchDevice,
     *,
     study: Path,
@@ -174,12 +174,12 @@ class Consent:
     yes: bool = False
     ask: Callable[[str], bool] = _nobody
 
-    def allowed(self, device: ScratchDevice) -> ScratchDevice:
+    def allow_erasing(self, device: ScratchDevice) -> ScratchDevice:
         """The device with what may be erased."""
         return replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
 
 
-def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent) -> None:
+def ensure_requirements(study_plan: PlannedStudy, display: Display, consent: Consent) -> None:
     """Everything that the plan needs of the system, and what its executor fetches before cells are chosen.
 
     RequirementMissing with the exact command when nobody can be asked, or the answer is no.
@@ -187,7 +187,7 @@ def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent)
     from bedplate.campaign.preparation import install, is_root  # noqa: PLC0415
     from bedplate.host.requirement import install_command, read_os_release  # noqa: PLC0415
 
-    lacking = lacking_of(found)
+    lacking = lacking_of(study_plan)
     if lacking:
         command = install_command(lacking, os_release=read_os_release())
         sentences = [item.sentence for item in lacking]
@@ -200,18 +200,18 @@ def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent)
         if not consent.yes and not consent.ask("\n".join((*sentences, f"Install them now with `{shown}`?"))):
             raise RequirementMissing(*sentences, f"install them: {shown}")
         install(command, display)
-        still = lacking_of(found)
+        still = lacking_of(study_plan)
         if still:
             raise RequirementMissing(*(f"after installing: {item.sentence}" for item in still))
-    found.executor.prepare(found.plan, display)
+    study_plan.executor.prepare(study_plan.plan, display)
 
 
-def lacking_of(found: PlannedStudy) -> tuple[Requirement, ...]:
+def lacking_of(study_plan: PlannedStudy) -> tuple[Requirement, ...]:
     """What of the system is missing; RequirementMissing where the executor cannot be had at all."""
     from bedplate.campaign.preparation import requirements_of  # noqa: PLC0415
     from bedplate.host.requirement import missing  # noqa: PLC0415
 
-    return missing(requirements_of(found.cells, found.workloads, executor=found.executor))
+    return missing(requirements_of(study_plan.cells, study_plan.workloads, executor=study_plan.executor))
 
 
 def absolute(study: Path) -> Path:
@@ -227,11 +227,11 @@ def absolute(study: Path) -> Path:
     return path
 
 
-def refuse_wrong_call(found: PlannedStudy, consent: Consent) -> None:
+def refuse_wrong_call(study_plan: PlannedStudy, consent: Consent) -> None:
     """What is wrong with the plan or the call, before anything else is looked at."""
-    refuse_nothing_to_run(found)
-    refuse_datasets(found)
-    devices = found.plan.devices_erased
+    refuse_nothing_to_run(study_plan)
+    refuse_datasets(study_plan)
+    devices = study_plan.plan.devices_erased
     used = f"{' and '.join(devices)} alone" if devices else "an image file and erases no device"
     reasons = [
         f"this plan erases {name}; say that you mean it: --erase {name}"
@@ -252,44 +252,46 @@ def refuse_unended_search(study: Path, search: SearchRecord | None) -> None:
         )
 
 
-def refuse_nothing_to_run(found: PlannedStudy) -> None:
+def refuse_nothing_to_run(study_plan: PlannedStudy) -> None:
     """PlanError with what prunes the cells, where none is left."""
-    if not found.expansion.cells:
-        causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
+    if not study_plan.expansion.cells:
+        causes = dict.fromkeys(
+            str(reason) for pruned in study_plan.expansion.pruned for reason in pruned.reasons
+        )
         raise PlanError("no cell of this plan can run here", *causes)
 
 
-def refuse_a_side_left_out(found: PlannedStudy, paired: PairedRecord) -> None:
+def refuse_a_side_left_out(study_plan: PlannedStudy, paired: PairedRecord) -> None:
     """PlanError with what prunes it, where a cell of a pair cannot run here after all: a pair of one is none, and blocks would have no end."""
-    kept = {planned.cell.id for planned in found.expansion.cells}
+    kept = {planned.cell.id for planned in study_plan.expansion.cells}
     if all({pair.baseline, pair.contender} <= kept for pair in paired.pairs):
         return
-    causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
+    causes = dict.fromkeys(str(reason) for pruned in study_plan.expansion.pruned for reason in pruned.reasons)
     raise PlanError(
         f"a side of {paired.contender} beside {paired.baseline} cannot run here, so there is nothing to compare it with",
         *causes,
     )
 
 
-def refuse_datasets(found: PlannedStudy) -> None:
+def refuse_datasets(study_plan: PlannedStudy) -> None:
     """RequirementMissing where what a dataset is made of cannot be had here, or where its visits run."""
     from bedplate.campaign.preparation import inputs_by_workload  # noqa: PLC0415
 
-    makers, on_nodes = inputs_by_workload(), found.executor.fleet is not None
+    makers, on_nodes = inputs_by_workload(), study_plan.executor.fleet is not None
     obstacles = (
         makers[dataset.workload].obstacle(dataset, on_nodes=on_nodes)
-        for dataset in dict.fromkeys(found.datasets)
+        for dataset in dict.fromkeys(study_plan.datasets)
         if dataset.workload in makers
     )
     if reasons := tuple(dict.fromkeys(filter(None, obstacles))):
         raise RequirementMissing(*reasons)
 
 
-def refuse_without_root(found: PlannedStudy) -> None:
+def refuse_without_root(study_plan: PlannedStudy) -> None:
     """RequirementMissing where visits would change this system, and may not."""
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
 
-    if found.executor.runs_here and not is_root():
+    if study_plan.executor.runs_here and not is_root():
         raise RequirementMissing(
             "measuring formats and mounts, which needs root: give the same command with sudo, "
             "or with --executor qemu, which does it in a guest",
@@ -298,13 +300,13 @@ def refuse_without_root(found: PlannedStudy) -> None:
         )
 
 
-def refuse_another_plan(found: PlannedStudy, study: Path) -> None:
+def refuse_another_plan(study_plan: PlannedStudy, study: Path) -> None:
     """Asked of a study that is held: nobody else can extend it meanwhile."""
     from bedplate.plan.differences import differences, obstacles_to_extend  # noqa: PLC0415
 
     before = kept_plan(study)
-    changed = differences(before.plan, found.plan)
-    if changed and not obstacles_to_extend(found.plan, before.plan):
+    changed = differences(before.plan, study_plan.plan)
+    if changed and not obstacles_to_extend(study_plan.plan, before.plan):
         raise StudyError(
             *(f"{study} was extended since: {change}" for change in changed),
             f"go on with `bedplate extend {study} --repetitions {before.plan.repetitions}`",
@@ -316,20 +318,20 @@ def refuse_another_plan(found: PlannedStudy, study: Path) -> None:
         )
 
 
-def refuse_another_machine(found: PlannedStudy, store: StudyStore) -> None:
+def refuse_another_machine(study_plan: PlannedStudy, store: StudyStore) -> None:
     """StudyError where the executor cannot go on here; another kernel that it takes is noted in the study."""
     facts = store.facts
-    obstacle = found.executor.another_machine(found.plan, facts, found.machine)
+    obstacle = study_plan.executor.another_machine(study_plan.plan, facts, study_plan.machine)
     if obstacle is not None:
         raise StudyError(f"{store.layout.directory} {obstacle}")
-    if found.executor.runs_here and facts.kernel_release != found.machine.kernel_release:
-        store.note_kernel(found.machine.kernel_release)
+    if study_plan.executor.runs_here and facts.kernel_release != study_plan.machine.kernel_release:
+        store.note_kernel(study_plan.machine.kernel_release)
 
 
-def refuse_lost_visits(found: PlannedStudy, store: StudyStore) -> None:
+def refuse_lost_visits(study_plan: PlannedStudy, store: StudyStore) -> None:
     """What the study holds must stay in its schedule, whatever this machine would refuse by now."""
-    kept = {planned.cell.id for planned in found.expansion.cells}
-    why = {pruned.cell.id: pruned.reasons for pruned in found.expansion.pruned}
+    kept = {planned.cell.id for planned in study_plan.expansion.cells}
+    why = {pruned.cell.id: pruned.reasons for pruned in study_plan.expansion.pruned}
     recorded = {visit.cell_id for visit in store.schedule.visits if not visit.canary}
     lost = sorted(recorded - kept)
     if lost:
@@ -342,27 +344,27 @@ def refuse_lost_visits(found: PlannedStudy, store: StudyStore) -> None:
         )
 
 
-def setting_doubts(found: PlannedStudy) -> tuple[str, ...]:
+def setting_doubts(study_plan: PlannedStudy) -> tuple[str, ...]:
     """What the servers that are built do not know of the plan's settings; nothing of one that has yet to be built."""
     checks = registry.engine_parts("settings_check").values()
-    return tuple(dict.fromkeys(words for check in checks for words in check(found.cells)))
+    return tuple(dict.fromkeys(words for check in checks for words in check(study_plan.cells)))
 
 
-def plan_doubts(found: PlannedStudy) -> tuple[str, ...]:
+def plan_doubts(study_plan: PlannedStudy) -> tuple[str, ...]:
     """All of them, a sentence each."""
-    return (*found.expansion.warnings, *setting_doubts(found))
+    return (*study_plan.expansion.warnings, *setting_doubts(study_plan))
 
 
-def tell_pruned(found: PlannedStudy, display: Display, *, besides: Collection[Cell] = ()) -> None:
+def tell_pruned(study_plan: PlannedStudy, display: Display, *, besides: Collection[Cell] = ()) -> None:
     """The cells that cannot be, `besides` those that were told before, with the reasons: a trial may know more than the plan did."""
-    for line in pruned_lines(each for each in found.expansion.pruned if each.cell not in besides):
+    for line in pruned_lines(each for each in study_plan.expansion.pruned if each.cell not in besides):
         display.note(line)
 
 
-def tell_doubts(found: PlannedStudy, display: Display) -> None:
+def tell_doubts(study_plan: PlannedStudy, display: Display) -> None:
     """The pruned cells, and a line for each doubt, as `bedplate plan` has them."""
-    tell_pruned(found, display)
-    for words in plan_doubts(found):
+    tell_pruned(study_plan, display)
+    for words in plan_doubts(study_plan):
         display.note(f"warning: {words}")
 
 
@@ -410,34 +412,34 @@ def run(
     and has its first block alone, which says whether others are worth their time.
     """
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
-    begun, found = called(
+    prior, study_plan = read_call(
         plan, study, consent, executor=executor, refuse=refuse_unended_search, one_block=paired is not None
     )
     made = first_made(study)
     with ExitStack() as stack:
         stack.callback(give_to_caller, made)
-        if begun is not None:
-            store = reopened(found, study, stack)
-            found = found.as_recorded(store.schedule)
+        if prior is not None:
+            store = reopened(study_plan, study, stack)
+            study_plan = study_plan.as_recorded(store.schedule)
             lines.note(f"going on with {study}")
-            if store.due(found.schedule, retry_failed=retry_failed):
-                hold_devices(found, study, consent, stack, plan, store=store)
+            if store.due(study_plan.schedule, retry_failed=retry_failed):
+                hold_devices(study_plan, study, consent, stack, plan, store=store)
             else:
                 # A killed start of a complete study may have left something all the same.
                 free_what_was_left(lines)
         else:
-            refuse_without_root(found)
-            before = {each.cell for each in found.expansion.pruned}
-            found, devices = held(found, study, consent, stack, plan)
+            refuse_without_root(study_plan)
+            before = {each.cell for each in study_plan.expansion.pruned}
+            study_plan, devices = hold_new_study(study_plan, study, consent, stack, plan)
             if paired is not None:
-                refuse_a_side_left_out(found, paired)
+                refuse_a_side_left_out(study_plan, paired)
             if doubts:
-                tell_doubts(found, lines)
+                tell_doubts(study_plan, lines)
             else:
-                tell_pruned(found, lines, besides=before)
+                tell_pruned(study_plan, lines, besides=before)
             make_for_caller(study)
-            store = stack.enter_context(begin(found, study, devices=devices, paired=paired))
-        return _measure(found, store, consent, watch, retry_failed=retry_failed)
+            store = stack.enter_context(begin(study_plan, study, devices=devices, paired=paired))
+        return _measure(study_plan, store, consent, watch, retry_failed=retry_failed)
 
 
 def extend(
@@ -454,40 +456,44 @@ def extend(
     if (repetitions is None) == (plan is None):
         raise PlanError("say either --repetitions N or --plan PLAN: what is to be added?")
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
-    found, _ = _extended(study, repetitions, plan, executor)
-    refuse_wrong_call(found, consent)
-    refuse_without_root(found)
+    study_plan, _ = _extended(study, repetitions, plan, executor)
+    refuse_wrong_call(study_plan, consent)
+    refuse_without_root(study_plan)
     with ExitStack() as stack:
         stack.callback(give_to_caller, first_made(study))
         store = stack.enter_context(StudyStore.open(study))
         # Once more, now that nobody else can change it.
-        found, what = _extended(study, repetitions, plan, executor)
-        refuse_another_machine(found, store)
-        hold_devices(found, study, consent, stack, *filter(None, (plan,)), store=store)
-        ensure_requirements(found, lines, consent)
-        found = work_out(found, begun=found.circumstances.begun, tell_trials=tell_trials).with_searched()
-        refuse_lost_visits(found, store)
+        study_plan, what = _extended(study, repetitions, plan, executor)
+        refuse_another_machine(study_plan, store)
+        hold_devices(study_plan, study, consent, stack, *filter(None, (plan,)), store=store)
+        ensure_requirements(study_plan, lines, consent)
+        study_plan = work_out(
+            study_plan, prior=study_plan.circumstances.begun, tell_trials=tell_trials
+        ).with_searched()
+        refuse_lost_visits(study_plan, store)
         if plan is not None:
-            tell_doubts(found, lines)
+            tell_doubts(study_plan, lines)
         before = store.search
-        if found.plan.digest == store.facts.plan_digest and (before is None or before.extended is not None):
+        if study_plan.plan.digest == store.facts.plan_digest and (
+            before is None or before.extended is not None
+        ):
             lines.note(f"{study} has all of that already; going on with it")
         else:
             store.extend(
-                plan=found.plan,
-                plan_text=found.text,
-                plan_files=found.plan.files,
-                expansion=found.expansion,
-                schedule=found.schedule,
+                plan=study_plan.plan,
+                plan_text=study_plan.text,
+                plan_files=study_plan.plan.files,
+                expansion=study_plan.expansion,
+                schedule=study_plan.schedule,
                 what=what,
-                search=None if before is None else replace(before, extended=found.plan.repetitions),
+                search=None if before is None else replace(before, extended=study_plan.plan.repetitions),
             )
-        return _measure(found, store, consent, watch, retry_failed=retry_failed)
+        return _measure(study_plan, store, consent, watch, retry_failed=retry_failed)
 
 
-def tell_trials(done: int, total: int) -> None:
+def tell_trials(current: int, total: int) -> None:
     """One line for all of them: they take a tenth of a second each."""
-    if done == 0:
+    if current == 0:
         LineDisplay().note(f"trying {total} file systems of the plan on this kernel")
 
 
@@ -497,23 +503,23 @@ def _extended(
     """The larger plan and what the study's history will say; StudyError if it does not only add."""
     from bedplate.plan.differences import obstacles_to_extend  # noqa: PLC0415
 
-    before, begun = kept_plan(study), begun_study(study)
+    before, prior = kept_plan(study), read_begun_study(study)
     if plan is not None:
-        read = read_plan(plan, executor=executor, begun=begun)
+        plan_file = read_plan(plan, executor=executor, prior=prior)
         what = f"extended by {plan.name}"
     else:
-        read = repeated(before, repetitions or 0, executor=executor, begun=begun)
+        plan_file = repeated(before, repetitions or 0, executor=executor, prior=prior)
         what = f"extended from {before.plan.repetitions} to {repetitions} repetitions"
-    if begun.search is not None and begun.search.extended is None:
-        what = f"extended from a search to {read.plan.repetitions} repetitions of all cells"
-    found = work_out(read, begun=begun).with_searched()
-    obstacles = obstacles_to_extend(before.plan, found.plan)
+    if prior.search is not None and prior.search.extended is None:
+        what = f"extended from a search to {plan_file.plan.repetitions} repetitions of all cells"
+    study_plan = work_out(plan_file, prior=prior).with_searched()
+    obstacles = obstacles_to_extend(before.plan, study_plan.plan)
     if obstacles:
         raise StudyError(*(f"{study} cannot be extended so: {obstacle}" for obstacle in obstacles))
-    return found, what
+    return study_plan, what
 
 
-def called(
+def read_call(
     plan: Path,
     study: Path,
     consent: Consent,
@@ -526,41 +532,41 @@ def called(
 
     `refuse` is asked about what stands there before the plan is read. PlanError, StudyError where the call cannot be.
     """
-    begun = begun_study(study) if is_study(study) else None
-    if begun is not None:
-        refuse(study, begun.search)
+    prior = read_begun_study(study) if is_study(study) else None
+    if prior is not None:
+        refuse(study, prior.search)
     else:
         refuse_unless_new(study)
-    read = read_plan(plan, executor=executor, begun=begun)
-    if one_block and begun is None:
-        read = repeated(read, 1, executor=executor)
-    found = work_out(read, begun=begun, nodes=read_nodes(StudyLayout(study)))
-    refuse_wrong_call(found, consent)
-    return begun, found
+    plan_file = read_plan(plan, executor=executor, prior=prior)
+    if one_block and prior is None:
+        plan_file = repeated(plan_file, 1, executor=executor)
+    study_plan = work_out(plan_file, prior=prior, nodes=read_nodes(StudyLayout(study)))
+    refuse_wrong_call(study_plan, consent)
+    return prior, study_plan
 
 
-def reopened(found: PlannedStudy, study: Path, stack: ExitStack) -> StudyStore:
+def reopened(study_plan: PlannedStudy, study: Path, stack: ExitStack) -> StudyStore:
     """The store of a study that was begun, held until the stack ends. StudyError if it was begun with another plan or elsewhere."""
-    refuse_without_root(found)
+    refuse_without_root(study_plan)
     store = stack.enter_context(StudyStore.open(study))
-    refuse_another_plan(found, study)
-    refuse_another_machine(found, store)
+    refuse_another_plan(study_plan, study)
+    refuse_another_machine(study_plan, store)
     return store
 
 
-def held(
-    found: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, plan: Path
+def hold_new_study(
+    study_plan: PlannedStudy, study: Path, consent: Consent, stack: ExitStack, plan: Path
 ) -> tuple[PlannedStudy, Mapping[str, DeviceIdentity]]:
     """What a new study needs is there and its devices are held; the plan, now that more is known, and the devices. PlanError if no cell is left."""
-    ensure_requirements(found, LineDisplay(), consent)
-    devices = hold_devices(found, study, consent, stack, plan)
-    found = known_better(found, study, consent)
-    refuse_nothing_to_run(found)
-    return found, devices
+    ensure_requirements(study_plan, LineDisplay(), consent)
+    devices = hold_devices(study_plan, study, consent, stack, plan)
+    study_plan = known_better(study_plan, study, consent)
+    refuse_nothing_to_run(study_plan)
+    return study_plan, devices
 
 
 def hold_devices(
-    found: PlannedStudy,
+    study_plan: PlannedStudy,
     study: Path,
     consent: Consent,
     stack: ExitStack,
@@ -580,42 +586,42 @@ def hold_devices(
         paths_in,
     )
 
-    journal = found.plan.journal_device
+    journal = study_plan.plan.journal_device
     devices = stack.enter_context(
-        claimed(
-            consent.allowed(found.plan.scratch_device),
+        claim_devices(
+            consent.allow_erasing(study_plan.plan.scratch_device),
             study=study,
             display=LineDisplay(),
-            journal=None if journal is None else consent.allowed(journal),
-            executor=found.executor,
+            journal=None if journal is None else consent.allow_erasing(journal),
+            executor=study_plan.executor,
             recorded=None if store is None else store.facts.devices,
         )
     )
     if store is not None:
         store.record_devices(devices)
     # Guests and nodes mount nothing on this machine.
-    if found.executor.runs_here and is_root():
+    if study_plan.executor.runs_here and is_root():
         enter_own_namespaces()
         own = (state_directory(), cache_directory(), Path.home())
         # The image may stand on a disk of its own, mounted there.
         places = (study, StudyLayout(study).scratch)
-        let_go_of_foreign_mounts((*places, *files, *own, *paths_in(codec.to_json(found.plan))))
+        let_go_of_foreign_mounts((*places, *files, *own, *paths_in(codec.to_json(study_plan.plan))))
         if store is not None:
             follow_no_links_below(study)
     return devices
 
 
-def known_better(found: PlannedStudy, study: Path, consent: Consent) -> PlannedStudy:
+def known_better(study_plan: PlannedStudy, study: Path, consent: Consent) -> PlannedStudy:
     """The same, now that it can be known what each kernel takes, and what the nodes of a fleet are."""
-    nodes, fleet = None, found.executor.fleet
+    nodes, fleet = None, study_plan.executor.fleet
     if fleet is not None:
         make_for_caller(study)
-        nodes = fleet.look(found.plan, study, LineDisplay(), erase_foreign=consent.erase_foreign)
-    return work_out(found, tell_trials=tell_trials, nodes=nodes)
+        nodes = fleet.look(study_plan.plan, study, LineDisplay(), erase_foreign=consent.erase_foreign)
+    return work_out(study_plan, tell_trials=tell_trials, nodes=nodes)
 
 
 def begin(
-    found: PlannedStudy,
+    study_plan: PlannedStudy,
     study: Path,
     *,
     devices: Mapping[str, DeviceIdentity],
@@ -628,49 +634,51 @@ def begin(
     from bedplate.host.mount import follow_no_links_below  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
-    fleet = found.executor.fleet
+    fleet = study_plan.executor.fleet
     store = StudyStore.create(
         study,
-        plan=found.plan,
-        plan_text=found.text,
-        plan_files=found.plan.files,
-        machine=found.machine if fleet else replace(found.machine, tools=tool_versions()),
+        plan=study_plan.plan,
+        plan_text=study_plan.text,
+        plan_files=study_plan.plan.files,
+        machine=study_plan.machine if fleet else replace(study_plan.machine, tools=tool_versions()),
         machine_identity=fleet_identity(read_nodes(StudyLayout(study))) if fleet else None,
-        expansion=found.expansion,
-        schedule=found.schedule,
-        executor=found.choice.executor,
+        expansion=study_plan.expansion,
+        schedule=study_plan.schedule,
+        executor=study_plan.choice.executor,
         search=search,
         paired=paired,
         devices=devices,
     )
     # By now in mounts of its own.
-    if found.executor.runs_here and is_root():
+    if study_plan.executor.runs_here and is_root():
         follow_no_links_below(study)
     return store
 
 
 def _measure(
-    found: PlannedStudy, store: StudyStore, consent: Consent, watch: Watch, *, retry_failed: bool
+    study_plan: PlannedStudy, store: StudyStore, consent: Consent, watch: Watch, *, retry_failed: bool
 ) -> StudyOutcome:
     """The due visits of a study whose devices are held."""
-    due = store.due(found.schedule, retry_failed=retry_failed)
+    due = store.due(study_plan.schedule, retry_failed=retry_failed)
     start = None
     if due:
         from bedplate.campaign.start import StudyStart  # noqa: PLC0415 -- polars
 
-        ensure_requirements(found, LineDisplay(), consent)
-        if found.executor.fleet is not None:
-            found.executor.fleet.require_same(
-                found.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
+        ensure_requirements(study_plan, LineDisplay(), consent)
+        if study_plan.executor.fleet is not None:
+            study_plan.executor.fleet.require_same(
+                study_plan.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
             )
         with watch() as display:
-            start = StudyStart.prepared(found, store, due, consent, display).by(found.executor)
-    failed = 0 if start is not None and start.needs_kernel is not None else store.unsuccessful(found.schedule)
+            start = StudyStart.prepared(study_plan, store, due, consent, display).by(study_plan.executor)
+    failed = (
+        0 if start is not None and start.needs_kernel is not None else store.unsuccessful(study_plan.schedule)
+    )
     return StudyOutcome(
         store.layout.directory,
-        found.plan,
-        len(found.schedule.visits),
+        study_plan.plan,
+        len(study_plan.schedule.visits),
         failed,
         start,
-        found.machine.kernel_release,
+        study_plan.machine.kernel_release,
     )

@@ -19,11 +19,11 @@ from bedplate.campaign.running import (
     Consent,
     absolute,
     begin,
-    called,
     ensure_requirements,
     free_what_was_left,
-    held,
     hold_devices,
+    hold_new_study,
+    read_call,
     refuse_without_root,
     reopened,
     tell_doubts,
@@ -77,7 +77,7 @@ class SearchOutcome:
 def search(
     plan: Path,
     study: Path,
-    asked: SearchAsked,
+    search_options: SearchAsked,
     course: SearchCourse,
     *,
     consent: Consent | None = None,
@@ -86,36 +86,37 @@ def search(
 ) -> SearchOutcome:
     """Search a plan's cells for the best one in a study, or go on with that; `executor` takes the place of the plan's."""
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
-    begun, found = called(plan, study, consent, executor=executor, refuse=_refuse_no_search)
+    prior, study_plan = read_call(plan, study, consent, executor=executor, refuse=_refuse_no_search)
     made = first_made(study)
     with ExitStack() as stack:
         stack.callback(give_to_caller, made)
-        if begun is not None:
-            store = reopened(found, study, stack)
-            _go_on(store, asked, lines)
-            found = found.as_recorded(store.schedule, store.search)
+        if prior is not None:
+            store = reopened(study_plan, study, stack)
+            _go_on(store, search_options, lines)
+            study_plan = study_plan.as_recorded(store.schedule, store.search)
             if _is_over(store, course):
                 # A killed start of a search that has ended may have left something all the same.
                 free_what_was_left(lines)
             else:
-                hold_devices(found, study, consent, stack, plan, store=store)
-                ensure_requirements(found, lines, consent)
+                hold_devices(study_plan, study, consent, stack, plan, store=store)
+                ensure_requirements(study_plan, lines, consent)
         else:
-            record = search_record(asked, found)
-            course.refuse(record, _cells(found), found.plan.seed)
-            refuse_without_root(found)
-            found, devices = held(found, study, consent, stack, plan)
-            tell_doubts(found, lines)
+            record = search_record(search_options, study_plan)
+            course.refuse(record, _cells(study_plan), study_plan.plan.seed)
+            refuse_without_root(study_plan)
+            study_plan, devices = hold_new_study(study_plan, study, consent, stack, plan)
+            tell_doubts(study_plan, lines)
             # Once more, now that it is known which cells can be visited.
-            record = search_record(asked, found)
-            course.refuse(record, _cells(found), found.plan.seed)
+            record = search_record(search_options, study_plan)
+            course.refuse(record, _cells(study_plan), study_plan.plan.seed)
             make_for_caller(study)
-            found = replace(
-                found, schedule=Schedule(found.plan.seed, found.plan.repetitions, _opening(found))
+            study_plan = replace(
+                study_plan,
+                schedule=Schedule(study_plan.plan.seed, study_plan.plan.repetitions, _opening(study_plan)),
             )
-            store = stack.enter_context(begin(found, study, devices=devices, search=record))
-            found = found.as_recorded(store.schedule, store.search)
-        return _search(found, store, course, consent, watch)
+            store = stack.enter_context(begin(study_plan, study, devices=devices, search=record))
+            study_plan = study_plan.as_recorded(store.schedule, store.search)
+        return _search(study_plan, store, course, consent, watch)
 
 
 def _refuse_no_search(study: Path, record: SearchRecord | None) -> None:
@@ -130,52 +131,58 @@ def _refuse_no_search(study: Path, record: SearchRecord | None) -> None:
         )
 
 
-def _go_on(store: StudyStore, asked: SearchAsked, lines: LineDisplay) -> None:
+def _go_on(store: StudyStore, search_options: SearchAsked, lines: LineDisplay) -> None:
     """The question is the one that the study was begun with, its budget may be larger now."""
     record = store.search
     _refuse_no_search(store.layout.directory, record)
     if record is None:
         raise AssertionError("a study that is no search was refused")
-    changed = asked_again(asked, record)
+    changed = asked_again(search_options, record)
     lines.note(f"going on with {store.layout.directory}")
     if changed != record:
         what = f"the search's budget was raised from {format_duration(record.budget_s)} to {format_duration(changed.budget_s)}"
         store.search_on(changed, what=what)
 
 
-def _cells(found: PlannedStudy) -> dict[str, Cell]:
-    return {planned.cell.id: planned.cell for planned in found.expansion.cells}
+def _cells(study_plan: PlannedStudy) -> dict[str, Cell]:
+    return {planned.cell.id: planned.cell for planned in study_plan.expansion.cells}
 
 
-def _opening(found: PlannedStudy) -> tuple[ScheduledVisit, ...]:
+def _opening(study_plan: PlannedStudy) -> tuple[ScheduledVisit, ...]:
     """The canary that opens the study, on each node of a fleet; it tells later starts what a canary is here."""
-    fleet = found.plan.fleet if found.executor.fleet is not None else None
+    fleet = study_plan.plan.fleet if study_plan.executor.fleet is not None else None
     made: tuple[ScheduledVisit, ...] = ()
     for node in fleet.nodes if fleet is not None else (None,):
-        made += canary_visit(found.plan, found.expansion, made, node=node, executor=found.choice.executor)
+        made += canary_visit(
+            study_plan.plan,
+            study_plan.expansion,
+            made,
+            node=node,
+            executor=study_plan.choice.executor,
+        )
     return made
 
 
 def _is_over(store: StudyStore, course: SearchCourse) -> bool:
     step = course.next(store.layout.directory)
-    return step.has_failed or (step.is_last and not _due(store))
+    return step.has_failed or (step.is_last and not _due_visits(store))
 
 
-def _due(store: StudyStore) -> tuple[ScheduledVisit, ...]:
+def _due_visits(store: StudyStore) -> tuple[ScheduledVisit, ...]:
     """Visits of the schedule that have not ended."""
     schedule = store.schedule
     return store.due(Schedule(schedule.seed, schedule.repetitions, schedule.visits))
 
 
 def _search(
-    found: PlannedStudy, store: StudyStore, course: SearchCourse, consent: Consent, watch: Watch
+    study_plan: PlannedStudy, store: StudyStore, course: SearchCourse, consent: Consent, watch: Watch
 ) -> SearchOutcome:
     """Step after step, until nothing more follows or a start of visits ends early."""
     starts: list[StartOutcome] = []
     has_ended = False
-    if found.executor.fleet is not None:
-        found.executor.fleet.require_same(
-            found.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
+    if study_plan.executor.fleet is not None:
+        study_plan.executor.fleet.require_same(
+            study_plan.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
         )
     with watch() as display:
         while True:
@@ -183,13 +190,13 @@ def _search(
             if step.has_failed:
                 has_ended = True
                 break
-            again = _write_down(found, store, step)
-            due = (*_due(store), *again)
+            again = _write_down(study_plan, store, step)
+            due = (*_due_visits(store), *again)
             if not due:
                 has_ended = True
                 break
             display.note(step.words)
-            starts.append(_start(found, store, step, due, consent=consent, display=display))
+            starts.append(_start(study_plan, store, step, due, consent=consent, display=display))
             last = starts[-1]
             if last.left_behind and course.next(store.layout.directory).has_failed:
                 continue
@@ -202,19 +209,19 @@ def _search(
                 break
     return SearchOutcome(
         store.layout.directory,
-        _together(starts, has_ended=has_ended),
+        _sum_of(starts, has_ended=has_ended),
         has_ended,
         step.names_a_cell,
-        found.machine.kernel_release,
+        study_plan.machine.kernel_release,
     )
 
 
-def _write_down(found: PlannedStudy, store: StudyStore, step: SearchStep) -> tuple[ScheduledVisit, ...]:
+def _write_down(study_plan: PlannedStudy, store: StudyStore, step: SearchStep) -> tuple[ScheduledVisit, ...]:
     """Add a step's visits to the schedule; the visits of earlier blocks that get a further attempt."""
-    record, standing = store.search, list(store.schedule.visits)
+    record, visits = store.search, list(store.schedule.visits)
     if record is None:
         raise AssertionError("a search has its record")
-    plan, expansion, executor = found.plan, found.expansion, found.choice.executor
+    plan, expansion, executor = study_plan.plan, study_plan.expansion, study_plan.choice.executor
     known = len(record.blocks)
     again = [
         (cell, block.number + 1) for block in step.blocks if block.number < known for cell in block.cells
@@ -223,15 +230,15 @@ def _write_down(found: PlannedStudy, store: StudyStore, step: SearchStep) -> tup
     keys = [([(cell, record.dataset) for cell in block.cells], block.number + 1) for block in fresh]
     if step.cuts and record.cut_dataset is not None:
         keys.append(([(cell, record.cut_dataset) for cell in step.cuts], 1))
-    begun = len(standing)
+    begun = len(visits)
     for block, repetition in keys:
-        standing += block_visits(
-            plan, expansion, block, repetition=repetition, standing=standing, executor=executor
+        visits += block_visits(
+            plan, expansion, block, repetition=repetition, standing=visits, executor=executor
         )
-    if step.is_last and not _due(store):
-        standing += _closing(found, standing)
-    if len(standing) > begun:
-        store.search_on(replace(record, blocks=(*record.blocks, *fresh)), standing[begun:])
+    if step.is_last and not _due_visits(store):
+        visits += _closing(study_plan, visits)
+    if len(visits) > begun:
+        store.search_on(replace(record, blocks=(*record.blocks, *fresh)), visits[begun:])
     wanted = set(again)
     return tuple(
         visit
@@ -242,23 +249,27 @@ def _write_down(found: PlannedStudy, store: StudyStore, step: SearchStep) -> tup
     )
 
 
-def _closing(found: PlannedStudy, standing: Sequence[ScheduledVisit]) -> list[ScheduledVisit]:
+def _closing(study_plan: PlannedStudy, earlier_visits: Sequence[ScheduledVisit]) -> list[ScheduledVisit]:
     """The canary that closes the study, on each node; none where one was the last visit there already."""
-    last = {visit.node: visit for visit in standing}
+    last = {visit.node: visit for visit in earlier_visits}
     made: list[ScheduledVisit] = []
     for node, visit in last.items():
         if not visit.canary:
             made += canary_visit(
-                found.plan, found.expansion, (*standing, *made), node=node, executor=found.choice.executor
+                study_plan.plan,
+                study_plan.expansion,
+                (*earlier_visits, *made),
+                node=node,
+                executor=study_plan.choice.executor,
             )
     return made
 
 
 def _start(
-    found: PlannedStudy,
+    study_plan: PlannedStudy,
     store: StudyStore,
     step: SearchStep,
-    due: Sequence[ScheduledVisit],
+    due_visits: Sequence[ScheduledVisit],
     *,
     consent: Consent,
     display: Display,
@@ -267,19 +278,22 @@ def _start(
 
     # What the cells of these visits need is made now: most builds of a plan may never be visited.
     cells = dict.fromkeys(
-        found.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)[0] for visit in due
+        study_plan.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)[0]
+        for visit in due_visits
     )
     record = store.search
     budget_s = 0.0 if record is None else record.budget_s * record.at_once
     watched = SearchDisplay(
         display,
-        begun=len(store.schedule.visits) - len(due),
+        offset=len(store.schedule.visits) - len(due_visits),
         seconds_left=budget_s - step.spent_s,
     )
-    return StudyStart.prepared(found, store, due, consent, watched, cells=tuple(cells)).by(found.executor)
+    return StudyStart.prepared(study_plan, store, due_visits, consent, watched, cells=tuple(cells)).by(
+        study_plan.executor
+    )
 
 
-def _together(starts: Sequence[StartOutcome], *, has_ended: bool) -> StartOutcome | None:
+def _sum_of(starts: Sequence[StartOutcome], *, has_ended: bool) -> StartOutcome | None:
     if not starts:
         return None
     return replace(

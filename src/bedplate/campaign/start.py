@@ -155,7 +155,7 @@ class SharedInputs:
     devices: Mapping[str, DeviceIdentity] = field(default_factory=dict)
     node_devices: Mapping[str, Mapping[str, DeviceIdentity]] = field(default_factory=dict)
 
-    def allowed(self, device: ScratchDevice, *, node: str | None = None) -> ScratchDevice:
+    def allow_erasing(self, device: ScratchDevice, *, node: str | None = None) -> ScratchDevice:
         """The device as its visits get it: with what may be erased, and what it is."""
         allowed = replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
         return allowed.recorded_in(self.devices if node is None else self.node_devices.get(node, {}))
@@ -176,7 +176,7 @@ class VisitRequests:
         scratch = shared.plan.scratch_device_for(canary=visit.canary)
         if fleet is not None and visit.node is not None and visit.node in fleet.devices:
             scratch = replace(scratch, device=fleet.devices[visit.node])
-        scratch = shared.allowed(scratch, node=visit.node)
+        scratch = shared.allow_erasing(scratch, node=visit.node)
         journal = shared.plan.journal_device_for(cell.filesystem)
         if (
             journal is not None
@@ -199,7 +199,7 @@ class VisitRequests:
             dataset=load.dataset,
             runs=load.runs,
             scratch_device=scratch,
-            journal_device=None if journal is None else shared.allowed(journal, node=visit.node),
+            journal_device=None if journal is None else shared.allow_erasing(journal, node=visit.node),
             build=shared.builds.get(cell.build),
             native_drivers=shared.native_drivers,
             inputs=shared.inputs.get(load.dataset, {}),
@@ -430,7 +430,7 @@ class StudyRun:
         self._estimated_s = 0.0
         self._taken_s = 0.0
 
-    def run(self, due: Sequence[ScheduledVisit]) -> StartOutcome:
+    def run(self, due_visits: Sequence[ScheduledVisit]) -> StartOutcome:
         """Live through the visits that are due, in order; on this machine up to one of another kernel."""
         completed = failed = 0
         started = time.monotonic()
@@ -438,16 +438,16 @@ class StudyRun:
         alike = AlikeFailures()
         left_behind: tuple[str, ...] = ()
         try:
-            for number, visit in enumerate(due):
+            for number, visit in enumerate(due_visits):
                 needs_kernel = self._missing_kernel(visit)
                 if needs_kernel is not None:
                     break
-                record = self._visit(visit, number=number + 1, of=len(due), left=due[number:])
+                record = self._visit(visit, number=number + 1, of=len(due_visits), rest=due_visits[number:])
                 completed += record.outcome is Outcome.COMPLETED
                 failed += record.outcome is not Outcome.COMPLETED
                 alike.add(record)
                 left_behind = alike.verdict(
-                    (self._cell(later), later.dataset_id, later.node) for later in due[number + 1 :]
+                    (self._cell(later), later.dataset_id, later.node) for later in due_visits[number + 1 :]
                 )
                 if left_behind:
                     break
@@ -465,11 +465,11 @@ class StudyRun:
         return None if runs_here(cell.kernel) else cell.kernel.release
 
     def _visit(
-        self, visit: ScheduledVisit, *, number: int, of: int, left: Sequence[ScheduledVisit]
+        self, visit: ScheduledVisit, *, number: int, of: int, rest: Sequence[ScheduledVisit]
     ) -> VisitRecord:
         cell, load = self._shared.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
         label = self._labels.of(cell, load, visit)
-        self._display.visit_begins(label, number=number, of=of, seconds_left=self._seconds_left(left))
+        self._display.visit_begins(label, number=number, of=of, seconds_left=self._seconds_left(rest))
         started = time.monotonic()
         try:
             record, figures = self._live(visit, cell, load)
@@ -518,9 +518,9 @@ class StudyRun:
         cell, load = self._shared.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
         return visit_seconds(self._shared.plan, cell, load, canary=visit.canary, executor=self._runner.name)
 
-    def _seconds_left(self, left: Sequence[ScheduledVisit]) -> float:
+    def _seconds_left(self, rest: Sequence[ScheduledVisit]) -> float:
         correction = self._taken_s / self._estimated_s if self._estimated_s else 1.0
-        return correction * sum(self._estimate(visit) for visit in left)
+        return correction * sum(self._estimate(visit) for visit in rest)
 
 
 def refuse_latencies(cells: Iterable[Cell], drivers: Mapping[str, str]) -> None:
@@ -552,36 +552,36 @@ class StudyStart:
     @classmethod
     def prepared(
         cls,
-        found: PlannedStudy,
+        study_plan: PlannedStudy,
         store: StudyStore,
-        due: Sequence[ScheduledVisit],
+        due_visits: Sequence[ScheduledVisit],
         consent: Consent,
         display: Display,
         *,
         cells: Sequence[Cell] | None = None,
     ) -> StudyStart:
         """With builds, drivers and data, each made now where the cache lacks it; `cells` are those that are due, None for all."""
-        cells = found.cells if cells is None else cells
-        builds = prepare_builds(cells, display, sources=found.plan.sources)
-        drivers = drivers_of_plan(found.plan, found.workloads)
+        cells = study_plan.cells if cells is None else cells
+        builds = prepare_builds(cells, display, sources=study_plan.plan.sources)
+        drivers = drivers_of_plan(study_plan.plan, study_plan.workloads)
         refuse_latencies(cells, drivers.made)
         shared = SharedInputs(
-            plan=found.plan,
-            expansion=found.expansion,
+            plan=study_plan.plan,
+            expansion=study_plan.expansion,
             builds=builds.made,
             native_drivers={
                 **drivers.made,
-                **prepare_programs(found.plan.engines),
+                **prepare_programs(study_plan.plan.engines),
             },
             inputs=prepare_inputs(
-                found.datasets, display, MadeAnyway(builds.made, cells, found.plan.archives)
+                study_plan.datasets, display, MadeAnyway(builds.made, cells, study_plan.plan.archives)
             ),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,
             devices=store.facts.devices,
-            node_devices=node_devices(store.layout, found.plan),
+            node_devices=node_devices(store.layout, study_plan.plan),
         )
-        start = cls(store, shared, display, due).without_builds(builds.failed)
+        start = cls(store, shared, display, due_visits).without_builds(builds.failed)
         return start.without_libraries(drivers.failed)
 
     @property
@@ -594,18 +594,18 @@ class StudyStart:
         """The cells that the due visits are of."""
         return self.shared.expansion
 
-    def allowed(self, device: ScratchDevice) -> ScratchDevice:
+    def allow_erasing(self, device: ScratchDevice) -> ScratchDevice:
         """A device as visits get it: with what may be erased."""
-        return self.shared.allowed(device)
+        return self.shared.allow_erasing(device)
 
     def label(self, visit: ScheduledVisit) -> str:
         """What a visit is called where its study is the context."""
-        cell, load = self._found(visit)
+        cell, load = self._cell_and_load(visit)
         return self._labels.of(cell, load, visit)
 
     def request(self, visit: ScheduledVisit, attempt: int) -> VisitRequest:
         """What is asked of one attempt at a visit, on its node where it has one."""
-        cell, load = self._found(visit)
+        cell, load = self._cell_and_load(visit)
         return self._requests.request(visit, attempt, cell, load)
 
     def keep(
@@ -617,25 +617,25 @@ class StudyStart:
         attempt.finish()
         return record, summary(record, figures)
 
-    def without(self, cells: Collection[str], what: str, reasons: Sequence[str]) -> StudyStart:
-        """The same start, without the due visits of these cells, by their ids: `what` was not built, for these reasons.
+    def without(self, cell_ids: Collection[str], subject: str, reasons: Sequence[str]) -> StudyStart:
+        """The same start, without the due visits of these cells, by their ids: `subject` was not built, for these reasons.
 
         A side alone is no pair, so that of a study of pairs nothing is left.
         """
-        left = tuple(visit for visit in self.due if visit.cell_id not in cells)
+        left = tuple(visit for visit in self.due if visit.cell_id not in cell_ids)
         count = len(self.due) - len(left)
         if not count:
             return self
         if self.store.paired is not None:
             left = ()
-        sentence = f"{format_count(count, 'visit')} of {what} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
+        sentence = f"{format_count(count, 'visit')} of {subject} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
         return replace(self, due=left, not_built=(*self.not_built, sentence, *reasons[1:]))
 
     def without_builds(self, failed: Mapping[BuildLevels, BuildFailed]) -> StudyStart:
         """The same start, without the due visits of builds that could not be made."""
         start = self
         for levels, error in failed.items():
-            cells = {visit.cell_id for visit in self.due if self._found(visit)[0].build == levels}
+            cells = {visit.cell_id for visit in self.due if self._cell_and_load(visit)[0].build == levels}
             start = start.without(cells, preparations()[levels.engine].words(levels), error.reasons)
         return start
 
@@ -648,18 +648,20 @@ class StudyStart:
         return start
 
     def _library(self, visit: ScheduledVisit) -> str | None:
-        cell = self._found(visit)[0]
+        cell = self._cell_and_load(visit)[0]
         return own_library_of(cell.build.engine, cell.cluster.settings)
 
     def has_ended(self, record: VisitRecord) -> None:
         """Count a visit among those that decide whether the rest would fail alike."""
         self._alike.add(record)
 
-    def hopeless(self, left: Iterable[ScheduledVisit]) -> tuple[str, ...]:
+    def hopeless(self, rest: Iterable[ScheduledVisit]) -> tuple[str, ...]:
         """Sentences if no visit of these is worth its time; empty if one is, or none is left."""
-        return self._alike.verdict((self._found(visit)[0], visit.dataset_id, visit.node) for visit in left)
+        return self._alike.verdict(
+            (self._cell_and_load(visit)[0], visit.dataset_id, visit.node) for visit in rest
+        )
 
-    def _found(self, visit: ScheduledVisit) -> tuple[Cell, Load]:
+    def _cell_and_load(self, visit: ScheduledVisit) -> tuple[Cell, Load]:
         return self.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
 
     @cached_property

@@ -64,8 +64,8 @@ def unguarded(stream: TextIO) -> TextIO:
     return stream.behind if isinstance(stream, GuardedStream) else stream
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(_PICTURES + code)
     return _DELETE_PICTURE if code == 0x7F else _OTHER

@@ -205,7 +205,7 @@ def own_server(named: Sequence[str], *, points: int | None) -> About:
     say()
     question = own_question(machine, inspected, points=points)
     if question is None:
-        kind = inspected.standing.type or "a device that nothing is mounted of"
+        kind = inspected.place.type or "a device that nothing is mounted of"
         raise PlanError(
             f"the power of {kind} cannot be cut here; ask about others: bedplate ask safe --on ext4,xfs,btrfs"
         )

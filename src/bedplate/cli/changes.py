@@ -379,7 +379,7 @@ def bisected(asked: BisectAsked, directory: Path | None, *, yes: bool) -> int:
     try:
         make_for_caller(place)
         found = bisect(place, ends, record, PairedJudge(asked, condition, ends.good, place), tell=say)
-        text = mail_text(found, how=_how(asked, plan, condition))
+        text = mail_text(found, sentences=_how(asked, plan, condition))
         codec.write_text(place / _MAIL, text)
     finally:
         give_to_caller(made)

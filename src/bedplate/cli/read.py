@@ -432,10 +432,10 @@ def inspect(target: Path, *, plan: Path | None, as_json: bool) -> int:
 
     machine = read_machine()
     found = look(target, virtualisation=machine.virtualisation)
-    question = own_question(machine, found, beside=True)
+    question = own_question(machine, found, compare=True)
     if plan is not None:
         if question is None:
-            raise PlanError(f"no plan can measure this: {found.standing.type or 'nothing that is mounted'}")
+            raise PlanError(f"no plan can measure this: {found.place.type or 'nothing that is mounted'}")
         _write(plan, question.text)
     if as_json:
         from bedplate.cli.printing import print_json  # noqa: PLC0415

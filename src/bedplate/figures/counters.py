@@ -158,7 +158,10 @@ def part_figures(
     deltas: Deltas, *, phase: str = "measure", item: str = "", pass_: int = 1
 ) -> Iterator[Figure]:
     """What was read, written, flushed and computed within one part of a run, or within all of it."""
-    formulas = {**_tool_formulas(deltas), **_temporary_formulas(deltas)}
+    formulas = {
+        **_tool_formulas(deltas),
+        "temporary_mib": lambda: deltas.growth("postgresql.temp_bytes") / MIB,
+    }
     yield from _figures_of(formulas, phase=phase, item=item, pass_=pass_)
 
 
@@ -266,10 +269,6 @@ def _chosen(
     )
 
 
-def _temporary_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
-    return {"temporary_mib": lambda: deltas.growth("postgresql.temp_bytes") / MIB}
-
-
 def _tool_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
     def in_mib(sectors: float) -> float:
         return sectors * KERNEL_SECTOR_BYTES / MIB
@@ -284,18 +283,12 @@ def _tool_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
 
 def _formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
     return {
-        **_cache_formulas(deltas, divisors),
+        "shared_buffers_hit_ratio": lambda: shared_buffers_hit_ratio(deltas),
+        "page_cache_hit_ratio": lambda: page_cache_hit_ratio(deltas, divisors.block_size_bytes),
         **_device_formulas(deltas, divisors),
         **_journal_formulas(deltas, divisors),
         **_server_formulas(deltas, divisors),
         **_processor_formulas(deltas, divisors),
-    }
-
-
-def _cache_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
-    return {
-        "shared_buffers_hit_ratio": lambda: shared_buffers_hit_ratio(deltas),
-        "page_cache_hit_ratio": lambda: page_cache_hit_ratio(deltas, divisors.block_size_bytes),
     }
 
 

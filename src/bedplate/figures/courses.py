@@ -500,7 +500,12 @@ def make_course(
         if last >= first:
             parts.append(_transactions(stretch, measure.origin, first, last))
     if not parts:
-        return pl.DataFrame(schema=_schema())
+        return pl.DataFrame(
+            schema=(
+                {"second": pl.Int64, "phase": pl.String}
+                | dict.fromkeys((*TRANSACTION_COLUMNS, *COUNTER_COLUMNS), pl.Float64)
+            )
+        )
     rows = pl.concat(parts)
     seconds = rows["second"].to_numpy().astype(np.float64)
     counters = _counters(samples, clock, seconds + measure.origin, block_bytes)
@@ -555,12 +560,6 @@ def _coarse_bounds_us(low: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64]
     width = np.int64(1) << np.maximum(bits - _SIGNIFICANT_BITS, 0).astype(np.int64)
     coarse = low // width * width
     return coarse, coarse + width
-
-
-def _schema() -> dict[str, type[pl.DataType]]:
-    return {"second": pl.Int64, "phase": pl.String} | dict.fromkeys(
-        (*TRANSACTION_COLUMNS, *COUNTER_COLUMNS), pl.Float64
-    )
 
 
 def _transactions(stretch: Stretch, origin: int, first: int, last: int) -> pl.DataFrame:

@@ -553,13 +553,13 @@ def load_plan(
     directory: Path,
     defaults: int = DEFAULTS_VERSION,
     revisions: Revisions | None = None,
-    kept: Mapping[str, str] | None = None,
+    kept_sources: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan in a TOML text.
 
     `source` is the file's name in errors; files that the plan names (an own script, an own
     postgresql.conf) are read from `directory`. `defaults` is the version of the table of defaults: a study stays with
-    the one that it was begun with. `revisions` looks commits up; without it they are read from a study's notes alone. `kept` are
+    the one that it was begun with. `revisions` looks commits up; without it they are read from a study's notes alone. `kept_sources` are
     those notes of a study that the plan goes on with, by their paths. PlanError has all reasons, each with the file, the
     key, what was found and what is allowed.
     """
@@ -578,7 +578,8 @@ def load_plan(
             "kernels": kernels,
         }
         document = _document(
-            parse_toml(text), {**context, "directory": directory, "revisions": revisions, "kept": kept}
+            parse_toml(text),
+            {**context, "directory": directory, "revisions": revisions, "kept": kept_sources},
         )
         _refuse_too_many(document)
         plan = _plan(document, files, defaults)

@@ -120,14 +120,13 @@ def refused_mount_options(filesystem: FilesystemLevels, kernel: tuple[int, int] 
     for refused in REFUSED:
         if filesystem.type in refused.types and refused.holds_for(kernel):
             for word in filesystem.mount_options:
-                if _is_one_of(word, refused.options):
+                if any(
+                    word.startswith(option) if option.endswith("=") else word == option
+                    for option in refused.options
+                ):
                     yield f"mount option {word}: {refused.reason}"
     if filesystem.type in ("ext3", "ext4"):
         yield from _ext_journal(filesystem)
-
-
-def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
-    return any(word.startswith(option) if option.endswith("=") else word == option for option in options)
 
 
 def _ext_journal(filesystem: FilesystemLevels) -> Iterator[str]:
@@ -321,15 +320,13 @@ def mount_options(cell: Cell, around: CellContext) -> Iterator[str]:
     """Mount options that contradict the plan or its device."""
     filesystem = cell.filesystem
     yield from contradicting_mount_options(filesystem)
-    if around.scratch_device.is_image and _discards(filesystem):
+    if around.scratch_device.is_image and any(
+        word == "discard" or word.startswith("discard=") for word in filesystem.mount_options
+    ):
         yield (
             "discard on an image file punches holes into it, and rewriting them is measured instead of the "
             "file system; name a real device to measure discard"
         )
-
-
-def _discards(filesystem: FilesystemLevels) -> bool:
-    return any(word == "discard" or word.startswith("discard=") for word in filesystem.mount_options)
 
 
 def memory(cell: Cell, around: CellContext) -> Iterator[str]:

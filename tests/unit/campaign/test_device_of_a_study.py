@@ -139,7 +139,9 @@ def test_a_partition_of_the_scratch_device_is_no_journal_and_says_so(
     display: Any = None
     with (
         pytest.raises(DeviceRefused, match="overlap"),
-        running.claimed(devices[0], study=tmp_path, display=display, journal=devices[1], executor=asked),
+        running.claim_devices(
+            devices[0], study=tmp_path, display=display, journal=devices[1], executor=asked
+        ),
     ):
         pass
 
@@ -171,9 +173,9 @@ def test_each_node_of_a_fleet_has_a_disk_of_its_own(tmp_path: Path) -> None:
     assert {"n1": {NAME: FIRST}, "n2": {f"{NAME}-2": SECOND}, "n3": {}} == known
     expansion: Any = SimpleNamespace()
     shared = SharedInputs(plan, expansion, {}, {}, (), erase_foreign=True, node_devices=known)
-    assert FIRST == shared.allowed(ScratchDevice(device=NAME), node="n1").recorded
-    assert SECOND == shared.allowed(ScratchDevice(device=f"{NAME}-2"), node="n2").recorded
-    assert shared.allowed(ScratchDevice(image_bytes=1), node="n1").recorded is None
+    assert FIRST == shared.allow_erasing(ScratchDevice(device=NAME), node="n1").recorded
+    assert SECOND == shared.allow_erasing(ScratchDevice(device=f"{NAME}-2"), node="n2").recorded
+    assert shared.allow_erasing(ScratchDevice(image_bytes=1), node="n1").recorded is None
 
 
 def test_a_measurement_of_a_disk_waits_until_a_study_between_its_visits_is_over(

@@ -180,7 +180,7 @@ def test_its_plan_has_what_is_mounted_and_set_beside_what_is_usual(
     )
     found = inspect(cluster(**{"postgresql.conf": "full_page_writes = off\n"}))
     for beside in (True, False):
-        text = plan_text(found, beside=beside)
+        text = plan_text(found, compare=beside)
         for line in (
             'mount_options = ["noatime", "commit=30"]',
             "barrier = false",
@@ -195,11 +195,11 @@ def test_its_plan_has_what_is_mounted_and_set_beside_what_is_usual(
 
 def test_what_is_as_usual_stands_in_its_plan_once(cluster: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     stands(monkeypatch)
-    assert 2 == plan_text(inspect(cluster()), beside=True).count("[[filesystem]]")
-    old = plan_text(inspect(cluster("old", PG_VERSION="13\n")), beside=True)
+    assert 2 == plan_text(inspect(cluster()), compare=True).count("[[filesystem]]")
+    old = plan_text(inspect(cluster("old", PG_VERSION="13\n")), compare=True)
     assert "# Version 13 cannot be built here" in old
     odd = {"PG_VERSION": "\x1b[31m", "postgresql.conf": "wal_sync_method = 'x\x1b]'\n"}
-    assert "\x1b" not in plan_text(inspect(cluster("odd", **odd)), beside=True)
+    assert "\x1b" not in plan_text(inspect(cluster("odd", **odd)), compare=True)
     stands(monkeypatch, type="overlay")
     assert own_question(MACHINE, inspect(cluster("other"))) is None
 
@@ -222,7 +222,7 @@ def test_the_plan_of_another_server_names_its_engine_and_what_measures_it(
         found = inspect(place)
         assert classes == (found.durability.volatile_cache, found.durability.protected_cache)
     for beside, kind in ((True, "sysbench"), (False, "power_cut")):
-        text = plan_text(found, beside=beside)
+        text = plan_text(found, compare=beside)
         assert '\n[mariadb]\ninnodb_page_size = "4096"\n' in text
         assert '\n[mariadb.settings]\ninnodb_flush_log_at_trx_commit = "2"\n' in text
         assert f'type = "{kind}"' in text
@@ -230,7 +230,7 @@ def test_the_plan_of_another_server_names_its_engine_and_what_measures_it(
     options.write_text(
         f"[mysqld]\ndatadir={place}\ninnodb-buffer-pool-size = 2G\ninnodb_data_home_dir=/x\nmax_connections=9\n[client]\ninnodb_x=1\n"
     )
-    text = plan_text(inspect(place), beside=True)
+    text = plan_text(inspect(place), compare=True)
     assert '\ninnodb_buffer_pool_size = "2G"\n' in text
     assert "innodb_x" not in text
     for words in ("innodb_data_home_dir: bedplate sets", "max_connections: none of InnoDB's"):
@@ -252,12 +252,12 @@ def test_a_server_of_several_file_systems_is_not_called_safe_by_one_of_them(
         {"options": ("rw", "nobarrier")},
         {"layers": (replace(disk(CacheKind.VOLATILE), name="sdb"),)},
     ):
-        beside = replace(plain.standing, **change)
+        beside = replace(plain.place, **change)
         spread = replace(plain, places={**plain.places, "WAL": beside})
         with pytest.raises(PlanError, match=rf"(?s)WAL is not where.*--on ext4(,{beside.type})?\Z"):
             plan_text(spread)
-        assert plan_text(spread, beside=True)
-    assert plan_text(replace(plain, places={**plain.places, "WAL": plain.standing}))
+        assert plan_text(spread, compare=True)
+    assert plan_text(replace(plain, places={**plain.places, "WAL": plain.place}))
 
 
 def test_a_server_of_which_not_all_can_be_read_is_not_called_safe(
@@ -423,7 +423,7 @@ def test_a_database_file_of_sqlite_is_known_by_its_header(
         assert settings == found.directory.settings
         assert "unknown" == found.durability.volatile_cache
         assert "are each connection's own" in found.unknown[0]
-        text = plan_text(found, beside=True)
+        text = plan_text(found, compare=True)
         assert 'type = "microbenchmark"\nengine = "sqlite"\n' in text
         table = '\n[sqlite]\npage_size = "8192"\njournal_mode = "wal"\nauto_vacuum = "incremental"\n'
         assert (table in text) == (settings == chosen)
@@ -461,7 +461,7 @@ def test_the_plan_carries_what_the_cluster_was_made_with_and_every_setting(
     )
     found = inspect(made_with(place, segment=32 * 2**20, block=16384, checksums=0))
     for beside in (True, False):
-        text = plan_text(found, beside=beside)
+        text = plan_text(found, compare=beside)
         for line in (
             "data_checksums = false",
             'block_size = "16 kB"',
@@ -504,7 +504,7 @@ def test_what_no_plan_takes_over_is_named_in_it_with_the_reason_and_without_its_
 ) -> None:
     stands(monkeypatch)
     text = plan_text(
-        inspect(made_with(cluster(**{"postgresql.conf": f"work_mem = 8MB\n{line}\n"}))), beside=True
+        inspect(made_with(cluster(**{"postgresql.conf": f"work_mem = 8MB\n{line}\n"}))), compare=True
     )
     name = line.split(" ", maxsplit=1)[0]
     assert any(
@@ -519,8 +519,8 @@ def test_other_file_systems_options_and_what_is_not_known_are_comments_of_the_pl
 ) -> None:
     stands(monkeypatch, shown=("rw", "noatime", "discard", "x\x1by"))
     plain = inspect(cluster(**{"postgresql.conf": "include '/nowhere.conf'\n"}))
-    wal = replace(plain.standing, type="xfs", options=("rw", "nobarrier"))
-    text = plan_text(replace(plain, places={**plain.places, "WAL": wal}), beside=True)
+    wal = replace(plain.place, type="xfs", options=("rw", "nobarrier"))
+    text = plan_text(replace(plain, places={**plain.places, "WAL": wal}), compare=True)
     for words in ("mount options discard,x?y", "WAL on a file system of its own, xfs of sda with rw,nobarrier",
                   "/nowhere.conf: it is not there (not known", "global/pg_control cannot be read"):  # fmt: skip
         assert any(words in line for line in text.splitlines() if line.startswith("# Not in this plan: "))
@@ -572,4 +572,4 @@ def test_settings_that_are_not_known_are_never_called_defaults(
     said = " ".join(capsys.readouterr().out.split())
     assert "settings fsync = off, full_page_writes, synchronous_commit, wal_sync_method not known" in said
     assert "(default)" not in said
-    assert "postgresql.conf: it is not there (not known" in plan_text(inspect(place), beside=True)
+    assert "postgresql.conf: it is not there (not known" in plan_text(inspect(place), compare=True)

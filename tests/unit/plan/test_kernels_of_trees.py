@@ -85,7 +85,7 @@ def test_a_fragment_of_ones_own_is_another_level_and_its_text_is_kept(tree: Path
     again = read(
         f'{{ tree = "{tree}", commit = "master", config = "lean.config" }}',
         tmp_path,
-        kept={name: plan.files[name] for name in notes},
+        kept_sources={name: plan.files[name] for name in notes},
     )
     assert [levels.release for levels in again.kernels] == [lean]
 
@@ -94,7 +94,7 @@ def test_a_study_stays_with_its_commit_wherever_the_branch_is_by_now(tree: Path,
     kernel = f'{{ tree = "{tree}", commit = "master" }}'
     before = read(kernel, tmp_path)
     commit(tree, "A later one", {"fsync.c": "int second = 9;\n"})
-    assert read(kernel, tmp_path, kept=before.files).kernels == before.kernels
+    assert read(kernel, tmp_path, kept_sources=before.files).kernels == before.kernels
     assert read(kernel, tmp_path).kernels != before.kernels
 
 

@@ -430,7 +430,7 @@ _COPY = re.compile(r"(.+)-[0-9a-f]{16}")
 class ExternalPrograms:
     """Copied once; a later change of the folder is another engine."""
 
-    def named(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
+    def engine_in(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
         """The table has the digest of the programs, so that changed ones are another plan."""
         found = read_folder(folder.resolve())
         known = found.description.settings

@@ -121,7 +121,7 @@ def _journal_of_all(start: Start, cells: tuple[Cell, ...]) -> ScratchDevice | No
     if len(journals) != 1:
         return None
     journal = journals.pop()
-    return None if journal is None else start.allowed(journal)
+    return None if journal is None else start.allow_erasing(journal)
 
 
 ZFS = "zfs"

@@ -35,11 +35,11 @@ class FioInputs(DatasetInputs):
     def make(
         self,
         dataset: Dataset,
-        made: MadeAnyway,
+        resources: MadeAnyway,
         tell: Callable[[str, int, int], None],  # noqa: ARG002 -- of others' role
     ) -> Mapping[str, str]:
         """The programs, where they are asked for."""
-        build = made.build_of(POSTGRESQL)
+        build = resources.build_of(POSTGRESQL)
         if build is None or dataset.levels.get(PG_TEST_FSYNC) is not True:
             return {}
         return {PG_TEST_FSYNC: str(Path(build.prefix) / "bin")}

@@ -608,7 +608,13 @@ class _Measured(PhasedRun):
         # What fewer tests wrote, flushed or computed would pass for less of what all of them do.
         for one in self.figures_without_server(deltas, self.first, self.last, pass_=pass_):
             covers_less = bool(left) and one.metric not in _OF_THE_SURROUNDINGS
-            yield _made_absent(one, because("tests-left-out", "; ".join(left))) if covers_less else one
+            yield (
+                replace(
+                    one, value=None, status=Status.ABSENT, reason=because("tests-left-out", "; ".join(left))
+                )
+                if covers_less
+                else one
+            )
 
     def _evidence(self) -> BenchEvidence:
         record = self.inputs.record
@@ -638,10 +644,6 @@ class _Measured(PhasedRun):
     @property
     def _pass(self) -> int:
         return self.inputs.record.spec.levels.integer("pass_number") or 1
-
-
-def _made_absent(found: Figure, reason: Reason) -> Figure:
-    return replace(found, value=None, status=Status.ABSENT, reason=reason)
 
 
 FIGURES: FigureMaker = BenchFigures()

@@ -32,13 +32,13 @@ class OwnDatabaseInputs:
     """Data directories to be copied; of pgbench's own tables nothing is made beforehand."""
 
     def make(
-        self, dataset: Dataset, made: MadeAnyway, tell: Callable[[str, int, int], None]
+        self, dataset: Dataset, resources: MadeAnyway, tell: Callable[[str, int, int], None]
     ) -> Mapping[str, str]:
         """Of a dump one for each build and layout of the study's cells."""
-        place = made.archives.get(dataset.levels.text(SHA256) or "")
+        place = resources.archives.get(dataset.levels.text(SHA256) or "")
         if COPY in dataset.levels:
             return {COPY: _unchanged(place, dataset.levels)}
-        return self._restored(dataset, place, made, tell) if DUMP in dataset.levels else {}
+        return self._restored(dataset, place, resources, tell) if DUMP in dataset.levels else {}
 
     def obstacle(self, dataset: Dataset, *, on_nodes: bool) -> str | None:
         """What comes from one's own database needs root to be made, and lies where this machine alone reads it."""
@@ -54,12 +54,16 @@ class OwnDatabaseInputs:
         return needs_root(str(name)) if DUMP in levels else None
 
     def _restored(
-        self, dataset: Dataset, archive: str | None, made: MadeAnyway, tell: Callable[[str, int, int], None]
+        self,
+        dataset: Dataset,
+        archive: str | None,
+        resources: MadeAnyway,
+        tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         name = dataset.levels.text(DUMP) or ""
         source = DatabaseSource(name, dataset.levels.text(SHA256) or "", scripts_of_dataset(dataset.levels))
         found: dict[str, str] = {}
-        for build, cluster in made.clusters(POSTGRESQL):
+        for build, cluster in resources.clusters(POSTGRESQL):
             layout = ClusterLayout(build, cluster.data_checksums)
             if layout.key in found:
                 continue

@@ -411,7 +411,10 @@ class _Cuts:
         measured, writer = range(begin, end), self._writer
         assert writer is not None  # noqa: S101 -- it was recorded
         assert driven.acknowledged is not None  # noqa: S101 -- it was counted
-        flushes = [_flushes(log, measured, device) for device in (DISK, JOURNAL)]
+        flushes = [
+            sum(1 for index in measured if log.flags[index] & FLUSH and log.devices[index] == device)
+            for device in (DISK, JOURNAL)
+        ]
         writes = [index for index in measured if log.is_write(index)]
         sought = sum(point.placement is Placement.SOUGHT for point in job.points)
         return RecordingFacts(
@@ -493,10 +496,6 @@ def _said_of(driven: Driven) -> dict[str, Scalar]:
     """`ended_early` only where it is so: the seconds beside it are those that were recorded, not asked for."""
     early: dict[str, Scalar] = {"ended_early": "the log was nearly full"} if driven.ended_early else {}
     return {"engine_version": driven.version, **early}
-
-
-def _flushes(log: Log, measured: range, device: int) -> int:
-    return sum(1 for index in measured if log.flags[index] & FLUSH and log.devices[index] == device)
 
 
 def _words(record: PointRecord) -> str:

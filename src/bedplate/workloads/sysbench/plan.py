@@ -91,10 +91,6 @@ def _word(level: Any) -> str:
     return f"{level:g}" if isinstance(level, float) else str(level)
 
 
-def _default_runs() -> tuple[SysbenchRunTable, ...]:
-    return tuple(SysbenchRunTable.model_validate({"script": name}) for name in (READ_ONLY, "oltp_read_write"))
-
-
 class SysbenchTable(WorkloadTable):
     """`[[workload]]` of type sysbench: a dataset, and the runs on it."""
 
@@ -108,7 +104,10 @@ class SysbenchTable(WorkloadTable):
     )
     """load | 100 to 1000000000: rows of each table, about 240 bytes each with its indexes | `100000` | `{ vary = [100_000, 1_000_000] }`"""
     run: Annotated[tuple[SysbenchRunTable, ...], AfterValidator(at_least_one)] = Field(
-        default=_default_runs(), description="one or more [[workload.run]] tables"
+        default=tuple(
+            SysbenchRunTable.model_validate({"script": name}) for name in (READ_ONLY, "oltp_read_write")
+        ),
+        description="one or more [[workload.run]] tables",
     )
     """– | one or more `[[workload.run]]` tables, made in this order | `oltp_read_only` and `oltp_read_write`, 60 s each | –"""
 

@@ -18,7 +18,7 @@ class SysbenchInputs(DatasetInputs):
     def make(
         self,
         dataset: Dataset,  # noqa: ARG002 -- there is one tree
-        made: MadeAnyway,  # noqa: ARG002 -- its own libraries do
+        resources: MadeAnyway,  # noqa: ARG002 -- its own libraries do
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """The folder of the unpacked package; RequirementMissing with apt's words."""

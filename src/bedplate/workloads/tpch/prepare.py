@@ -318,7 +318,7 @@ class TpchInputs(DatasetInputs):
     def make(
         self,
         dataset: Dataset,
-        made: MadeAnyway,  # noqa: ARG002 -- of others' role
+        resources: MadeAnyway,  # noqa: ARG002 -- of others' role
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """The folder of the files."""

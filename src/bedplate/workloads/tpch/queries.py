@@ -1163,7 +1163,10 @@ def canonical_answer(query: int, rows: Sequence[Sequence[str | None]]) -> tuple[
 def answer_digest(query: int, rows: Sequence[Sequence[str | None]]) -> str:
     """SHA-256 of the canonical form, in hexadecimal: equal for equal answers of one engine on one data set."""
     text = "\n".join(
-        "|".join("\\N" if value is None else _escaped(value) for value in row)
+        "|".join(
+            "\\N" if value is None else value.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "\\n")
+            for value in row
+        )
         for row in canonical_answer(query, rows)
     )
     return hashlib.sha256(f"{query}\n{len(rows)}\n{text}".encode()).hexdigest()
@@ -1281,10 +1284,6 @@ def _ties(shape: Shape, rows: list[Row]) -> list[list[Row]]:
 
 def _sortable(row: Row) -> tuple[tuple[bool, str], ...]:
     return tuple((value is None, value or "") for value in row)
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "\\n")
 
 
 def _shown(row: Row) -> str:

@@ -99,7 +99,7 @@ def played(tmp_path: Path, ends: Ends, judge: KnownCommits) -> Bisected:
 
 
 def text_of(found: Bisected) -> str:
-    return mail_text(found, how=["Measured by bedplate on a machine of a test."])
+    return mail_text(found, sentences=["Measured by bedplate on a machine of a test."])
 
 
 def test_the_commit_is_found_and_its_parent_bears_it_out(

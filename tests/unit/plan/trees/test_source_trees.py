@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> Path:
 def load(directory: Path, keys: str, *, kept: Mapping[str, str] | None = None, looks: bool = True) -> Plan:
     text = f'[[filesystem]]\ntype = "ext4"\n[postgresql]\n{keys}\n'
     revisions = GitRevisions() if looks else None
-    return load_plan(text, source="p.toml", directory=directory, revisions=revisions, kept=kept)
+    return load_plan(text, source="p.toml", directory=directory, revisions=revisions, kept_sources=kept)
 
 
 def source(commits: str, tree: str = "src/post <gres>") -> str:
