@@ -688,37 +688,54 @@ _OF_VALIDITY = {Validity.SUSPECT: Trouble.SUSPECT, Validity.UNKNOWN: Trouble.UNK
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where a visit was lived; `accelerator` is None where the machine itself was measured, `node` without a fleet."""
+    """Where a visit was lived."""
 
     executor: str
+    """who ran the visit: `local`, `qemu`, `slurm`; `imported` where others made it; empty before it"""
     kernel: str | None
+    """release of the kernel that the visit ran under"""
     accelerator: str | None
+    """`kvm` or `tcg` in a guest, else empty"""
     emulated: bool
+    """true where the processors were emulated (QEMU's TCG): the speed is the emulator's. In every table that names a cell"""
     boot_id: str
+    """which boot of the kernel; visits of one boot of a guest share it"""
     node: str | None = None
+    """the node of a fleet that ran the visit; empty before it, and without a fleet"""
 
 
 @dataclass(frozen=True)
 class Measurement:
     """One run that was due, with what became of it; `figures` is None where there are none.
 
-    `order` is the place of its visit in the schedule. `directory` holds its course and latencies.
+    `directory` holds its course and latencies.
     `by_metric` are the figures of the whole run by the name of the metric, `parts` those of its phases and
     items by (phase, item, metric), where it has several. `unreached`: its visit failed before the run
     began, so that the run did not fail and yet will not come. `where` is None before its visit.
     """
 
     cell: str
+    """identity of the cell: a readable name and a hash of what was requested"""
     dataset: str
+    """identity of what was loaded"""
     run: str
+    """name of the run, e.g. `read-only`"""
     repetition: int
+    """from 1; a canary's count is its own"""
     attempt: int | None
+    """which attempt at the visit; empty where there was none"""
     order: int
+    """place of the visit in the schedule, from 0"""
     canary: bool
+    """true for the visits that come back to show drift"""
     outcome: Outcome
+    """`completed`; `failed`, if it began and went wrong; `not_run`, if its visit failed before it or has not come yet"""
     validity: Validity
+    """`valid`, `suspect` or `unknown`, with what became of its visit after the run"""
     reasons: tuple[Reason, ...]
+    """why it failed, did not run, is suspect, or of unknown validity; the failure of its visit after it too; joined by `; `"""
     started_wall_s: float | None = None
+    """start of the measured window (of the visit, where there is no window), seconds since 1970 UTC"""
     figures: RunFigures | None = None
     directory: Path | None = None
     by_metric: Mapping[str, Figure] = field(default_factory=dict)

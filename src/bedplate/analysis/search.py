@@ -228,22 +228,24 @@ class Predicted:
 class SearchedCell:
     """A cell of the plan in a search.
 
-    `visits` are its attempts, `believed` those with a trusted figure. `measured` has all of them, `proved` those of the last proof;
-    None where it took no part in one or none of its runs there is believed. `predicted` is None before the first believed figure, and of a cell that was left out from
-    the beginning. `near` is the chance to be within the margin of the best, `best` that to be it. `closed` says why it is not visited any
-    more, or never was.
+    `measured` has all visits, `proved` those of the last proof; None where it took no part in one or none of its runs there is
+    believed. `predicted` is None before the first believed figure, and of a cell that was left out from the beginning. `near` is
+    the chance to be within the margin of the best, `best` that to be it.
     """
 
     id: str
     label: CellLabel
     visits: int
+    """visits of the search and its proofs"""
     believed: int
+    """those with a trusted figure"""
     measured: Summary
     proved: Summary | None
     predicted: Predicted | None
     near: float
     best: float
     closed: Reason | None = None
+    """why it is not visited any more, or never was"""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -19,8 +19,8 @@ from bedplate.analysis.claims import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import EXIT_CODES, program
 from bedplate.cli.options import EXAMPLES
 from bedplate.executors.qemu.own_kernel import EVERY_GUEST, FILESYSTEMS, RECORDER, SCHEDULERS
-from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
-from bedplate.export.tables import SEARCH_COLUMNS, workload_exports
+from bedplate.export.columns import RUN_COLUMNS, Column, Meaning
+from bedplate.export.tables import FIGURE_COLUMNS, NODES, SEARCH_TABLE, workload_exports
 from bedplate.figures.facts import Rule, RunRules
 from bedplate.model.cell import SourceTree
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
@@ -119,12 +119,12 @@ _DOCUMENTS = (
     *(record for own in registry.parts("records").values() for record in own),
 )
 
-_TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
+_TABLES: Mapping[str, tuple[Column[Any], ...]] = {
     "runs": RUN_COLUMNS,
     "figures": FIGURE_COLUMNS,
     **{name: table.columns for each in workload_exports() for name, table in each.tables.items()},
-    "search": SEARCH_COLUMNS,
-    "nodes": NODE_COLUMNS,
+    "search": SEARCH_TABLE.columns,
+    "nodes": NODES.columns,
 }
 
 # By their headings on docs/CLAIMS.md; those of a kind without the keys that every check has.
@@ -267,16 +267,25 @@ def _course(columns: Mapping[str, CourseColumn]) -> str:
     return _table(("column", "type", "meaning"), rows)
 
 
-def _exported(table: str, columns: Mapping[str, ExportColumn]) -> str:
+def _exported(table: str, columns: Sequence[Column[Any]]) -> str:
     """One row for the columns that share a meaning; in other tables without those that stand in `runs` alike."""
+    of_runs = {(column.name, column.meaning) for column in RUN_COLUMNS} if table != "runs" else set()
     rows: list[tuple[list[str], str]] = []
-    for name, column in columns.items():
-        if table != "runs" and column is RUN_COLUMNS.get(name):
+    for column in columns:
+        if column.meaning and (column.name, column.meaning) in of_runs:
             continue
         if column.meaning:
-            rows.append(([], column.meaning))
-        rows[-1][0].append(f"`{name}`")
+            rows.append(([], _meaning(column.meaning)))
+        rows[-1][0].append(f"`{column.name}`")
     return _table(("column", "meaning"), ((", ".join(names), meaning) for names, meaning in rows))
+
+
+def _meaning(meaning: Meaning) -> str:
+    """That of a column, which may be the text below a field, or that of a property."""
+    if isinstance(meaning, str):
+        return meaning
+    record, name = meaning
+    return field_texts(record).get(name) or getattr(record, name).__doc__.removesuffix(".")
 
 
 def _heading(place: tuple[str, ...]) -> str:

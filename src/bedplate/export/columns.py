@@ -1,48 +1,111 @@
-"""The columns of the exported tables: of what kind each is, and what it means, as docs/EXPORT.md says it.
+"""What an exported table is, the columns that tables of runs share, and the factors; docs/EXPORT.md says what each column means.
 
-Here are those of the tables that every study has, and of a fleet's nodes; a workload's own stand in its folder.
+The tables that every study has are in `tables.py`; a workload's own stand in its folder (role `export`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from polars import Boolean, DataFrame, Float64, Int64, String
 
 from bedplate.analysis.labels import plan_levels
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.analysis.overview import Measurement, Whereabouts, is_chosen_visit
+from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.device_cache import VOLATILE_512
+from bedplate.model.figure import RunFigures
 from bedplate.model.levels import Scalar, as_in_a_plan
 from bedplate.model.plan import model_of
+from bedplate.model.reason import Reason
 
 if TYPE_CHECKING:
-    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.model.visit import Durability
+
+R = TypeVar("R")
+
+# A field of a record means what the text below it says.
+Meaning: TypeAlias = str | tuple[type[Any], str]
 
 
-class ExportColumn(NamedTuple):
-    """A column: what polars takes it for, and its meaning; without one it shares that of the column before it."""
+@dataclass(frozen=True)
+class Column(Generic[R]):
+    """A column: its name, its value in the row of a record, what it means, and what polars takes it for.
 
-    kind: type[pl.DataType]
-    meaning: str = ""
+    Without a meaning it shares that of the column before it.
+    """
+
+    name: str
+    value: Callable[[R], Any]
+    meaning: Meaning = ""
+    kind: type[pl.DataType] = String
 
 
-def schema(columns: Mapping[str, ExportColumn]) -> dict[str, type[pl.DataType]]:
-    """What polars takes each column for."""
-    return {name: column.kind for name, column in columns.items()}
+@dataclass(frozen=True)
+class Table(Generic[R]):
+    """Columns, and the records of a study that have a row each; one that is `bulky` is written where it is asked for."""
 
-
-class ExportTable(NamedTuple):
-    """A table: its columns, and what makes its rows of a study; one that is `bulky` is written where it is asked for."""
-
-    columns: Mapping[str, ExportColumn]
-    rows: Callable[[Overview], Iterable[Mapping[str, Any]]]
+    columns: tuple[Column[R], ...]
+    records: Callable[[Overview], Iterable[R]]
     bulky: bool = False
 
-    def made(self, found: Overview) -> DataFrame:
+    def of(self, overview: Overview) -> DataFrame:
         """The table of a study."""
-        return DataFrame(list(self.rows(found)), schema=schema(self.columns))
+        return frame(self.columns, self.records(overview))
+
+
+def frame(columns: Iterable[Column[R]], records: Iterable[R]) -> DataFrame:
+    """A row for each record."""
+    rows = [*records]
+    return DataFrame(
+        [pl.Series(column.name, [column.value(row) for row in rows], column.kind) for column in columns]
+    )
+
+
+# What polars takes a field for that is no text.
+_KINDS: Mapping[str, type[pl.DataType]] = {"int": Int64, "float": Float64, "bool": Boolean}
+
+
+def field_columns(
+    record: type[Any], of: Callable[[R], Any], names: str, *meanings: str
+) -> tuple[Column[R], ...]:
+    """The columns that are fields or properties of a record, by their names in a row, `column=field` where the two differ.
+
+    Kinds are those of the fields, and so are meanings where none is given. Without a record (None) they are empty; an
+    enumeration is its value, a reason its sentence, and several are joined by `; `.
+    """
+    kinds = {field.name: str(field.type) for field in fields(record)}
+    pairs = [(name, field or name) for name, _, field in (pair.partition("=") for pair in names.split())]
+    own: list[Meaning] = [(record, field) for _, field in pairs]
+    texts: Sequence[Meaning] = (*meanings, *("" for _ in pairs)) if meanings else own
+
+    def column(name: str, field: str, meaning: Meaning) -> Column[R]:
+        kind = kinds.get(field) or getattr(record, field).fget.__annotations__["return"]
+        get, of_polars = attrgetter(field), _KINDS.get(kind.removesuffix(" | None"))
+
+        def value(row: R) -> Any:
+            held = of(row)
+            if held is None:
+                return None
+            return get(held) if of_polars else plain(get(held))
+
+        return Column(name, value, meaning, of_polars or String)
+
+    return tuple(column(*pair, text) for pair, text in zip(pairs, texts, strict=False))
+
+
+def plain(value: Any) -> Any:
+    """A value as a column has it."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return "; ".join(map(str, map(plain, value)))
+    return value.sentence if isinstance(value, Reason) else value
 
 
 class WorkloadExport(NamedTuple):
@@ -51,158 +114,117 @@ class WorkloadExport(NamedTuple):
     `about` stands on the sheet of a spreadsheet that says what its numbers mean.
     """
 
-    tables: Mapping[str, ExportTable]
+    tables: Mapping[str, Table[Any]]
     is_in: Callable[[Overview], bool]
     about: tuple[tuple[str, str], ...] = ()
 
 
-RUN_COLUMNS: Mapping[str, ExportColumn] = {
-    "study": ExportColumn(String, "title of the study"),
-    "cell": ExportColumn(String, "identity of the cell: a readable name and a hash of what was requested"),
-    "variant": ExportColumn(String, "the file system with its options, without its block size"),
-    "filesystem": ExportColumn(String, "`ext4`, `xfs`, …"),
-    "filesystem_block_size_bytes": ExportColumn(
-        Int64, "block size of the file system, read back where none was requested"
+@dataclass(frozen=True)
+class RunRow(Generic[R]):
+    """The row of a run, or of one of its records; `promise` is what survives a power cut of what its commits wrote."""
+
+    overview: Overview
+    m: Measurement
+    record: R
+    promise: Durability | None = None
+
+    @property
+    def request(self) -> Cell:
+        """What was asked for."""
+        return self.overview.study.schedule.cells[self.m.cell]
+
+    @property
+    def facts(self) -> CellFacts | None:
+        """What is known of its cell; None where that is left out by a filter."""
+        return self.overview.cells.get(self.m.cell)
+
+
+def durability_columns(
+    volatile: str, volatile_512: str = "", protected: str = ""
+) -> tuple[Column[RunRow[Any]], ...]:
+    """The classes of what a row promises, with what they mean."""
+    return (
+        Column("durability_volatile", lambda row: row.promise and row.promise.volatile_cache, volatile),
+        Column(
+            "durability_volatile_512",
+            lambda row: row.promise and row.promise.class_with(VOLATILE_512),
+            volatile_512,
+        ),
+        Column("durability_protected", lambda row: row.promise and row.promise.protected_cache, protected),
+    )
+
+
+RUN_COLUMNS: tuple[Column[RunRow[Any]], ...] = (
+    Column("study", lambda row: row.overview.study.facts.title, "title of the study"),
+    *field_columns(Measurement, lambda row: row.m, "cell"),
+    Column(
+        "variant", lambda row: row.request.variant, "the file system with its options, without its block size"
     ),
-    "block_size_bytes": ExportColumn(Int64, "block size that PostgreSQL was built with"),
-    "throttle": ExportColumn(String, "the plan's name of the emulated device; empty without emulation"),
-    "latency": ExportColumn(String, "the plan's name of the emulated device with latency; empty without one"),
-    "dataset": ExportColumn(String, "identity of what was loaded"),
-    "run": ExportColumn(String, "name of the run, e.g. `read-only`"),
-    "repetition": ExportColumn(Int64, "from 1; a canary's count is its own"),
-    "attempt": ExportColumn(Int64, "which attempt at the visit; empty where there was none"),
-    "order": ExportColumn(Int64, "place of the visit in the schedule, from 0"),
-    "canary": ExportColumn(Boolean, "true for the visits that come back to show drift"),
-    "chosen": ExportColumn(
-        Boolean,
+    Column("filesystem", lambda row: row.request.filesystem.type, "`ext4`, `xfs`, …"),
+    Column(
+        "filesystem_block_size_bytes",
+        lambda row: (
+            row.facts.label.filesystem_block_bytes if row.facts else row.request.filesystem.block_size_bytes
+        ),
+        "block size of the file system, read back where none was requested",
+        Int64,
+    ),
+    Column(
+        "block_size_bytes",
+        lambda row: row.request.database_block_bytes,
+        "block size that PostgreSQL was built with",
+        Int64,
+    ),
+    Column(
+        "throttle",
+        lambda row: row.request.device.throttle and row.request.device.throttle.name,
+        "the plan's name of the emulated device; empty without emulation",
+    ),
+    Column(
+        "latency",
+        lambda row: row.request.device.latency and row.request.device.latency.name,
+        "the plan's name of the emulated device with latency; empty without one",
+    ),
+    *field_columns(Measurement, lambda row: row.m, "dataset run repetition attempt order canary"),
+    Column(
+        "chosen",
+        lambda row: is_chosen_visit(row.overview.study, row.m.repetition, canary=row.m.canary),
         "true where a search chose the visit: its cell was not sampled as the others were (table `search`)",
-    ),
-    "emulated": ExportColumn(
         Boolean,
-        "true where the processors were emulated (QEMU's TCG): the speed is the emulator's. In every table that names a cell",
     ),
-    "executor": ExportColumn(
-        String,
-        "who ran the visit: `local`, `qemu`, `slurm`; `imported` where others made it; empty before it",
-    ),
-    "kernel": ExportColumn(String, "release of the kernel that the visit ran under"),
-    "accelerator": ExportColumn(String, "`kvm` or `tcg` in a guest, else empty"),
-    "boot_id": ExportColumn(String, "which boot of the kernel; visits of one boot of a guest share it"),
-    "node": ExportColumn(
-        String, "the node of a fleet that ran the visit; empty before it, and without a fleet"
-    ),
-    "started_wall_s": ExportColumn(
-        Float64,
-        "start of the measured window (of the visit, where there is no window), seconds since 1970 UTC",
-    ),
-    "outcome": ExportColumn(
-        String,
-        "`completed`; `failed`, if it began and went wrong; `not_run`, if its visit failed before it or has not come yet",
-    ),
-    "validity": ExportColumn(
-        String, "`valid`, `suspect` or `unknown`, with what became of its visit after the run"
-    ),
-    "reasons": ExportColumn(
-        String,
-        "why it failed, did not run, is suspect, or of unknown validity; the failure of its visit after it too; "
-        "joined by `; `",
-    ),
-    "durability_volatile": ExportColumn(
-        String,
+    *field_columns(Whereabouts, lambda row: row.m.where, "emulated executor kernel accelerator boot_id node"),
+    *field_columns(Measurement, lambda row: row.m, "started_wall_s outcome validity reasons"),
+    *durability_columns(
         "what survives a power cut if the device's cache does not; of the commits that promise least, where a run has "
         "several kinds. Measured, of a device with sectors of 4 KiB; "
         "empty for a run that did not complete",
+        "the same with sectors of 512 bytes; declared classes do not tell them apart",
+        "the same if the device's cache survives too",
     ),
-    "durability_volatile_512": ExportColumn(
-        String, "the same with sectors of 512 bytes; declared classes do not tell them apart"
-    ),
-    "durability_protected": ExportColumn(String, "the same if the device's cache survives too"),
-    "device_sector_bytes": ExportColumn(
-        Int64,
+    Column(
+        "device_sector_bytes",
+        lambda row: row.facts and row.facts.sector_bytes,
         "physical sectors of the study's device, of an image file those of the disk under it: from 4096 on "
         "`durability_volatile` holds on it, else `durability_volatile_512`; empty where nothing tells, which counts as 512",
+        Int64,
     ),
-    "warmup_s": ExportColumn(Float64, "length of the warm-up, which counts for no figure"),
-    "duration_s": ExportColumn(Float64, "length of the measured window"),
-}
+    *field_columns(RunFigures, lambda row: row.m.figures, "warmup_s duration_s"),
+)
 
-
-def run_columns(*names: str) -> dict[str, ExportColumn]:
-    """Columns of the runs, for another table."""
-    return {name: RUN_COLUMNS[name] for name in names}
-
+_RUN_COLUMN = {column.name: column for column in RUN_COLUMNS}
 
 # Whether the processors were emulated stands beside every figure, so it is in every table of runs.
-KEY_COLUMNS = run_columns("study", "cell", "dataset", "run", "repetition", "attempt", "canary", "emulated")
+KEY_COLUMNS = tuple(
+    _RUN_COLUMN[name]
+    for name in ("study", "cell", "dataset", "run", "repetition", "attempt", "canary", "emulated")
+)
 
 
-def run_key(found: Overview, m: Measurement) -> dict[str, Any]:
-    """The values of `KEY_COLUMNS`."""
-    return {
-        "study": found.study.facts.title,
-        "cell": m.cell,
-        "dataset": m.dataset,
-        "run": m.run,
-        "repetition": m.repetition,
-        "attempt": m.attempt,
-        "canary": m.canary,
-        "emulated": None if m.where is None else m.where.emulated,
-    }
+def as_in_runs(name: str, value: Callable[[R], Any]) -> Column[R]:
+    """The column of that name in `runs`, of records that are not of one run."""
+    column = _RUN_COLUMN[name]
+    return Column(name, value, column.meaning, column.kind)
 
-
-FIGURE_COLUMNS: Mapping[str, ExportColumn] = {
-    **KEY_COLUMNS,
-    "phase": ExportColumn(
-        String,
-        "`measure` for the whole run; else a part of it, by its workload (docs/STUDY_FORMAT.md, "
-        "“What each workload records”)",
-    ),
-    "item": ExportColumn(
-        String,
-        "the query, table, test or method that the figure belongs to, by its workload as the phase; empty for the whole",
-    ),
-    "pass": ExportColumn(Int64, "which pass over the items, from 1"),
-    "metric": ExportColumn(String, "name of the metric (docs/method/metrics.md)"),
-    "value": ExportColumn(Float64, "the figure in `unit`"),
-    "unit": ExportColumn(String, "`1/s`, `ms`, `MiB`, `share` (of one), `1` for counts"),
-    "scale": ExportColumn(String, "`ratio`, `proportion`, `count` or `share`; it decides the statistics"),
-    "better": ExportColumn(String, "`higher`, `lower` or `neither`"),
-    "status": ExportColumn(String, "`measured`, `censored` (only a limit is known) or `absent`"),
-    "limit": ExportColumn(Float64, "the limit of a censored figure"),
-    "reason": ExportColumn(String, "why a figure is absent"),
-    "durability_volatile": ExportColumn(
-        String,
-        "what survives a power cut of what this figure's commits wrote: of a part of a run its own class where it has one, "
-        "`reads only` where it commits nothing; else that of the run",
-    ),
-    "durability_volatile_512": ExportColumn(String),
-    "durability_protected": ExportColumn(String),
-}
-
-NODE_COLUMNS: Mapping[str, ExportColumn] = {
-    "study": ExportColumn(String, "title of the study"),
-    "node": ExportColumn(String, "the node, as Slurm calls it"),
-    "hostname": ExportColumn(String, "what it calls itself"),
-    "identity": ExportColumn(String, "digest of processors, memory and page size"),
-    "architecture": ExportColumn(String, "the machine"),
-    "cpu_model": ExportColumn(String),
-    "cpu_count": ExportColumn(Int64),
-    "memory_bytes": ExportColumn(Int64),
-    "page_size_bytes": ExportColumn(Int64),
-    "kernel": ExportColumn(String, "what it runs, and in what"),
-    "distribution": ExportColumn(String),
-    "virtualisation": ExportColumn(String),
-    "firmware": ExportColumn(String, "the machine's own"),
-    "device_model": ExportColumn(
-        String, "the scratch device; empty for an image file, and where it does not tell"
-    ),
-    "device_firmware": ExportColumn(String),
-    "device_size_bytes": ExportColumn(Int64),
-    "journal_device_model": ExportColumn(String, "the device of external journals, where there is one"),
-    "journal_device_firmware": ExportColumn(String),
-    "tools": ExportColumn(String, "versions of programs, settings of the kernel: an object each, as JSON"),
-    "tunables": ExportColumn(String),
-}
 
 Run = tuple[str, str]
 

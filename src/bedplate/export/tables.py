@@ -4,116 +4,112 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
-from polars import Boolean, Float64, Int64, String
+from polars import Boolean
 
 from bedplate import registry
 from bedplate.analysis.comparison import selected_overviews
 from bedplate.analysis.course_file import read_course
-from bedplate.analysis.overview import Measurement, Overview, is_chosen_visit
+from bedplate.analysis.overview import Measurement, Overview
 from bedplate.analysis.run_heads import promised
-from bedplate.analysis.search import Searched, SearchedCell, search_of
+from bedplate.analysis.search import Predicted, Searched, SearchedCell, search_of
 from bedplate.analysis.wording import promising_least
 from bedplate.errors import PlanError
 from bedplate.export.columns import (
-    FIGURE_COLUMNS,
     KEY_COLUMNS,
-    NODE_COLUMNS,
     RUN_COLUMNS,
-    ExportColumn,
-    ExportTable,
+    Column,
     Factors,
+    RunRow,
+    Table,
     WorkloadExport,
+    as_in_runs,
+    durability_columns,
     factors_of,
-    run_key,
-    schema,
+    field_columns,
+    frame,
 )
 from bedplate.model import codec, limits
 from bedplate.model.course import COURSE_FILE
-from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.figure import Figure
+from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import METRICS, unknown_metric
-from bedplate.model.reason import sentences
-from bedplate.model.visit import Outcome
+from bedplate.model.visit import Durability, Outcome
 from bedplate.near_names import quoted, unknown_name
-
-SEARCH_COLUMNS: Mapping[str, ExportColumn] = {
-    "study": ExportColumn(String, "title of the study"),
-    "cell": ExportColumn(String, "identity of the cell"),
-    "label": ExportColumn(String, "what it is called"),
-    "metric": ExportColumn(String, "the figure whose best cell was looked for"),
-    "unit": ExportColumn(String, "its unit"),
-    "dataset": ExportColumn(String, "identity of what was loaded"),
-    "run": ExportColumn(String, "the runs that it is a figure of; joined by `, `"),
-    "visits": ExportColumn(Int64, "visits of the search and its proofs"),
-    "believed": ExportColumn(Int64, "those with a trusted figure"),
-    "measured": ExportColumn(
-        Float64,
-        "mean of what was measured; of few visits it is no fair sample, as the cell was chosen for them",
-    ),
-    "predicted": ExportColumn(
-        Float64,
-        "what the model expects of the cell, from all figures and the factors that cells share; empty before the first",
-    ),
-    "predicted_low": ExportColumn(Float64, "95 % of the model's draws lie between them"),
-    "predicted_high": ExportColumn(Float64),
-    "proved": ExportColumn(
-        Float64, "mean of the fresh runs of the last proof; empty of a cell that took no part"
-    ),
-    "proved_low": ExportColumn(Float64, "its 95 % interval; empty below three repetitions"),
-    "proved_high": ExportColumn(Float64),
-    "proved_n": ExportColumn(Int64, "how many repetitions it is made of"),
-    "chance_near_best": ExportColumn(
-        Float64, "the model's chance that the cell is within the margin of the best; a share"
-    ),
-    "chance_best": ExportColumn(Float64, "that it is the best; a share"),
-    "named": ExportColumn(Boolean, "whether the search names it in the end; empty before the end"),
-    "left_out": ExportColumn(String, "why it is not visited any more, or never was"),
-}
+from bedplate.statistics.summary import Summary
 
 
-def searched_rows(found: Overview) -> Iterator[dict[str, Any]]:
-    """One row per cell, candidates first; none of a study that is no search, or of a selection of cells."""
-    search = search_of(found)
+class _Candidate(NamedTuple):
+    search: Searched
+    cell: SearchedCell
+
+
+def _candidates(overview: Overview) -> Iterator[_Candidate]:
+    """Those that may be named first; none of a study that is no search, or of a selection of cells."""
+    search = search_of(overview)
     if search is not None:
-        yield from (_row(search, cell) for cell in search.cells)
+        yield from (_Candidate(search, cell) for cell in search.cells)
 
 
-def _row(search: Searched, cell: SearchedCell) -> dict[str, Any]:
-    end, predicted, proved = search.end, cell.predicted, cell.proved
-    return {
-        "study": search.overview.study.facts.title,
-        "cell": cell.id,
-        "label": cell.label.full,
-        "metric": search.metric.name,
-        "unit": search.metric.unit,
-        "dataset": search.record.dataset,
-        "run": ", ".join(search.record.runs),
-        "visits": cell.visits,
-        "believed": cell.believed,
-        "measured": cell.measured.centre,
-        "predicted": None if predicted is None else predicted.value,
-        "predicted_low": None if predicted is None else predicted.low,
-        "predicted_high": None if predicted is None else predicted.high,
-        "proved": None if proved is None else proved.centre,
-        "proved_low": None if proved is None else proved.low,
-        "proved_high": None if proved is None else proved.high,
-        "proved_n": None if proved is None else proved.n,
-        "chance_near_best": None if predicted is None else cell.near,
-        "chance_best": None if predicted is None else cell.best,
-        "named": None if end is None else cell.id in {search.id_of(number) for number in end.cells},
-        "left_out": None if cell.closed is None else cell.closed.sentence,
-    }
+def _is_named(row: _Candidate) -> bool | None:
+    end = row.search.end
+    return None if end is None else row.cell.id in {row.search.id_of(number) for number in end.cells}
 
 
-SEARCH = "search"
+SEARCH_TABLE: Table[_Candidate] = Table(
+    (
+        as_in_runs("study", lambda row: row.search.overview.study.facts.title),
+        Column("cell", lambda row: row.cell.id, "identity of the cell"),
+        Column("label", lambda row: row.cell.label.full, "what it is called"),
+        Column("metric", lambda row: row.search.metric.name, "the figure whose best cell was looked for"),
+        Column("unit", lambda row: row.search.metric.unit, "its unit"),
+        as_in_runs("dataset", lambda row: row.search.record.dataset),
+        Column(
+            "run",
+            lambda row: ", ".join(row.search.record.runs),
+            "the runs that it is a figure of; joined by `, `",
+        ),
+        *field_columns(SearchedCell, lambda row: row.cell, "visits believed"),
+        *field_columns(
+            Summary,
+            lambda row: row.cell.measured,
+            "measured=centre",
+            "mean of what was measured; of few visits it is no fair sample, as the cell was chosen for them",
+        ),
+        *field_columns(
+            Predicted,
+            lambda row: row.cell.predicted,
+            "predicted=value predicted_low=low predicted_high=high",
+            "what the model expects of the cell, from all figures and the factors that cells share; empty before the first",
+            "95 % of the model's draws lie between them",
+        ),
+        *field_columns(
+            Summary,
+            lambda row: row.cell.proved,
+            "proved=centre proved_low=low proved_high=high proved_n=n",
+            "mean of the fresh runs of the last proof; empty of a cell that took no part",
+            "its 95 % interval; empty below three repetitions",
+            "",
+            "how many repetitions it is made of",
+        ),
+        *field_columns(
+            SearchedCell,
+            lambda row: row.cell if row.cell.predicted else None,
+            "chance_near_best=near chance_best=best",
+            "the model's chance that the cell is within the margin of the best; a share",
+            "that it is the best; a share",
+        ),
+        Column("named", _is_named, "whether the search names it in the end; empty before the end", Boolean),
+        *field_columns(SearchedCell, lambda row: row.cell, "left_out=closed"),
+    ),
+    _candidates,
+)
 
-SEARCH_TABLE = ExportTable(SEARCH_COLUMNS, searched_rows)
 
 # With what a spreadsheet lets a formula begin when it opens CSV, and what is a number all the same.
 _FORMULA = r"^[=+\-@\t\r]"
@@ -131,7 +127,7 @@ TABLES = ("runs", "figures", "courses")
 
 _RUNS, _FIGURES, _COURSES = TABLES
 
-_NODES = "nodes"
+SEARCH, _NODES = "search", "nodes"
 
 
 def export(
@@ -227,37 +223,49 @@ def _misfits(
     return reasons
 
 
-def runs_table(found: Overview) -> pl.DataFrame:
+def _promise(overview: Overview, m: Measurement, *, phase: str = "", item: str = "") -> Durability | None:
+    """What survives a power cut of all that the run, or this part of it, commits; nothing of one that did not complete."""
+    facts = overview.cells.get(m.cell)
+    declared = facts.durability if facts and m.outcome is Outcome.COMPLETED else None
+    known = promised(overview.spec((m.dataset, m.run)), declared, phase, item)
+    return promising_least(known) if known else None
+
+
+def runs_table(overview: Overview) -> pl.DataFrame:
     """One row per run that was due, whatever became of it."""
-    return pl.DataFrame([_run_row(found, m) for m in found.measurements], schema=schema(RUN_COLUMNS))
+    return frame(
+        RUN_COLUMNS, (RunRow(overview, m, None, _promise(overview, m)) for m in overview.measurements)
+    )
 
 
-def figures_table(found: Overview, metrics: Sequence[str] = ()) -> pl.DataFrame:
+FIGURE_COLUMNS: tuple[Column[RunRow[Figure]], ...] = (
+    *KEY_COLUMNS,
+    *field_columns(
+        Figure,
+        lambda row: row.record,
+        "phase item pass=pass_ metric value unit scale better status limit reason",
+    ),
+    *durability_columns(
+        "what survives a power cut of what this figure's commits wrote: of a part of a run its own class where it has one, "
+        "`reads only` where it commits nothing; else that of the run"
+    ),
+)
+
+
+def figures_table(overview: Overview, metrics: Sequence[str] = ()) -> pl.DataFrame:
     """One row per figure; a value is null where it is absent or censored, and `reason` says why.
 
     With `metrics` those alone.
     """
-    rows = [
-        {
-            **run_key(found, m),
-            "phase": figure.phase,
-            "item": figure.item,
-            "pass": figure.pass_,
-            "metric": figure.metric,
-            "value": figure.value,
-            "unit": figure.unit,
-            "scale": figure.scale.value,
-            "better": figure.better.value,
-            "status": figure.status.value,
-            "limit": figure.limit,
-            "reason": figure.reason.sentence if figure.reason else None,
-            **_durability(found, m, phase=figure.phase, item=figure.item),
-        }
-        for m in found.measurements
-        for figure in _figures(m)
-        if not metrics or figure.metric in metrics
-    ]
-    return pl.DataFrame(rows, schema=schema(FIGURE_COLUMNS))
+    return frame(
+        FIGURE_COLUMNS,
+        (
+            RunRow(overview, m, figure, _promise(overview, m, phase=figure.phase, item=figure.item))
+            for m in overview.measurements
+            for figure in _figures(m)
+            if not metrics or figure.metric in metrics
+        ),
+    )
 
 
 def _figures(m: Measurement) -> tuple[Figure, ...]:
@@ -269,47 +277,50 @@ def _figures(m: Measurement) -> tuple[Figure, ...]:
 
 def courses_table(found: Overview) -> pl.DataFrame:
     """Every second of every run, behind the columns that name the run."""
-    kinds = schema(KEY_COLUMNS)
-    frames = [pl.DataFrame(schema=kinds)]
+    frames = [frame(KEY_COLUMNS, ())]
     for m in found.measurements:
         path = m.directory / COURSE_FILE if m.directory else None
         if path is None or not limits.is_file(path):
             continue
         course = read_course(path)
-        key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in run_key(found, m).items()]
+        key = (pl.lit(key.value(RunRow(found, m, None)), key.kind).alias(key.name) for key in KEY_COLUMNS)
         frames.append(course.select(*key, pl.all()))
     courses = pl.concat(frames, how="diagonal_relaxed")
     return courses.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def nodes_table(found: Overview) -> pl.DataFrame:
-    """One row per node of a fleet: what was found about it before the first visit."""
-    rows = [
-        {
-            "study": found.study.facts.title,
-            "node": name,
-            "hostname": facts.machine.hostname,
-            "identity": facts.machine.identity,
-            "architecture": facts.machine.architecture,
-            "cpu_model": facts.machine.cpu_model,
-            "cpu_count": facts.machine.cpu_count,
-            "memory_bytes": facts.machine.memory_bytes,
-            "page_size_bytes": facts.machine.page_size_bytes,
-            "kernel": facts.machine.kernel_release,
-            "distribution": facts.machine.distribution,
-            "virtualisation": facts.machine.virtualisation,
-            "firmware": facts.firmware,
-            "device_model": facts.device_model,
-            "device_firmware": facts.device_firmware,
-            "device_size_bytes": facts.device_size_bytes,
-            "journal_device_model": facts.journal_device_model,
-            "journal_device_firmware": facts.journal_device_firmware,
-            "tools": json.dumps(dict(facts.machine.tools), ensure_ascii=False),
-            "tunables": json.dumps(dict(facts.machine.tunables), ensure_ascii=False),
-        }
-        for name, facts in found.study.nodes.items()
-    ]
-    return pl.DataFrame(rows, schema=schema(NODE_COLUMNS))
+class _Node(NamedTuple):
+    title: str
+    name: str
+    facts: NodeFacts
+
+
+NODES: Table[_Node] = Table(
+    (
+        as_in_runs("study", lambda row: row.title),
+        *field_columns(NodeFacts, lambda row: row.facts, "node"),
+        *field_columns(
+            StoredMachine,
+            lambda row: row.facts.machine,
+            "hostname identity architecture cpu_model cpu_count memory_bytes page_size_bytes kernel=kernel_release "
+            "distribution virtualisation",
+        ),
+        *field_columns(
+            NodeFacts,
+            lambda row: row.facts,
+            "firmware device_model device_firmware device_size_bytes journal_device_model journal_device_firmware",
+        ),
+        Column(
+            "tools",
+            lambda row: json.dumps(dict(row.facts.machine.tools), ensure_ascii=False),
+            "versions of programs, settings of the kernel: an object each, as JSON",
+        ),
+        Column("tunables", lambda row: json.dumps(dict(row.facts.machine.tunables), ensure_ascii=False)),
+    ),
+    lambda overview: (
+        _Node(overview.study.facts.title, name, facts) for name, facts in overview.study.nodes.items()
+    ),
+)
 
 
 def workload_exports() -> Sequence[WorkloadExport]:
@@ -335,8 +346,8 @@ def _tables(found: Overview, asked: Sequence[str], metrics: Sequence[str]) -> di
         _FIGURES: lambda: factors.beside(figures_table(found, metrics)),
         _COURSES: lambda: courses_table(found),
         **{name: partial(_of_workload, found, factors, table) for name, table in own.items()},
-        **({} if search_of(found) is None else {SEARCH: lambda: SEARCH_TABLE.made(found)}),
-        **({_NODES: lambda: nodes_table(found)} if found.study.nodes else {}),
+        **({} if search_of(found) is None else {SEARCH: lambda: SEARCH_TABLE.of(found)}),
+        **({_NODES: lambda: NODES.of(found)} if found.study.nodes else {}),
     }
     lacking = [name for name in asked if name not in makers]
     if lacking:
@@ -346,8 +357,8 @@ def _tables(found: Overview, asked: Sequence[str], metrics: Sequence[str]) -> di
     return {name: makers[name]() for name in asked or usual}
 
 
-def _of_workload(found: Overview, factors: Factors, table: ExportTable) -> pl.DataFrame:
-    return factors.beside(table.made(found))
+def _of_workload(found: Overview, factors: Factors, table: Table[Any]) -> pl.DataFrame:
+    return factors.beside(table.of(found))
 
 
 def _figures_with_runs(found: Overview, metrics: Sequence[str]) -> pl.DataFrame:
@@ -355,55 +366,11 @@ def _figures_with_runs(found: Overview, metrics: Sequence[str]) -> pl.DataFrame:
     runs = runs_table(found).drop(
         "study", "durability_volatile", "durability_volatile_512", "durability_protected"
     )
-    keys = [name for name in KEY_COLUMNS if name != "study"]
+    keys = [column.name for column in KEY_COLUMNS if column.name != "study"]
     figures = figures_table(found, metrics)
     return factors_of(found).beside(
         figures.join(runs, on=keys, how="left", nulls_equal=True, suffix="_of_run")
     )
-
-
-def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
-    cell = found.study.schedule.cells[m.cell]
-    facts = found.cells.get(m.cell)
-    return {
-        **run_key(found, m),
-        "variant": cell.variant,
-        "filesystem": cell.filesystem.type,
-        "filesystem_block_size_bytes": (
-            facts.label.filesystem_block_bytes if facts else cell.filesystem.block_size_bytes
-        ),
-        "block_size_bytes": cell.database_block_bytes,
-        "throttle": cell.device.throttle.name if cell.device.throttle else None,
-        "latency": cell.device.latency.name if cell.device.latency else None,
-        "order": m.order,
-        "chosen": is_chosen_visit(found.study, m.repetition, canary=m.canary),
-        "executor": m.where.executor if m.where else None,
-        "kernel": m.where.kernel if m.where else None,
-        "accelerator": m.where.accelerator if m.where else None,
-        "boot_id": m.where.boot_id if m.where else None,
-        "node": m.where.node if m.where else None,
-        "started_wall_s": m.started_wall_s,
-        "outcome": m.outcome.value,
-        "validity": m.validity.value,
-        "reasons": "; ".join(sentences(m.reasons)),
-        **_durability(found, m),
-        "device_sector_bytes": facts.sector_bytes if facts else None,
-        "warmup_s": m.figures.warmup_s if m.figures else None,
-        "duration_s": m.figures.duration_s if m.figures else None,
-    }
-
-
-def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str = "") -> dict[str, str | None]:
-    """What survives a power cut of all that the run, or this part of it, commits; nothing of one that did not complete."""
-    facts = found.cells.get(m.cell)
-    declared = facts.durability if facts and m.outcome is Outcome.COMPLETED else None
-    known = promised(found.spec((m.dataset, m.run)), declared, phase, item)
-    least = promising_least(known) if known else None
-    return {
-        "durability_volatile": least.volatile_cache if least else None,
-        "durability_volatile_512": least.class_with(VOLATILE_512) if least else None,
-        "durability_protected": least.protected_cache if least else None,
-    }
 
 
 def _write(frame: pl.DataFrame, path: Path, kind: str) -> Path:

@@ -91,7 +91,7 @@ Value: TypeAlias = Plain | Formula
 
 
 @dataclass(frozen=True)
-class Column:
+class SheetColumn:
     """The head of a column and its width in characters; a `hidden` one is there for formulas."""
 
     head: Value
@@ -135,7 +135,7 @@ class Sheet:
     """
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[SheetColumn, ...]
     rows: tuple[tuple[Value, ...], ...]
     lead: tuple[tuple[Value, ...], ...] = ()
     filtered: bool = False
@@ -423,9 +423,9 @@ def _of_summary(summary: Summary, limit: float | None, absence: str | None) -> I
         yield absence or counted(summary)
 
 
-def factor_columns(names: Iterable[str]) -> Iterator[Column]:
+def factor_columns(names: Iterable[str]) -> Iterator[SheetColumn]:
     """A column for each factor, by its key in the plan."""
-    return (Column(name, min(max(12.0, len(name)), 32.0)) for name in names)
+    return (SheetColumn(name, min(max(12.0, len(name)), 32.0)) for name in names)
 
 
 def factor_cells(factors: Factors, names: Iterable[str], result: Result) -> tuple[Plain, ...]:
@@ -458,43 +458,43 @@ _VOLATILE = "with a volatile cache"
 _PROMISE = AFTER_POWER_CUT
 
 _OF_A_CHOICE = (
-    Column("choice", 44),
-    Column("workload", 10),
-    Column("dataset", 24),
-    Column("run", 16),
-    Column("phase", 12),
-    Column("item", 12),
-    Column("metric", 26),
-    Column("unit", 9),
-    Column("better", 9),
+    SheetColumn("choice", 44),
+    SheetColumn("workload", 10),
+    SheetColumn("dataset", 24),
+    SheetColumn("run", 16),
+    SheetColumn("phase", 12),
+    SheetColumn("item", 12),
+    SheetColumn("metric", 26),
+    SheetColumn("unit", 9),
+    SheetColumn("better", 9),
 )
 
-_CHOICE_COLUMNS = (*_OF_A_CHOICE, Column("definition", 80), Column("number", 9))
+_CHOICE_COLUMNS = (*_OF_A_CHOICE, SheetColumn("definition", 80), SheetColumn("number", 9))
 
 _RESULT_COLUMNS = (
     *_OF_A_CHOICE,
-    Column("cell", 44),
-    Column("cell id", 30),
-    Column(_PROMISE, 18),
-    Column(_VOLATILE, 18),
-    Column("mean"),
-    Column("low"),
-    Column("high"),
-    Column("smallest"),
-    Column("largest"),
-    Column("n", 5),
-    Column("basis", 9),
-    Column("validity", 11),
-    Column("suspect", 9),
-    Column("unknown", 10),
-    Column("failed", 8),
-    Column("not run", 9),
-    Column("absent", 8),
-    Column("censored", 10),
-    Column("limit", 9),
-    Column("emulated", 10),
-    Column("remarks", 80),
-    Column("key", 12),
+    SheetColumn("cell", 44),
+    SheetColumn("cell id", 30),
+    SheetColumn(_PROMISE, 18),
+    SheetColumn(_VOLATILE, 18),
+    SheetColumn("mean"),
+    SheetColumn("low"),
+    SheetColumn("high"),
+    SheetColumn("smallest"),
+    SheetColumn("largest"),
+    SheetColumn("n", 5),
+    SheetColumn("basis", 9),
+    SheetColumn("validity", 11),
+    SheetColumn("suspect", 9),
+    SheetColumn("unknown", 10),
+    SheetColumn("failed", 8),
+    SheetColumn("not run", 9),
+    SheetColumn("absent", 8),
+    SheetColumn("censored", 10),
+    SheetColumn("limit", 9),
+    SheetColumn("emulated", 10),
+    SheetColumn("remarks", 80),
+    SheetColumn("key", 12),
 )
 
 _AT = {column.head: place for place, column in enumerate(_RESULT_COLUMNS)}
@@ -592,7 +592,7 @@ def look_sheet(found: Overview, choices: Sequence[SheetChoice], results: Sequenc
     marks = [cells(f"{capital(words)}.") for words in found.marks]
     if not choices or not found.cells:
         return Sheet(
-            LOOK, (Column("cell", 44),), (), (title, cells("Nothing has been measured yet."), *marks)
+            LOOK, (SheetColumn("cell", 44),), (), (title, cells("Nothing has been measured yet."), *marks)
         )
     look = _Look(choices, results, len(found.cells), head_row=3 + len(marks))
     lead = (title, look.chosen(), look.meaning(), *marks)
@@ -651,15 +651,15 @@ class _Look:
     def _of_choices(self, head: str) -> Area:
         return Area(CHOICES, _CHOICE_AT[head], 1, self._choices_end)
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[SheetColumn, ...]:
         """The name, what is shown of the results, and what only formulas and the chart need."""
         return (
-            Column("cell", self._name_width),
-            *(Column(head, self._widths.get(head, 12.0)) for head in _SHOWN),
-            Column("row in Results", 16, hidden=True),
-            Column("bar", 9, hidden=True),
+            SheetColumn("cell", self._name_width),
+            *(SheetColumn(head, self._widths.get(head, 12.0)) for head in _SHOWN),
+            SheetColumn("row in Results", 16, hidden=True),
+            SheetColumn("bar", 9, hidden=True),
             *(
-                Column(known if known == ONLY_READS else f"{known} {_VOLATILE}", 32, hidden=True)
+                SheetColumn(known if known == ONLY_READS else f"{known} {_VOLATILE}", 32, hidden=True)
                 for known in self._classes
             ),
         )
@@ -751,23 +751,23 @@ _WIDE_HEADS = ("cell", AFTER_POWER_CUT, "validity")
 _STATISTICS = ("mean", "low", "high", "n")
 
 _CELL_HEADS = (
-    Column("cell", 44),
-    Column("cell id", 30),
-    Column("in the study", 12),
-    Column("file system", 24),
-    Column("file system block, bytes", 22),
-    Column("engine", 12),
-    Column("database block, bytes", 20),
-    Column("throttle", 12),
-    Column("volatile cache", 15),
-    Column(CACHE_WORDS[VOLATILE_512], 15),
-    Column(CACHE_WORDS[PROTECTED], 15),
-    Column("durability by", 13),
-    Column("reasons for the class", 60),
-    *(Column(f"flushes per fsync: {device}, {pattern}", 16) for device, pattern in COUNTED),
-    Column("emulated", 10),
-    Column("image file", 10),
-    Column("remarks, or why it cannot be", 80),
+    SheetColumn("cell", 44),
+    SheetColumn("cell id", 30),
+    SheetColumn("in the study", 12),
+    SheetColumn("file system", 24),
+    SheetColumn("file system block, bytes", 22),
+    SheetColumn("engine", 12),
+    SheetColumn("database block, bytes", 20),
+    SheetColumn("throttle", 12),
+    SheetColumn("volatile cache", 15),
+    SheetColumn(CACHE_WORDS[VOLATILE_512], 15),
+    SheetColumn(CACHE_WORDS[PROTECTED], 15),
+    SheetColumn("durability by", 13),
+    SheetColumn("reasons for the class", 60),
+    *(SheetColumn(f"flushes per fsync: {device}, {pattern}", 16) for device, pattern in COUNTED),
+    SheetColumn("emulated", 10),
+    SheetColumn("image file", 10),
+    SheetColumn("remarks, or why it cannot be", 80),
 )
 
 _SEARCH_WIDTHS = {"cell": 30.0, "label": 44.0, "dataset": 24.0, "run": 16.0, "left_out": 80.0}
@@ -795,7 +795,7 @@ def wide_sheets(
     for name, (_, shown) in zip(names, pages, strict=True):
         columns = [results[place_of[choice.label] : place_of[choice.label] + count] for choice in shown]
         widths = (44, promise_width(result.cell.durability for result in columns[0]), 11)
-        heads = map(Column, _WIDE_HEADS, widths)
+        heads = map(SheetColumn, _WIDE_HEADS, widths)
         rows = (
             (*_wide_row(of_cell), *factor_cells(factors, names_of_factors, of_cell[0]))
             for of_cell in zip(*columns, strict=True)
@@ -804,11 +804,11 @@ def wide_sheets(
         yield Sheet(name, all_columns, tuple(rows))
 
 
-def _wide_columns(shown: Sequence[SheetChoice]) -> Iterator[Column]:
+def _wide_columns(shown: Sequence[SheetChoice]) -> Iterator[SheetColumn]:
     for choice in shown:
         for word in _STATISTICS:
             head = f"{choice.within} {word}" + ("" if word == "n" else f", {choice.metric.unit}")
-            yield Column(head, max(8.0, min(len(head), 40)))
+            yield SheetColumn(head, max(8.0, min(len(head), 40)))
 
 
 def _wide_row(of_cell: Sequence[Result]) -> tuple[Plain, ...]:
@@ -889,14 +889,14 @@ def effective_sheet(found: Overview) -> Sheet:
             for fact, value in of_cell["device"].items()
         ]
     heads = ("cell", "option", "asked", "effective", "source")
-    columns = tuple(Column(head, width) for head, width in zip(heads, (44, 40, 30, 30, 20), strict=True))
+    columns = tuple(SheetColumn(head, width) for head, width in zip(heads, (44, 40, 30, 30, 20), strict=True))
     return Sheet(EFFECTIVE, columns, tuple(rows), filtered=True)
 
 
 def runs_sheet(found: Overview, factors: Factors) -> Sheet:
     """Every run that was due, with what became of it, as `bedplate export` writes the table `runs`."""
     table = factors.beside(runs_table(found).drop("study"))
-    columns = tuple(Column(name, _RUN_WIDTHS.get(name, 13.0)) for name in table.columns)
+    columns = tuple(SheetColumn(name, _RUN_WIDTHS.get(name, 13.0)) for name in table.columns)
     return Sheet(RUNS, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True)
 
 
@@ -904,8 +904,8 @@ def search_sheets(found: Overview) -> tuple[Sheet, ...]:
     """The cells of a search, as `bedplate export` writes the table `search`; none of any other study."""
     if search_of(found) is None:
         return ()
-    table = SEARCH_TABLE.made(found).drop("study")
-    columns = tuple(Column(name, _SEARCH_WIDTHS.get(name, 13.0)) for name in table.columns)
+    table = SEARCH_TABLE.of(found).drop("study")
+    columns = tuple(SheetColumn(name, _SEARCH_WIDTHS.get(name, 13.0)) for name in table.columns)
     return (Sheet(SEARCHED, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True),)
 
 
@@ -930,7 +930,7 @@ def about_sheet(found: Overview) -> Sheet:
         *((f"history, {entry.when}", entry.what) for entry in facts.history),
         *_MEANINGS,
     ]
-    return Sheet(ABOUT, (Column("what", 28), Column("is", 140)), tuple(cells(*row) for row in rows))
+    return Sheet(ABOUT, (SheetColumn("what", 28), SheetColumn("is", 140)), tuple(cells(*row) for row in rows))
 
 
 def _machines(found: Overview) -> Iterator[tuple[str, Plain]]:

@@ -489,7 +489,9 @@ class Loss:
     """
 
     transactions_max: int | None = None
+    """the most acknowledged transactions that one cut took and left the rest whole"""
     ms_max: float | None = None
+    """the longest time before such a cut at which the first missing transaction was acknowledged"""
     bound_ms: float | None = None
     bound_transactions: int | None = None
 
@@ -547,13 +549,14 @@ class TriedStates:
 
 @dataclass(frozen=True)
 class Recoveries:
-    """Of `asked` recoveries from a cut `recorded` were recorded, to be cut again; those of bad cuts are not.
+    """How many recoveries from a cut were `asked` for; those of bad cuts are not recorded.
 
     Where the cuts in them are `refused`, none counts. `not_made` says why none could be recorded at all.
     """
 
     asked: int
     recorded: int
+    """recoveries from a cut that were recorded and cut again; empty where none was asked for"""
     refused: tuple[Reason, ...] = ()
     not_made: Reason | None = None
 
@@ -569,13 +572,11 @@ class PowerCutVerdict:
     """The verdict on one run of power cuts.
 
     `caches` has what was found with each kind of device cache (`model.device_cache.CACHES`). No class is shown where
-    the verdict is `refused`: the reasons say what in the experiment itself does not hold. `profiles` counts the drawn cuts
+    it is `refused`, as something in the experiment itself does not hold. `profiles` counts the drawn cuts
     by profile. `waiting` is how many spans of the log had metadata that can be torn, by kind; None where none was looked for.
     `waits` says whether commits wait for the device: where none
     does, controls are bad without any lie about a flush. `unreplayed` are the cuts after which the
-    repair could not replay the journal. `of_the_cell` is False where the device was said to write a unit whole, so that the verdict
-    is one on such a device, and where a journal that the cell has in memory was kept, so that
-    the verdict is one on another journal. `recoveries` is None where no recovery was to be cut again.
+    repair could not replay the journal. `lacks_metadata_room`: the type may commit an engine's page by halves on so small a disk.
     """
 
     caches: Mapping[str, CacheCuts]
@@ -583,13 +584,17 @@ class PowerCutVerdict:
     controls: CutCounts
     loss: Loss
     window_bytes: int
+    """the most that the device's cache held"""
     refused: tuple[Reason, ...] = ()
+    """why there is no verdict; joined by `; `"""
     of_the_cell: bool = True
-    # Of the recording: the size of its disk; whether the type may commit an engine's page by halves on so small a one; how
-    # often other programs committed it, None where nobody counted.
+    """false where a journal in RAM was kept, or the device was said to write a unit whole, so that the verdict is no class of the
+    cell as it is"""
     image_bytes: int | None = None
+    """size of the recorded disk"""
     lacks_metadata_room: bool = False
     foreign_syncs: int | None = None
+    """calls of sync(2) by any program while it was recorded; empty where they were not counted"""
     journal_lost: bool = False
     unreplayed: int = 0
     waits: bool = True

@@ -80,7 +80,8 @@ class Figure:
     """One value of one metric in one run."""
 
     phase: str
-    """`prepare`, `load`, `queries`, `stream 1`, `tests`, `scripts`, …; `measure` for the whole run"""
+    """`measure` for the whole run; else a part of it: `prepare`, `load`, `queries`, `stream 1`, `tests`, `scripts`, …
+    (STUDY_FORMAT.md, “What each workload records”)"""
     item: str
     """a query, a table, a test, a stage, a script; empty for the whole phase"""
     pass_: int
@@ -88,12 +89,15 @@ class Figure:
     metric: str
     """name in the registry (method/metrics.md)"""
     value: float | None
-    """null where absent or censored"""
+    """the figure in `unit`; null where absent or censored"""
     unit: str
-    """as in the registry"""
+    """as in the registry: `1/s`, `ms`, `MiB`, `share` (of one), `1` for counts"""
     scale: Scale
+    """`ratio`, `proportion`, `count` or `share`; it decides the statistics"""
     better: Better
+    """`higher`, `lower` or `neither`"""
     status: Status = Status.MEASURED
+    """`measured`, `censored` (only a limit is known) or `absent`"""
     limit: float | None = None
     """the bound of a censored value"""
     reason: Reason | None = None

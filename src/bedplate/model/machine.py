@@ -81,7 +81,7 @@ class StoredMachine:
 
     @property
     def identity(self) -> str:
-        """Digest of what must not change within a study; the kernel is compared apart."""
+        """Digest of what must not change within a study: processors, memory and page size; the kernel is compared apart."""
         return digest(
             {
                 "architecture": self.architecture,
@@ -167,19 +167,26 @@ class Fleet:
 class NodeFacts:
     """What a node is, found by a job on it before the first visit; None for what it does not tell.
 
-    `firmware` is the machine's own. `problems` are sentences: why no visit can run there. `device` and `journal_device` are what
-    its visits erase, None for images and in older studies.
+    `problems` are sentences: why no visit can run there. `device` and `journal_device` are what its visits erase, None for images
+    and in older studies.
     """
 
     node: str
+    """the node, as Slurm calls it"""
     machine: Machine
     firmware: str | None = None
+    """the machine's own"""
     device_model: str | None = None
+    """the scratch device; empty for an image file, and where it does not tell"""
     device_firmware: str | None = None
+    """its firmware"""
     device_size_bytes: int | None = None
+    """its size"""
     problems: tuple[str, ...] = ()
     journal_device_model: str | None = None
+    """the device of external journals, where there is one"""
     journal_device_firmware: str | None = None
+    """its firmware"""
     device: DeviceIdentity | None = None
     journal_device: DeviceIdentity | None = None
 

@@ -349,6 +349,8 @@ class CutPoint:
     position: int
     """how many entries of the log are before it"""
     profile: Profile
+    """what the device makes of the writes after its last flush: `subset-4k`, `subset-512`, `whole`, `lost`, `ordered`, `subset-8k`,
+    `subset-16k`, `untorn-8k`, `untorn-16k`"""
     placement: Placement
     """how the position was chosen: `uniform`, `weighted`, `sought` (where metadata waits, or behind a flush that met writes
     on their way), `enumerated` (a state of the window that ends there). Of a recovery: `span` (between two flushes), `whole` (behind
@@ -373,29 +375,29 @@ class PointRecord:
     flush_position: int | None
     """the last flush before the cut that counts; null without one in the window"""
     volatile_writes: int
-    """writes after it"""
+    """writes after the last flush, which were at risk"""
     volatile_bytes: int
-    """their bytes"""
+    """bytes of these writes"""
     kept_writes: int
-    """those of them that are wholly or partly on the medium"""
+    """those of these writes that are wholly or partly on the medium"""
     acknowledged: int
     """transactions acknowledged before the cut"""
     volatile_discards: int = 0
     """discards after the last flush, each of which the device may have done or not; 0 in records older than such draws"""
     lost_transactions: int = 0
-    """those of them that are missing"""
+    """those of the acknowledged that are missing"""
     lost_ms: float | None = None
-    """how long before the cut the first of these was acknowledged"""
+    """how long before the cut the first missing transaction was acknowledged"""
     consistent: bool | None = None
     """whether what is there is whole; null where nothing could be asked"""
     mount_s: float | None = None
-    """time of mounting, with the journal's recovery"""
+    """time of mounting, with the journal's recovery; null where that did not happen"""
     fsck_s: float | None = None
-    """time of the repair"""
+    """time of the repair; null where there was none"""
     engine_start_s: float | None = None
-    """time of the engine's start, with its recovery"""
+    """time of the engine's start, with its recovery; null where it did not start"""
     oracle_s: float | None = None
-    """time of the questions"""
+    """time of the questions; null where nothing could be asked"""
     unclean: bool | None = None
     """whether a check of the unmounted file system found errors though it had mounted and the engine been asked; null where none was
     made"""

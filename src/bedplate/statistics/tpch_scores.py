@@ -94,17 +94,16 @@ class QueryRun:
 
 @dataclass(frozen=True)
 class Score:
-    """One figure of one cell.
-
-    `ideal_share` is how near it comes to a cell that is best in every query: ideal time / time, or score /
-    number of queries; 1 is the ideal. `low` and `high` bound the 95 % interval, None below three complete
-    repetitions. A `value` of None has `reasons`.
-    """
+    """One figure of one cell. A `value` of None has `reasons`."""
 
     value: float | None
+    """the score; empty where a query has no time"""
     ideal_share: float | None = None
+    """how near it comes to a cell that is best in every query: ideal time / time, or score / number of queries; 1 is the ideal"""
     low: float | None = None
+    """lower bound of the 95 % interval; empty below three complete repetitions"""
     high: float | None = None
+    """its upper bound"""
     reasons: tuple[str, ...] = ()
 
 
@@ -117,6 +116,7 @@ class CellScores:
 
     cell: str
     basis: str
+    """`trusted`; `suspect` or `unknown` where the cell has no trusted run"""
     time: Score
     score: Score
     m_time: Score

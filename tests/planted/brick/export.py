@@ -1,25 +1,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from polars import Float64, Int64
 
 from bedplate.analysis.overview import Overview
 from bedplate.analysis.run_heads import runs_of
-from bedplate.export.columns import KEY_COLUMNS, ExportColumn, ExportTable, WorkloadExport, run_key
+from bedplate.export.columns import KEY_COLUMNS, Column, RunRow, Table, WorkloadExport
+from bedplate.model.levels import Levels
 
 
-def rows(found: Overview) -> Iterator[dict[str, Any]]:
-    for m in found.measurements:
-        levels = found.study.schedule.datasets[m.dataset].levels
-        laid = {"bricks": levels.integer("bricks"), "bricks_per_s": m.value("operations_per_s")}
-        yield {**run_key(found, m), **laid}
+def rows(overview: Overview) -> Iterator[RunRow[Levels]]:
+    for m in overview.measurements:
+        yield RunRow(overview, m, overview.study.schedule.datasets[m.dataset].levels)
 
 
-COLUMNS = {
-    **KEY_COLUMNS,
-    "bricks": ExportColumn(Int64, "how many were laid"),
-    "bricks_per_s": ExportColumn(Float64, "how fast"),
-}
-EXPORT = WorkloadExport({"walls": ExportTable(COLUMNS, rows)}, lambda found: bool(runs_of(found, "brick")))
+WALLS: Table[RunRow[Levels]] = Table(
+    (
+        *KEY_COLUMNS,
+        Column("bricks", lambda row: row.record.integer("bricks"), "how many were laid", Int64),
+        Column("bricks_per_s", lambda row: row.m.value("operations_per_s"), "how fast", Float64),
+    ),
+    rows,
+)
+EXPORT = WorkloadExport({"walls": WALLS}, lambda overview: bool(runs_of(overview, "brick")))

@@ -299,16 +299,17 @@ class FaultRecord:
     hits: int
     """requests that met the fault, or changes of bytes at rest; 0: no result, but of `control-none`"""
     seen: Seen
-    """what the clients saw"""
+    """what the clients saw: `went on`, `stopped`, `hung`"""
     writable: bool
     """whether the file system took a write once the fault was over, or had no room for one"""
     came_back: bool | None
     """whether the server answered and wrote a checkpoint once the fault was over; null of a library, and where the log lost or changed
     something in silence: a checkpoint makes it needless"""
     verdict: FaultVerdict
-    """what came of it"""
+    """what came of it: `went on, whole`, `stopped, whole`, `read-only, whole`, `hung, whole`, `repaired, whole`, `bounded loss`,
+    `lost, detected`, `lost, silent`, `no trace`, `not hit`"""
     detected: tuple[Detected, ...]
-    """who said that something was wrong; empty: nobody"""
+    """who said that something was wrong: `file system`, `engine`; empty: nobody"""
     acknowledged: int
     """transactions that were acknowledged"""
     lost_transactions: int

@@ -56,7 +56,7 @@ class QueryPlan:
     item: str
     """number of the query: `14`"""
     hash: str
-    """SHA-256 of its structure (`workloads/tpch/query_plan.py`): equal where two plans do the same"""
+    """SHA-256 of its structure: equal where two plans do the same in the same order"""
     explained: str
     """EXPLAIN (FORMAT JSON), as PostgreSQL printed it"""
     phase: str = QUERIES
