@@ -59,9 +59,9 @@ class Table(Generic[R]):
         return frame(self.columns, self.records(overview))
 
 
-def frame(columns: Iterable[Column[R]], records: Iterable[R]) -> DataFrame:
-    """A row for each record."""
-    rows = [*records]
+def frame(columns: Iterable[Column[R]], subjects: Iterable[R]) -> DataFrame:
+    """A row for each subject."""
+    rows = [*subjects]
     return DataFrame(
         [pl.Series(column.name, [column.value(row) for row in rows], column.kind) for column in columns]
     )
@@ -88,8 +88,8 @@ def field_columns(
         kind = kinds.get(field) or getattr(record, field).fget.__annotations__["return"]
         get, of_polars = attrgetter(field), _KINDS.get(kind.removesuffix(" | None"))
 
-        def value(row: R) -> Any:
-            held = of(row)
+        def value(subject: R) -> Any:
+            held = of(subject)
             if held is None:
                 return None
             return get(held) if of_polars else plain(get(held))
@@ -220,10 +220,10 @@ KEY_COLUMNS = tuple(
 )
 
 
-def as_in_runs(name: str, value: Callable[[R], Any]) -> Column[R]:
+def as_in_runs(name: str, getter: Callable[[R], Any]) -> Column[R]:
     """The column of that name in `runs`, of records that are not of one run."""
     column = _RUN_COLUMN[name]
-    return Column(name, value, column.meaning, column.kind)
+    return Column(name, getter, column.meaning, column.kind)
 
 
 Run = tuple[str, str]

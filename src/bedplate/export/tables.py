@@ -56,9 +56,9 @@ def _candidates(overview: Overview) -> Iterator[_Candidate]:
         yield from (_Candidate(search, cell) for cell in search.cells)
 
 
-def _is_named(row: _Candidate) -> bool | None:
-    end = row.search.end
-    return None if end is None else row.cell.id in {row.search.id_of(number) for number in end.cells}
+def _is_named(candidate: _Candidate) -> bool | None:
+    search = candidate.search
+    return None if search.end is None else candidate.cell.id in map(search.id_of, search.end.cells)
 
 
 SEARCH_TABLE: Table[_Candidate] = Table(
