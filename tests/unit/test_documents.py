@@ -15,6 +15,7 @@ from bedplate.cli.documents import MARKER, NAME, manual_page, parts, renewed, ru
 from bedplate.model.durability import CLASSES
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import FORMAT_VERSION
+from bedplate.page.answer import KINDS
 from bedplate.plan.load import load_plan
 from bedplate.registry import WORKLOADS
 from bedplate.statistics.estimation import paired, unpaired
@@ -52,7 +53,7 @@ def test_every_part_that_is_made_stands_on_a_page_once(repository: Path) -> None
 
 def test_every_head_of_an_answer_is_explained_where_the_page_is(repository: Path) -> None:
     source = repository / "src" / "bedplate" / "analysis" / "headline.py"
-    heads = set(re.findall(r'HeadlineLine\("([A-Z]\w+)"', source.read_text()))
+    heads = {*re.findall(r'HeadlineLine\("([A-Z]\w+)"', source.read_text()), *KINDS}
     assert {"Take", "Also", "Change"} < heads
     table = re.findall(
         r"^   \| ([A-Z][\w, ]+) \|", _text(repository, "how-to/read-the-page.md"), re.MULTILINE

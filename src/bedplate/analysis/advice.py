@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +47,7 @@ from bedplate.model.durability import (
 )
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.near_names import unknown_run
 from bedplate.statistics.comparison import (
@@ -276,6 +278,20 @@ def _sectors_told(found: Overview) -> str:
     return f"{sectors_told(device_sectors(found))}; --cache names another" if _tells_sectors(found) else ""
 
 
+# What sentences and heads of columns call a figure.
+_HEADS = {
+    "latency_ms_p99": "p99",
+    "tps_cv": "cv of tps",
+    "queries_total_s": "total time of queries",
+    "tests_s": "total time of tests",
+    "stages_total_s": "total time of stages",
+    "load_total_s": "time to load",
+    "streams_s": "time of streams",
+    "throughput_mib_per_s": "throughput",
+    "operations_per_s": "operations per second",
+}
+
+
 def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:
     """What the run is about first, then whatever it has of p99, steadiness, space and writing; none without the first."""
     having = {
@@ -289,9 +305,10 @@ def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:
     # Power cuts are what cells are told apart by before any is advised, and no objective of their own.
     if first is None or not has_speed(found, run):
         return ()
-    heads = {"tps": "tps", "latency_ms_p99": "p99", "tps_cv": "cv of tps"}
     names = [first, *(name for name in ("latency_ms_p99", "tps_cv") if name in having and name != first)]
-    objectives = [Objective(METRICS[name], heads.get(name, name), (name,)) for name in names]
+    objectives = [
+        Objective(METRICS[name], _HEADS.get(name, name.replace("_", " ")), (name,)) for name in names
+    ]
     space = tuple(name for name in ("database_mib", "wal_mib") if name in having)
     if "database_mib" in space:
         objectives.append(Objective(_SPACE, "space", space))
@@ -870,6 +887,23 @@ def _makes(found: Overview, more: int, command: str) -> str:
     return f" `{command}` adds {format_count(more, 'repetition')} of every cell{takes}."
 
 
+_FIGURES = re.compile(r"\d[\d.,]*")
+
+
+def without_figures(words: str) -> str:
+    """A sentence so that those that differ in their figures alone are equal."""
+    return _FIGURES.sub("0", words)
+
+
+def failed_alike(runs: Sequence[Measurement]) -> str:
+    """The sentence that every one of two or more runs failed with, figures apart; empty where one did not fail, or otherwise."""
+    if len(runs) < 2 or any(m.trouble is not Trouble.FAILED for m in runs):
+        return ""
+    sentences_of = [sentences(m.reasons) for m in runs]
+    shared = set.intersection(*({without_figures(words) for words in each} for each in sentences_of))
+    return next((words for words in sentences_of[0] if without_figures(words) in shared), "")
+
+
 def _missing(found: Overview) -> Iterable[Sentence]:
     """Runs that were due and have no trusted figure, with the way to get them."""
     go_on = extend_command(found, found.study.schedule.repetitions)
@@ -881,6 +915,12 @@ def _missing(found: Overview) -> Iterable[Sentence]:
     }
     of_one = {"are ": "is ", "have ": "has "}
     plain = [m for m in found.measurements if not m.canary and m.cell in found.cells]
+    if why := failed_alike(plain):
+        ways[Trouble.FAILED] = (
+            "",
+            "failed",
+            f"all alike, so trying again does not help; mend this first: {why}",
+        )
     for trouble, (verb, what, way) in ways.items():
         runs = [m for m in plain if m.trouble is trouble]
         if runs:

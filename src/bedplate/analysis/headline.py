@@ -22,12 +22,14 @@ from bedplate.analysis.advice import (
     about_words,
     advised,
     extend_command,
+    failed_alike,
     more_for_verdicts,
     objectives_of,
     seconds_of_a_repetition,
     seconds_of_visits,
     standing_cells,
     study_directory,
+    without_figures,
 )
 from bedplate.analysis.comparison import ComparisonQuestion, answer, candidates_of
 from bedplate.analysis.effects import study_effects
@@ -79,7 +81,6 @@ from bedplate.model.reason import (
     sentences,
 )
 from bedplate.statistics.comparison import (
-    CHANCE,
     REPETITIONS_MAX,
     Comparison,
     EstimateKind,
@@ -294,6 +295,7 @@ class StepKind(StrEnum):
 
     RETRY = "retry"
     GO_ON = "go on"
+    MEND = "mend"
     REPETITIONS = "repetitions"
     CUTS = "cuts"
     LONGER = "longer"
@@ -307,7 +309,7 @@ class NextStep:
     `repetitions` are those in all, None where none are added. `command` is to be copied, empty where no command does it;
     `seconds` is None where the study has no visit to take it from. `count` is what the step is about: the runs that failed or
     are missing, the repetitions that are added, the cuts that there would be, of which none bad would bound the share of bad
-    ones by `bound`. `apart` is the cell that repetitions would tell from the one that is taken.
+    ones by `bound`. `apart` is the comparison of the taken cell that repetitions would settle. `why` is what made all runs fail alike.
     """
 
     kind: StepKind
@@ -316,7 +318,8 @@ class NextStep:
     seconds: float | None = None
     repetitions: int | None = None
     bound: float | None = None
-    apart: str | None = None
+    apart: BesideCell | None = None
+    why: str = ""
 
 
 def next_steps(
@@ -345,7 +348,9 @@ def _missing(found: Overview) -> Iterable[NextStep]:
         (Trouble.NOT_RUN, StepKind.GO_ON, ""),
     ):
         runs = [m for m in plain if m.trouble is trouble]
-        if runs:
+        if runs and (why := failed_alike(plain)) and trouble is Trouble.FAILED:
+            yield NextStep(StepKind.MEND, len(runs), why=why)
+        elif runs:
             there = found.study.schedule.repetitions
             command = f"{extend_command(found, there)}{option}"
             yield NextStep(step, len(runs), command, _seconds_of(found, runs))
@@ -363,21 +368,23 @@ def _cost_verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str
         # Enough that failed or are due are other steps.
         if more := more_for_verdicts(found, cells, answer.run):
             yield _repetitions(found, more)
+    # Of the cells that the answer names.
     waiting = [
         each
-        for each in (*answer.tied, *filter(None, (answer.following, answer.default)))
-        if each.comparison.verdict is Verdict.CANNOT_TELL and each.comparison.basis is not None
+        for each in (*(answer.tied[:_SHOWN] or [answer.following]), answer.default)
+        if each is not None
+        and each.comparison.verdict is Verdict.CANNOT_TELL
+        and each.comparison.basis is not None
     ]
-    needed = {each.other.cell: each.comparison.more_repetitions for each in waiting}
-    counted = {cell: more for cell, more in needed.items() if more is not None}
+    counted = [(more, each) for each in waiting if (more := each.comparison.more_repetitions) is not None]
     if counted:
-        nearest = min(counted, key=lambda cell: counted[cell])
-        yield _repetitions(found, counted[nearest], apart=nearest)
+        more, nearest = min(counted, key=lambda pair: pair[0])
+        yield _repetitions(found, more, apart=nearest)
     elif waiting:
         yield NextStep(StepKind.LONGER, len(waiting))
 
 
-def _repetitions(found: Overview, more: int, *, apart: str | None = None) -> NextStep:
+def _repetitions(found: Overview, more: int, *, apart: BesideCell | None = None) -> NextStep:
     wanted = found.study.schedule.repetitions + more
     seconds = seconds_of_a_repetition(found)
     return NextStep(
@@ -506,24 +513,33 @@ _WORDS = re.compile(r"(?:no |default )?\S+")
 
 
 def cell_names(found: Overview) -> dict[str, str]:
-    """By cell its variant, without the words that all variants have; with block sizes where another has the same.
+    """By cell its variant, without the words that all have; with the block sizes that differ, of all cells, where two would be called the same.
 
-    `xfs`, `ext4 nobarrier`, `ext4 barrier fs 4k db 8k`; of cells whose names would be the same without, those words too.
+    `xfs`, `ext4 nobarrier`, `ext4 barrier fs 4k db 8k`: of two names, what one leaves out the other leaves out too.
     """
-    words = {cell: _WORDS.findall(facts.label.panel) for cell, facts in found.cells.items()}
-    shared = set.intersection(*map(set, words.values())) if len(words) > 1 else set()
-    brief = {
-        cell: " ".join([own[0], *(word for word in own[1:] if word not in shared)])
-        for cell, own in words.items()
+    # What is not named is as it is by itself.
+    words = {
+        cell: [word for word in _WORDS.findall(facts.label.panel) if not word.startswith(f"{DEFAULT} ")]
+        for cell, facts in found.cells.items()
     }
-    if len(set(brief.values())) < len({facts.label.panel for facts in found.cells.values()}):
-        brief = {cell: " ".join(own) for cell, own in words.items()}
-    counts = Counter(brief.values())
+    blocks = {cell: block_words(facts.label).split(" · ") for cell, facts in found.cells.items()}
+    names = _without_shared(words)
+    if len(set(names.values())) < len({facts.label.panel for facts in found.cells.values()}):
+        names = {cell: " ".join(own) for cell, own in words.items()}
+    if len(set(names.values())) < len(names):
+        behind = _without_shared({cell: ["", *own] for cell, own in blocks.items()})
+        if len({(names[cell], behind[cell]) for cell in names}) < len(names):
+            behind = {cell: f" {' '.join(own)}" for cell, own in blocks.items()}
+        names = {cell: f"{name}{behind[cell]}" for cell, name in names.items()}
+    return names
+
+
+def _without_shared(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The first word of each, and behind it those that not all have."""
+    shared = set.intersection(*map(set, words.values())) if len(words) > 1 else set()
     return {
-        cell: name
-        if counts[name] == 1
-        else f"{name} {block_words(found.cells[cell].label).replace(' · ', ' ')}"
-        for cell, name in brief.items()
+        cell: " ".join([first, *(word for word in rest if word not in shared)])
+        for cell, (first, *rest) in words.items()
     }
 
 
@@ -635,24 +651,24 @@ def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tupl
     for ground, runs in told.whole.items():
         yield "Safe", f"{lead} where pages are {ground}: {_listed(runs, names)}.", lead, 0
     if not told.whole:
-        yield "Safe", f"{lead} nowhere here: no recording shows that pages are whole {without}.", lead, 0
+        yield "Open", f"{lead} nowhere here: no recording shows that pages are whole {without}.", lead, 0
     if told.saving is not None:
         yield "Saves", saving_words(told.saving, told.copies, names), without, 1
     if told.torn:
-        yield "Not", f"{without} pages tear: {_listed(told.torn, names, with_unit=True)}.", without, 1
+        yield "Unsafe", f"{without} pages tear: {_listed(told.torn, names, with_unit=True)}.", without, 1
     if told.broken:
         named = _listed(told.broken, names, with_unit=True)
-        yield "Not", f"{without} cuts are bad that no torn page explains: {named}.", without, 1
+        yield "Unsafe", f"{without} cuts are bad that no torn page explains: {named}.", without, 1
     if told.fallen:
         named = _listed(told.fallen, names, with_unit=True)
-        yield "Not", f"the file system itself broke, which {told.copies} do not mend: {named}.", "", 1
+        yield "Unsafe", f"the file system itself broke, which {told.copies} do not mend: {named}.", "", 1
     for run in told.no_room:
         refused, asked = _pages_without_room(run), _pages_asked(run)
         words = (
             f"{without} XFS had no free space in one piece for {refused:,} of {asked:,} pages that were to be whole (ENOSPC): "
             f"{names[run.key.cell]}{_way_out(run)}."
         )
-        yield "Not", words, without, 1
+        yield "Open", words, without, 1
     for why, runs in told.refused.items():
         # Their cuts are counted nowhere: they are of pages that were written in two ways.
         named = ", ".join(names[run.key.cell] for run in runs[:_SHOWN_COPIES])
@@ -987,8 +1003,6 @@ class NotTakenFor(StrEnum):
 # convention of bedplate. Beyond it the better mean is the better guess, whatever the intervals leave open.
 _AS_GOOD_MAX = 1.25
 
-_FIGURES = re.compile(r"\d[\d.,]*")
-
 _OF_TROUBLE = {
     Trouble.FAILED: NotTakenFor.FAILED,
     Trouble.SUSPECT: NotTakenFor.SUSPECT,
@@ -1016,12 +1030,13 @@ class BesideCell:
     """The taken cell beside another: `comparison.estimate` is taken / other, or taken - other, as its `kind` says.
 
     Without an interval the two may not be compared, and `comparison.reasons` say why. `ahead_in` are the other figures in which
-    the taken one is shown better.
+    the taken one is shown better, `behind_in` those in which it is shown worse, each with the comparison.
     """
 
     other: SeenCell
     comparison: Comparison
     ahead_in: tuple[str, ...] = ()
+    behind_in: tuple[tuple[str, Comparison], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -1037,6 +1052,14 @@ class NotTaken:
     reason: str
     having: tuple[str, ...]
     seen: tuple[SeenCell, ...] = ()
+
+    def looks_better(self, answer: RunAnswer, seen: SeenCell | None = None) -> bool:
+        """Whether a cell, the first of them unless one is named, may be as safe and has the better mean than what is taken, or than the best that was seen."""
+        best, own = answer.taken or next(iter(answer.seen), None), seen or next(iter(self.seen), None)
+        if best is None or own is None or own.cell == best.cell or self.why in _OF_CLASS.values():
+            return False
+        mean, other = own.summary.centre or 0.0, best.summary.centre or 0.0
+        return mean > other if answer.metric.better is Better.HIGHER else mean < other
 
 
 @dataclass(frozen=True)
@@ -1272,11 +1295,18 @@ def _taking(
 def _beside(advice: Advised, contest: Contest, taken: SeenCell, other: SeenCell) -> BesideCell:
     """The taken cell as the contender; where the contest did not judge the pair, without an interval."""
     comparison = advice.comparison(contest, contest.objectives[0], other.cell, taken.cell)
-    better = contest.better[:, contest.cells.index(taken.cell), contest.cells.index(other.cell)]
-    ahead_in = tuple(
-        each.head for each, ahead in zip(contest.objectives[1:], better[1:], strict=True) if bool(ahead)
+    row, column = contest.cells.index(taken.cell), contest.cells.index(other.cell)
+    others = list(enumerate(contest.objectives))[1:]
+    return BesideCell(
+        other,
+        comparison,
+        ahead_in=tuple(each.head for at, each in others if contest.better[at, row, column]),
+        behind_in=tuple(
+            (each.head, advice.comparison(contest, each, other.cell, taken.cell))
+            for at, each in others
+            if contest.better[at, column, row]
+        ),
     )
-    return BesideCell(other, comparison, ahead_in)
 
 
 def _not_taken(advice: Advised, answered: RunAnswer) -> tuple[NotTaken, ...]:
@@ -1307,11 +1337,11 @@ def _not_judged(advice: Advised, contest: Contest, answered: RunAnswer) -> Itera
     cells = tuple(cell for cell in contest.left_out if cell not in named)
     if cells:
         stopped = [cell for cell in cells if cell in contest.stopped]
-        reason = contest.left_out[(*stopped, *cells)[0]]
+        seen = _ranked(advice, contest.run, answered.objective, cells)
+        reason = contest.left_out[(*stopped, *(each.cell for each in seen), *cells)[0]]
         having = tuple(cell for cell in cells if contest.left_out[cell] == reason)
         if not stopped and len(having) < len(cells):
             reason, having = f"fewer than {REPETITIONS_MIN} trusted runs", cells
-        seen = _ranked(advice, contest.run, answered.objective, cells)
         yield NotTaken(NotTakenFor.TOO_FEW, cells, reason, having, seen)
 
 
@@ -1346,7 +1376,7 @@ def _said_of(advice: Advised, run: Run, why: NotTakenFor, cell: str) -> Iterable
         reasons = promise.reasons if promise is not None and promise.basis == "declared" else ()
     else:
         reasons = tuple(reason for m in advice.overview.of(cell, run) for reason in m.reasons)
-    return ((_FIGURES.sub("0", words), words) for words in reversed(sentences(reasons)))
+    return ((without_figures(words), words) for words in reversed(sentences(reasons)))
 
 
 LINES_MAX = 8
@@ -1513,11 +1543,31 @@ def _commands(found: Searched) -> frozenset[str]:
 
 _SHOWN = 3
 
-_REASON_CHARACTERS = 90
-
 _UNNAMED_UNITS = ("1", "1/s", "share")
 
-_TIMES = ("s", "ms")
+# The ends of an interval of ratios that are further apart say nothing.
+_SAYS_NOTHING = 10.0
+
+_NOT_HEADS = {
+    NotTakenFor.UNSAFE: "Unsafe",
+    NotTakenFor.UNKNOWN: "Open",
+    NotTakenFor.BOUNDED_LOSS: "Less safe",
+    NotTakenFor.FAILED: "Failed",
+    NotTakenFor.SUSPECT: "Doubtful",
+    NotTakenFor.NOT_RUN: "Not yet",
+    NotTakenFor.TOO_FEW: "Open",
+}
+
+# Of one cell, and of several.
+_NOT_WORDS = {
+    NotTakenFor.UNSAFE: ("", ""),
+    NotTakenFor.UNKNOWN: (" is not known to survive a power cut", " are not known to survive a power cut"),
+    NotTakenFor.BOUNDED_LOSS: (" may lose the last commits in a power cut",) * 2,
+    NotTakenFor.FAILED: ("", ""),
+    NotTakenFor.SUSPECT: (" is not trusted", " are not trusted"),
+    NotTakenFor.NOT_RUN: (" was not run", " were not run"),
+    NotTakenFor.TOO_FEW: (" is not judged", " are not judged"),
+}
 
 _DEFAULT = "this system's default"
 
@@ -1542,7 +1592,7 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
         lines += _taken_line(first, names)
         lines += _others([each for each in others if each.durability], names)
     elif told.cuts is None and not verdicts:
-        lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
+        lines.append(HeadlineLine("Not yet", "no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
         lines += _of_cuts(told.cuts, names, first=not told.answers and not of_pages)
     lines += verdicts
@@ -1562,7 +1612,8 @@ def _verdicts(told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine
 
 def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
     lead = names[answer.taken.cell] if answer.taken else ""
-    yield HeadlineLine("Take", _take_words(answer, names), 0, lead=lead)
+    head = "Not yet" if answer.taken is None else "Take"
+    yield HeadlineLine(head, _take_words(answer, names), 0, lead=lead)
     if answer.set_up is not None:
         yield from _copied(answer.set_up)
     if answer.tied:
@@ -1575,8 +1626,12 @@ def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[Headlin
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
         yield HeadlineLine("Ahead", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
-    for each in answer.not_taken:
-        yield HeadlineLine("Not", _not_words(answer, each, names), 1 if each.why is NotTakenFor.UNSAFE else 2)
+    if aside := _aside_words(answer, names):
+        yield HeadlineLine("But", aside, 1)
+    # What looks better than the answer belongs to the answer.
+    for each in sorted(answer.not_taken, key=lambda one: not one.looks_better(answer)):
+        rank = 0 if each.looks_better(answer) else 1 if each.why is NotTakenFor.UNSAFE else 2
+        yield HeadlineLine(_NOT_HEADS[each.why], _not_words(answer, each, names), rank)
 
 
 def _copied(found: SetUp) -> Iterable[HeadlineLine]:
@@ -1589,31 +1644,51 @@ def _copied(found: SetUp) -> Iterable[HeadlineLine]:
 
 
 def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
-    run, taken = answer.run[1], answer.taken
+    run, taken, head = answer.run[1], answer.taken, answer.objective.head
+    of_class = f"{answer.durability} cell"
     if answer.answered is Answered.NOTHING:
         if not answer.durability:
-            return f"nothing: by {run} no cell is durable or bounded loss."
-        return f"nothing yet: of {run}, no {answer.durability} cell has a trusted {answer.objective.head}."
+            return f"{run}: no cell is durable or bounded loss."
+        return f"{run}: no {of_class} has a trusted {head}."
     if taken is None and answer.cells:
         # It is not the number of repetitions that keeps it from a verdict.
-        why = f"as of one {answer.durability} cell alone enough runs are trusted"
-        return f"no verdict on {run}, {why}. Seen so far, {_seen_words(answer, names)}."
+        return f"{run}: only one {of_class} has {REPETITIONS_MIN} trusted repetitions, so nothing can be compared with it. So far {_seen_words(answer, names)}."
     if taken is None:
         n = max(each.summary.n for each in answer.seen)
-        many = "s" * (n > 1)
-        return (
-            f"no verdict yet with {n} repetition{many} of {run}. Seen so far, {_seen_words(answer, names)}."
-        )
+        many = "repetition shows" if n == 1 else "repetitions show"
+        return f"{run}: {n} trusted {many} a figure, not a difference; {REPETITIONS_MIN} give a verdict. So far {_seen_words(answer, names)}."
     default = f" ({_DEFAULT})" if answer.is_default else ""
-    mean = f"{taken.summary.centre_kind} of{NO_BREAK}{taken.summary.n}"
-    own = f"{names[taken.cell]}{default}: {_figure(answer, taken)}, {mean}, {run}"
+    of = f"{taken.summary.centre_kind} of {taken.summary.n}".replace(" ", NO_BREAK)
+    what = "" if answer.metric.unit in _UNNAMED_UNITS else f"{head} "
+    own = f"{names[taken.cell]}{default}: {what}{_figure(answer, taken)}, {of}, {run}"
     if answer.answered is Answered.ALONE:
         return f"{own}; {_alone_words(answer, names)}."
     if answer.answered is Answered.LEADS:
-        return f"{own}; the best of {answer.cells} {answer.durability} cells."
+        return f"{own}; the best of {answer.cells} {of_class}s."
     if answer.answered is Answered.BY_LEVELS:
-        return f"{own}; its levels are the best over all pairs of {answer.cells} {answer.durability} cells."
-    return f"{own}; none is shown better."
+        return f"{own}; over all matched pairs of {answer.cells} {of_class}s no level is shown better than its own."
+    return f"{own}; of {answer.cells} {of_class}s none is shown better in {head}."
+
+
+def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """In which other figures the taken cell is shown worse than the cells that the answer names."""
+    beside = [*answer.tied[:_SHOWN], *filter(None, (answer.following, answer.default))]
+    by_cell = {each.other.cell: each for each in reversed(beside)}
+    words = [
+        f"{head} is {_as_high(comparison)} {names[cell]}"
+        for cell, each in reversed(by_cell.items())
+        for head, comparison in each.behind_in
+    ]
+    return f"{'; '.join(words[:_SHOWN])}{_rest(words)}." if words else ""
+
+
+def _as_high(comparison: Comparison) -> str:
+    """`2.1 times (1.9 to 2.3) that of`; `+0.03 (+0.01 to +0.05) beside`."""
+    figures = ratio_words(comparison).removeprefix("×")
+    if comparison.kind is not EstimateKind.RATIO:
+        return f"{figures} beside"
+    estimate, blank, bounds = figures.partition(" ")
+    return f"{estimate} times{blank}{bounds} that of"
 
 
 def _alone_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1665,17 +1740,25 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if first.comparison.basis is None:
         told = f"not compared with {named[0]}: {'; '.join(first.comparison.reasons) or 'too few repetitions'}"
     elif first.comparison.verdict is Verdict.SAME:
-        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {ratio_words(first.comparison)} of it"
+        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {_beside_figures(first.comparison, ' of it')}"
     else:
-        told = f"not told apart from {named[0]}, {ratio_words(first.comparison)} of it"
+        told = f"not distinguished from {named[0]}, {_beside_figures(first.comparison, ' of it')}"
     others = f"; likewise {', '.join(named[1:])}{_rest(answer.tied)}" if named[1:] else ""
     return f"{told}{others}."
+
+
+def _beside_figures(comparison: Comparison, behind: str = "") -> str:
+    """`×1.08 (1.05 to 1.11)`; an interval that leaves everything open says nothing."""
+    low, high = comparison.low, comparison.high
+    is_known = comparison.kind is not EstimateKind.RATIO or low is None or high is None
+    is_known = is_known or (high or 0.0) <= _SAYS_NOTHING * (low or 0.0)
+    return f"{ratio_words(comparison)}{behind}" if is_known else "the ratio is not known"
 
 
 def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
     """`×1.08 (1.05 to 1.11) of ext4, the next`; what cannot be told is said first."""
     told = beside.comparison
-    figures = ratio_words(told)
+    figures = _beside_figures(told)
     if told.basis is None:
         return f"not compared with {other}: {'; '.join(told.reasons) or 'too few repetitions'}"
     also = f"; ahead of it in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
@@ -1683,43 +1766,31 @@ def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
         return f"the same within {margin_words(told)} as {other}: {figures}{also}"
     if told.verdict is Verdict.CANNOT_TELL:
         return f"cell by cell not distinguished from {other}: {figures}{also}"
-    of = " the time of" if answer.metric.unit in _TIMES else " of"
-    return f"{figures}{of if told.kind is EstimateKind.RATIO else ' beside'} {other}"
+    of = f" the {answer.objective.head} of" if told.kind is EstimateKind.RATIO else " beside"
+    return f"{figures}{of} {other}"
 
 
 def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> str:
     figures = {each.cell: each for each in found.seen}
     order = [*figures, *(cell for cell in found.cells if cell not in figures)]
-    listed = ", ".join(
-        names[cell] + (f" ({figure(figures[cell].summary).mean}{_unit(answer)})" if cell in figures else "")
-        for cell in order[:_SHOWN]
-    )
-    what = {
-        NotTakenFor.UNSAFE: "unsafe",
-        NotTakenFor.UNKNOWN: "unknown after a power cut",
-        NotTakenFor.BOUNDED_LOSS: "loses the last commits",
-        NotTakenFor.FAILED: "failed",
-        NotTakenFor.SUSPECT: "not trusted",
-        NotTakenFor.NOT_RUN: "not run yet",
-        NotTakenFor.TOO_FEW: "not judged",
-    }[found.why]
+    listed = []
+    for cell in order[:_SHOWN]:
+        parts = [f"{figure(figures[cell].summary).mean}{_unit(answer)}"] if cell in figures else []
+        parts += ["looks better"] if parts and found.looks_better(answer, figures[cell]) else []
+        listed.append(f"{names[cell]} ({', '.join(parts)})" if parts else names[cell])
     why = ""
     if found.reason and found.why is not NotTakenFor.NOT_RUN:
         # What speaks against some of these cells is not said of all.
         some = ", ".join(names[cell] for cell in found.having[:_SHOWN])
         whose = "" if len(found.having) == len(found.cells) else f"; {some}{_rest(found.having)}"
-        why = f"{whose}: {_brief(found.reason)}"
-    return _ended(f"{what}: {listed}{_rest(order)}{why}")
+        why = f"{whose}: {' '.join(found.reason.split())}"
+    words = _NOT_WORDS[found.why][len(order) > 1]
+    return _ended(f"{', '.join(listed)}{_rest(order)}{words}{why}")
 
 
 def _ended(text: str) -> str:
     """With a full stop, unless it ends already."""
     return text if text.endswith((".", "…")) else f"{text}."
-
-
-def _brief(reason: str) -> str:
-    text = " ".join(reason.split())
-    return text if len(text) <= _REASON_CHARACTERS else f"{text[: _REASON_CHARACTERS - 1]}…"
 
 
 def _others(others: Sequence[RunAnswer], names: Mapping[str, str]) -> Iterable[HeadlineLine]:
@@ -1733,7 +1804,7 @@ def _others(others: Sequence[RunAnswer], names: Mapping[str, str]) -> Iterable[H
 def _briefly(answer: RunAnswer, names: Mapping[str, str]) -> str:
     run = answer.run[1]
     if answer.taken is None:
-        return f"{run}: no verdict yet" if answer.seen else f"{run}: nothing to take"
+        return f"{run}: no verdict yet" if answer.seen else f"{run}: nothing trusted yet"
     tied = f" or {len(answer.tied)} more" if answer.tied else ""
     return f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}{tied}"
 
@@ -1744,11 +1815,11 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if answer.answered is Answered.NOTHING:
         return _take_words(answer, names)
     if answer.taken is None:
-        return f"{run}, no verdict yet, {_seen_words(answer, names)}."
+        return f"{run}: no verdict yet; so far {_seen_words(answer, names)}."
     own = f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}"
     if answer.answered is Answered.TIED:
         others = ", ".join(names[each.other.cell] for each in answer.tied[:_SHOWN])
-        return f"{own}, not told apart from {others}{_rest(answer.tied)}."
+        return f"{own}, not distinguished from {others}{_rest(answer.tied)}."
     if answer.following is None:
         return f"{own}; {_alone_words(answer, names)}."
     return f"{own}, {_beside_words(answer, answer.following, names[answer.following.other.cell])}."
@@ -1757,7 +1828,8 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _figure(answer: RunAnswer, seen: SeenCell) -> str:
     """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
     told = figure(seen.summary)
-    bounds = f" ({told.between(f'{NO_BREAK}to{NO_BREAK}')})" if told.low else ""
+    kind = "" if told.is_interval else f"range{NO_BREAK}"
+    bounds = f" ({kind}{told.between(f'{NO_BREAK}to{NO_BREAK}')})" if told.low else ""
     return f"{told.mean}{_unit(answer)}{bounds}"
 
 
@@ -1774,15 +1846,18 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
             rank = 3
     else:
         yield HeadlineLine(
-            "Safe", f"none of the cells that were cut (with a {CACHE_WORDS[found.cache]}).", rank
+            "Open", f"no cell that was cut is known to be safe with a {CACHE_WORDS[found.cache]}.", rank
         )
     for group in found.groups:
-        yield HeadlineLine("Not", f"{group_words(group, names)}.", 2, lead=group.name)
+        worst = any(each.corrupt or each.lost for each in group.bad)
+        head = "Unsafe" if worst else "Less safe"
+        yield HeadlineLine(head, f"{group_words(group, names)}.", 2, lead=group.name)
     for durability in dict.fromkeys(each.durability for each in found.promising_less):
         own = [each for each in found.promising_less if each.durability == durability]
         listed = ", ".join(names[each.cell] for each in own[:_SHOWN])
         lead = f"{durability} by what their settings promise"
-        yield HeadlineLine("Not", f"{lead}: {listed}{_rest(own)}; {none_bad_words(own)}.", 3, lead=lead)
+        head = _NOT_HEADS[_OF_CLASS[durability]]
+        yield HeadlineLine(head, f"{lead}: {listed}{_rest(own)}; {none_bad_words(own)}.", 3, lead=lead)
     for cells, words in (
         (found.refused, "cut, but the verdict was refused"),
         (found.of_others, "cut as another device or journal would leave it, which is no class of the cell"),
@@ -1864,7 +1939,7 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
 
 
 def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
-    yield HeadlineLine("More", f"{step_words(step, told, names)}{':' if step.command else '.'}", rank)
+    yield HeadlineLine("Next", f"{step_words(step, told, names)}{':' if step.command else '.'}", rank)
     if step.command:
         yield HeadlineLine("", step.command, rank, copied=True)
 
@@ -1874,9 +1949,13 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     takes = "" if step.seconds is None else f", about {about_words(step.seconds).replace(' ', NO_BREAK)}"
     many = "s" * (step.count > 1)
     if step.kind is StepKind.RETRY:
-        return f"{step.count} run{many} failed; this does {'them' if many else 'it'} again{takes}"
+        return f"{step.count} run{many} failed; to try {'them' if many else 'it'} again{takes}"
+    if step.kind is StepKind.MEND:
+        return _ended(
+            f"every run failed alike, so trying again does not help; mend this first: {step.why}"
+        ).removesuffix(".")
     if step.kind is StepKind.GO_ON:
-        return f"{step.count} run{many} {'are' if many else 'is'} still due; this goes on{takes}"
+        return f"{step.count} run{many} {'are' if many else 'is'} still due; to go on{takes}"
     if step.kind is StepKind.CUTS:
         # One line of a mail: the bound and the minutes are what is asked.
         bound = percent_from_above(step.bound or 1.0)
@@ -1885,35 +1964,40 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
         return (
-            f"no number of repetitions up to {REPETITIONS_MAX} promises to tell these apart; longer runs, or a quieter machine, "
+            f"no number of repetitions up to {REPETITIONS_MAX} promises to distinguish these; longer runs, or a quieter machine, "
             "might"
         )
     first = told.answers[0] if told.answers else None
+    if step.apart is not None and first is not None and first.taken is not None:
+        pair, comparison = (
+            f"{names[first.taken.cell]} and {names[step.apart.other.cell]}",
+            step.apart.comparison,
+        )
+        by = f" by more than {margin_words(comparison)}" if comparison.kind is EstimateKind.RATIO else ""
+        takes = f" ({takes.removeprefix(', ')})" if takes else ""
+        return f"{step.count} more repetition{many}{takes} should show whether {pair} differ{by}"
     if first is not None and first.answered is Answered.NO_VERDICT and not first.cells:
         return f"{step.repetitions} repetitions give verdicts{takes}"
-    if first is not None and first.answered in (Answered.NO_VERDICT, Answered.NOTHING):
-        return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
-    other = "" if step.apart is None else f" it from {names[step.apart]}"
-    return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {percent(CHANCE)})"
+    return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
 
 
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:
-    if told.advice.judged:
-        confidences = [each.confidence for each in told.answers if each.confidence is not None]
-        words = f"{told.advice.verdicts:,} of {format_count(told.advice.judged, 'comparison')} can tell; {percent(RATE)} of verdicts are wrong on average"
-        intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
+    confidences = [each.confidence for each in told.answers if each.confidence is not None]
+    if confidences:
         # A family of their own, of all pairs of types.
         of_types = [
             each.comparison.difference_confidence or each.comparison.confidence
-            for each in (told.answers[0].types if told.answers else ())
+            for each in told.answers[0].types
             if each.comparison.basis is not None
         ]
-        intervals += f", those of types {confidence_words(of_types)}" if of_types else ""
-        yield HeadlineLine("Sure", f"{words}{intervals}.", 4)
+        types = f", of types {confidence_words(of_types)}" if of_types else ""
+        words = f"intervals are 95 % of one cell, {confidence_words(confidences)} of two{types}; {percent(RATE)} of verdicts are wrong on average."
+        yield HeadlineLine("Sure", words, 4)
     # Speeds of an emulator may not be read without it.
     rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
     for doubt in told.doubts:
-        yield HeadlineLine("But", _ended(capital(doubt)), rank)
+        is_canary = doubt in told.found.health.canary_changes
+        yield HeadlineLine("But", _ended(capital(doubt)), min(rank, 2) if is_canary else rank)
         rank = 5
 
 

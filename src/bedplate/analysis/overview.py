@@ -388,6 +388,12 @@ class StudyHealth:
             )
         return tuple(found)
 
+    @property
+    def canary_changes(self) -> tuple[str, ...]:
+        """How the canary changed with time: the machine did, whatever the cells are like."""
+        changed = (one for one in self.series if one.is_canary and one.changed)
+        return tuple(map(self._changed, changed)) if self.drawn else ()
+
     def _changed(self, one: StudySeries) -> str:
         """A step looks like a trend too, and a trend like a step: both are told where both are beyond chance."""
         words = []

@@ -43,7 +43,7 @@ class MovedBytes:
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """A line of a study's answer: `head` is `Safe`, `Not` or `Open`, `lead` how the text begins, and the line with the largest `rank` goes first."""
+    """A line of a study's answer: `head` is `Safe`, `Unsafe`, `Less safe` or `Open`, `lead` how the text begins, and the line with the largest `rank` goes first."""
 
     head: str
     text: str

@@ -43,7 +43,19 @@ from bedplate.statistics.search import Ending
 # More is in `bedplate advise --json`; nobody chooses among twenty.
 CHOICES = 6
 
-_KINDS = {"Take": "good", "Safe": "good", "Not": "bad", "Open": "warn", "But": "warn", "More": "more"}
+# By head, how the page colours it.
+KINDS = {
+    "Take": "good",
+    "Safe": "good",
+    "Unsafe": "bad",
+    "Failed": "bad",
+    "Less safe": "warn",
+    "Doubtful": "warn",
+    "Not yet": "warn",
+    "Open": "warn",
+    "But": "warn",
+    "Next": "more",
+}
 
 _SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
 
@@ -247,7 +259,7 @@ def headline_points(lines: Iterable[HeadlineLine]) -> tuple[HeadlinePoint, ...]:
     points: list[HeadlinePoint] = []
     for line in lines:
         if not points or line.head not in ("", points[-1].head):
-            points.append(HeadlinePoint(line.head, _KINDS.get(line.head, "")))
+            points.append(HeadlinePoint(line.head, KINDS.get(line.head, "")))
         last = points[-1]
         parts = (line.lead, line.text.removeprefix(line.lead), line.copied)
         points[-1] = replace(last, lines=(*last.lines, parts))

@@ -94,10 +94,9 @@ def advice_document(found: Advised) -> dict[str, Any]:
 def _table(found: Advised, contest: Contest) -> RenderableType:
     table = plain_table()
     table.add_column("cell", min_width=14, max_width=26)
-    for place, objective in enumerate(contest.objectives):
+    for objective in contest.objectives:
         unit = objective.metric.unit
-        head = objective.head if place or len(objective.head) <= 16 else objective.head.replace("_", "_\n")
-        words = head.replace(" ", "\n", 1)
+        words = objective.head.replace(" ", "\n", 1)
         table.add_column(words if unit in ("1", "share") else f"{words}\n{unit}", justify="right")
     if contest.can_judge:
         table.add_column("", no_wrap=True)

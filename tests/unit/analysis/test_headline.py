@@ -125,7 +125,7 @@ def test_what_is_faster_and_unsafe_is_named_with_its_class_and_never_taken(tmp_p
     assert (NotTakenFor.UNSAFE, (UNSAFE.id,)) == (unsafe.why, unsafe.cells)
     assert UNSAFE.id not in {each.cell for each in told.seen}
     words = " ".join(lines_of(found))
-    assert re.search(r"Not +unsafe: ext4 nobarrier \(1,\d\d\d tps\): 0 flushes in 64", words)
+    assert re.search(r"Unsafe +ext4 nobarrier \(1,\d\d\d tps\): 0 flushes in 64", words)
 
 
 def test_of_cells_that_are_not_told_apart_the_default_is_taken(tmp_path: Path) -> None:
@@ -197,8 +197,10 @@ def test_two_repetitions_give_what_was_seen_and_the_way_to_verdicts(tmp_path: Pa
     # Two cells of 95 s, three times more.
     assert 2 * 3 * 95 == step.seconds
     lines = lines_of(found)
-    assert lines[0].startswith("Take  no verdict yet with 2 repetitions of read-write. Seen so far, durable:")
-    assert re.search(r"xfs +1,\d\d\d tps \([\d,.]+ to [\d,.]+\)", " ".join(lines))
+    assert lines[0].startswith(
+        "Not yet  read-write: 2 trusted repetitions show a figure, not a difference; 3"
+    )
+    assert re.search(r"xfs +1,\d\d\d tps +\(range [\d,.]+ to [\d,.]+\)", " ".join(lines))
     assert any("5 repetitions give verdicts, about 10 min:" in line for line in lines)
     assert step.command == f"sudo ./bedplate extend {found.study.directory} --repetitions 5"
 
@@ -223,7 +225,7 @@ def test_where_nothing_is_safe_nothing_is_taken(tmp_path: Path) -> None:
     found = study_of(tmp_path, {UNSAFE: 1000, cell("xfs", barrier=False): 1200})
     told = first_of(found)
     assert (Answered.NOTHING, "", None) == (told.answered, told.durability, told.taken)
-    assert lines_of(found)[0].startswith("Take  nothing: by read-write no cell is durable")
+    assert lines_of(found)[0] == "Not yet  read-write: no cell is durable or bounded loss."
 
 
 def doubted(run: RunFigures, _: Cell, __: ScheduledVisit) -> RunFigures:
@@ -263,7 +265,7 @@ def test_failed_visits_are_named_with_the_command_that_does_them_again(tmp_path:
     (step,) = told.following
     assert (StepKind.RETRY, 10, None) == (step.kind, step.count, step.seconds)
     assert step.command.endswith("--repetitions 5 --retry-failed")
-    assert lines_of(found)[0].startswith("Take  nothing yet")
+    assert lines_of(found)[0].startswith("Not yet  no run has a figure")
 
 
 def test_one_failed_cell_is_not_taken_and_is_to_be_done_again(tmp_path: Path) -> None:
@@ -496,4 +498,4 @@ def test_types_have_a_confidence_of_their_own_and_are_one_family(tmp_path: Path)
     ]
     one_family = {each.comparison.difference_confidence for each in pooled_pairs(*together)}
     assert one_family == {each.comparison.difference_confidence for each in own.types}
-    assert "those of types 9" in " ".join(line.text for line in headline_lines(headline(found)))
+    assert ", of types 9" in " ".join(line.text for line in headline_lines(headline(found)))

@@ -96,7 +96,11 @@ def test_what_is_told_of_many_cells_keeps_its_ratio_and_what_it_costs_to_know_mo
     found = overview(write_study(tmp_path / "study", many))
     for text in texts(found):
         assert re.search(r"^Types +xfs / ext4, durable: ×[\d.]+ \([\d.]+ to [\d.]+\): ", text, re.MULTILINE)
-        assert re.search(r"^More +\d+ more repetitions?, about .* (s|min|h)\b", text, re.MULTILINE)
+        assert re.search(
+            r"^Next +\d+ more repetitions? \(about .* (s|min|h)\) should show whether xfs",
+            text,
+            re.MULTILINE,
+        )
         assert re.search(r"--repetitions \d", text)
 
 

@@ -127,7 +127,7 @@ def test_a_bad_cut_in_recovery_is_named_where_no_other_is(level: str, tmp_path: 
         "without page images 2 of 4 cuts in recovery bad: xfs (bad: 0 of 160, < 2.3 %; 2 of 4 in recovery)."
     )
     not_words = "without page images cuts are bad that no torn page explains: xfs (bad: 0 of 160, < 2.3 %; 2 of 4 in recovery)."
-    assert (("Not", not_words) if level == "on" else ("Open", open_words)) == (head, text)
+    assert (("Unsafe", not_words) if level == "on" else ("Open", open_words)) == (head, text)
 
 
 def test_pages_that_a_recovery_had_no_room_for_count_with_the_others(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_the_first_line_says_where_copies_of_pages_may_go_and_where_they_must_st
         "Safe",
         "page images may go where pages are untorn by file system: ext4 barrier (bad: 0 of 160, < 2.3 %).",
     ) == first
-    assert "Not" == second[0]
+    assert "Unsafe" == second[0]
     assert second[1].startswith("without page images pages tear: xfs (bad: 80 of 160, < ")
     assert (
         "Open",
@@ -209,7 +209,7 @@ def test_the_first_line_says_where_copies_of_pages_may_go_and_where_they_must_st
     assert not any("page images" in text for _, text in rest)
     (nowhere, *_) = told({named["xfs"]: cells[named["xfs"]]})
     assert (
-        "Safe",
+        "Open",
         "page images may go nowhere here: no recording shows that pages are whole without page images.",
     ) == nowhere
 
@@ -314,7 +314,7 @@ def test_a_file_system_that_loses_a_block_of_its_own_tore_no_page(kept: int, tmp
     # One cut whose file system was whole is enough to say that pages tear.
     assert ((run,) if kept else (), (), () if kept else (run,)) == (told.torn, told.broken, told.fallen)
     assert ("unsafe · pages tear" if kept else "unsafe") == run.words_with(VOLATILE_4K)
-    (text,) = (text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Not")
+    (text,) = (text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Unsafe")
     assert (
         "pages tear" if kept else "the file system itself broke, which page images do not mend: xfs"
     ) in text
@@ -349,7 +349,7 @@ def test_what_no_torn_page_explains_is_not_called_torn(
         cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(run,), declared=OFF)}))
     )
     assert ((run,), ()) == ((told.broken, told.torn) if is_said else (told.torn, told.broken))
-    words = [text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Not"]
+    words = [text for head, text, _, _ in copies_words(told, {"cell": "xfs"}) if head == "Unsafe"]
     beginning = "cuts are bad that no torn page explains" if is_said else "pages tear"
     assert [f"without page images {beginning}: xfs"] == [text.partition(" (bad: ")[0] for text in words]
     assert ("unsafe" if is_said else "unsafe · pages tear") == run.words_with(VOLATILE_4K)
@@ -367,7 +367,7 @@ def test_pages_that_found_no_room_are_a_finding_with_its_way_out(tmp_path: Path)
         "without page images XFS had no free space in one piece for 271 of 10,000 pages that were to be whole (ENOSPC): xfs aged; "
         'cowextsize = "8k" is the way out.'
     )
-    assert ("Not", words) == (head, text)
+    assert ("Open", words) == (head, text)
     # The visit of such a run has failed, and keeps what it had declared before.
     failed = replace(run, declared=None, declared_first=OFF)
     (told,) = without_copies(
@@ -415,7 +415,7 @@ def test_where_copies_may_go_comes_before_the_speeds_of_the_same_study(tmp_path:
     assert told.answers
     heads = [line.head for line in headline_lines(told)]
     assert "Safe" == heads[0]
-    assert "Take" in heads[1:]
+    assert "Not yet" in heads[1:]
 
 
 def test_a_bad_cut_in_order_leaves_open_whether_copies_may_go_and_is_no_want_of_cuts(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_two_repetitions_recommend_nothing(twice: Overview) -> None:
     found = answered(twice)
     assert [] == [choice for contest in found.volatile.contests for choice in contest.choices]
     assert 1 == sum("no recommendation" in text for _, text in found.volatile.unjudged)
-    assert found.points[0].texts[0][1].startswith("no verdict yet with 2 repetitions of read-write")
+    assert found.points[0].texts[0][1].startswith("read-write: 2 trusted repetitions show a figure")
     assert not any("share" in said.text for said in found.said)
     assert "Which cell is the best in read-write" in found.volatile.unknown[0]
 
@@ -163,7 +163,7 @@ def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
         missing=((0, 1), (1, 1), (2, 1), (3, 1)),
     )
     found = answered(overview(write_study(tmp_path / "study", recipe)))
-    assert "nothing yet" in found.points[0].texts[0][1]
+    assert "no run has a figure" in found.points[0].texts[0][1]
     assert any("Nothing is recommended" in text for _, text in found.volatile.unjudged)
     assert any("have not been run" in text for text in found.volatile.following)
 

@@ -36,6 +36,13 @@ _LOST = {
 }
 
 
+_HEADS = {
+    FaultVerdict.LOST_SILENT: "Unsafe",
+    FaultVerdict.LOST_DETECTED: "Unsafe",
+    FaultVerdict.BOUNDED: "Less safe",
+}
+
+
 def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator[AnswerLine]:
     """A line for each kind of loss, the worst first; of cells whose runs are doubted, as their controls went wrong, nothing is said but that."""
     believed = [row for row in rows if not row.codes - {NONE_HIT.code}]
@@ -45,7 +52,7 @@ def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator
         if losing:
             losing.sort(key=lambda each: -_share(each[1], verdict))
             named = [f"{_name(row, names)} ({_faults(squares, verdict)})" for row, squares in losing]
-            yield AnswerLine("Not", f"{words}: {first_of(named, _CELLS_SHOWN, '; ')}.", words, rank)
+            yield AnswerLine(_HEADS[verdict], f"{words}: {first_of(named, _CELLS_SHOWN, '; ')}.", words, rank)
     whole = [row for row in believed if _results(row) and not any(_with(row, each) for each in _LOST)]
     if whole:
         tries = sum(map(_results, whole))

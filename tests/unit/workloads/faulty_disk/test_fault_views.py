@@ -149,7 +149,7 @@ def test_the_answer_names_what_was_lost_silently_before_anything_else_is_said_of
 ) -> None:
     told = headline_lines(headline(found))
     lost, whole = (line for line in told if line.lead.startswith(("acknowledged rows", "nothing that was")))
-    assert ("Not", "acknowledged rows are lost silently") == (lost.head, lost.lead)
+    assert ("Unsafe", "acknowledged rows are lost silently") == (lost.head, lost.lead)
     assert "nobarrier" in lost.text
     assert "(one write fails with EIO, in the data: 1 of 2)" in lost.text
     assert ("Safe", "nothing that was acknowledged is lost in 12 tries with a fault that was hit") == (
@@ -165,7 +165,7 @@ def test_cells_whose_controls_went_wrong_are_open_in_the_answer(found: Overview)
     rows = (doubted, *rest)
     names = {row.cell.id: f"cell{number}" for number, row in enumerate(rows)}
     lines = list(answer_lines(rows, names))
-    assert ["Not", "Safe", "Open"] == [line.head for line in lines]
+    assert ["Unsafe", "Safe", "Open"] == [line.head for line in lines]
     assert lines[-1].text.startswith("cell0: the controls went wrong")
     assert "cell0" not in lines[1].text
 
