@@ -67,8 +67,8 @@ def frame(columns: Iterable[Column[R]], subjects: Iterable[R]) -> DataFrame:
     )
 
 
-# What polars takes a field for that is no text.
-_KINDS: Mapping[str, type[pl.DataType]] = {"int": Int64, "float": Float64, "bool": Boolean}
+# What polars takes the values of a field for as they are.
+_KINDS: Mapping[str, type[pl.DataType]] = {"int": Int64, "float": Float64, "bool": Boolean, "str": String}
 
 
 def field_columns(
@@ -86,7 +86,8 @@ def field_columns(
 
     def column(name: str, field: str, meaning: Meaning) -> Column[R]:
         kind = kinds.get(field) or getattr(record, field).fget.__annotations__["return"]
-        get, of_polars = attrgetter(field), _KINDS.get(kind.removesuffix(" | None"))
+        of_polars = _KINDS.get(kind.removesuffix(" | None"))
+        get = attrgetter(field)
 
         def value(subject: R) -> Any:
             held = of(subject)
@@ -119,8 +120,7 @@ class WorkloadExport(NamedTuple):
     about: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class RunRow(Generic[R]):
+class RunRow(NamedTuple, Generic[R]):
     """The row of a run, or of one of its records; `promise` is what survives a power cut of what its commits wrote."""
 
     overview: Overview
@@ -253,6 +253,10 @@ class Factors:
     def of(self, cell: str, run: Run) -> Mapping[str, Scalar]:
         """All of them in one run of a cell."""
         return {**self.of_cells.get(cell, {}), **self.of_runs.get(run, {})}
+
+    def level(self, name: str, cell: str, run: Run) -> Scalar | None:
+        """One of them."""
+        return self.of_runs.get(run, {}).get(name, self.of_cells.get(cell, {}).get(name))
 
     def beside(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The table with these columns behind its own; a table that names no cell as it is."""

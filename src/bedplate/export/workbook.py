@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import partial
+from operator import itemgetter
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 from bedplate import __version__
 from bedplate.analysis.effective import effective_document
@@ -27,7 +29,7 @@ from bedplate.analysis.wording import (
     repetitions_sentence,
     told_of,
 )
-from bedplate.export.columns import Factors, factors_of
+from bedplate.export.columns import Factors, R, factors_of
 from bedplate.export.tables import SEARCH_TABLE, runs_table, workload_exports
 from bedplate.model.cell import RunSpec
 from bedplate.model.course import filled
@@ -91,10 +93,11 @@ Value: TypeAlias = Plain | Formula
 
 
 @dataclass(frozen=True)
-class SheetColumn:
-    """The head of a column and its width in characters; a `hidden` one is there for formulas."""
+class SheetColumn(Generic[R]):
+    """A column of a sheet: its head, its value in the row of a record, its width in characters; a `hidden` one is there for formulas."""
 
-    head: Value
+    head: str
+    value: Callable[[R], object]
     width: float = 12
     hidden: bool = False
 
@@ -135,7 +138,7 @@ class Sheet:
     """
 
     name: str
-    columns: tuple[SheetColumn, ...]
+    columns: tuple[SheetColumn[Any], ...]
     rows: tuple[tuple[Value, ...], ...]
     lead: tuple[tuple[Value, ...], ...] = ()
     filtered: bool = False
@@ -201,9 +204,25 @@ def cell_value(found: object) -> Plain:
     return found if isinstance(found, float) else (cell_text(str(found)) or None)
 
 
-def cells(*found: object) -> tuple[Plain, ...]:
-    """A row of cells of anything."""
-    return tuple(cell_value(one) for one in found)
+def _value(found: object) -> Value:
+    return found if isinstance(found, Formula) else cell_value(found)
+
+
+def sheet_of(
+    name: str, heads: Sequence[SheetColumn[R]], subjects: Iterable[R], *, filtered: bool = True
+) -> Sheet:
+    """A row for each subject."""
+    rows = (tuple(_value(column.value(subject)) for column in heads) for subject in subjects)
+    return Sheet(name, (*heads,), tuple(rows), filtered=filtered)
+
+
+def sheet_of_tuples(name: str, widths: Mapping[str, float], rows: Iterable[Sequence[object]]) -> Sheet:
+    """The same of rows that have a value for each head."""
+    return sheet_of(
+        name,
+        [SheetColumn(head, itemgetter(at), width) for at, (head, width) in enumerate(widths.items())],
+        rows,
+    )
 
 
 def looks_like_formula(found: str) -> bool:
@@ -251,7 +270,7 @@ _PROMISE_WIDTH_MIN = 18.0
 
 @dataclass(frozen=True)
 class SheetChoice:
-    """One metric of one run or of a part of it; `label` is unique, `within` is its part and metric alone."""
+    """One metric of one run or of a part of it; `label` is unique, `within` is its part and metric alone, `number` counts from 1."""
 
     label: str
     spec: RunSpec | None
@@ -259,6 +278,12 @@ class SheetChoice:
     part: PagePart
     metric: Metric
     within: str
+    number: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of the whole run."""
+        return (self.part.phase, self.part.item) == (WHOLE, "")
 
     @property
     def workload(self) -> str:
@@ -268,7 +293,7 @@ class SheetChoice:
 
 @dataclass(frozen=True)
 class Result:
-    """What one cell came to in one choice.
+    """What one cell, at its `place` among the cells, came to in one choice.
 
     `summary` has timeouts ranked above every time; `limit` is the largest that was met. `validity` is a word
     for all its repetitions together. `remarks` say why there is no value, what went wrong, and what is to be
@@ -277,11 +302,18 @@ class Result:
 
     choice: SheetChoice
     cell: CellFacts
+    place: int
     name: str
     summary: Summary
     limit: float | None
     validity: str
     remarks: str
+
+    @property
+    def durability(self) -> Durability | None:
+        """What survives a power cut of what it is a figure of."""
+        choice = self.choice
+        return promised(choice.spec, self.cell.durability, choice.part.phase, choice.part.item)
 
 
 def choices_of(found: Overview) -> tuple[SheetChoice, ...]:
@@ -322,7 +354,10 @@ def choices_of(found: Overview) -> tuple[SheetChoice, ...]:
         key=lambda choice: (*choice.run, choice.part.phase, choice.part.item, choice.metric.name) not in known
     )
     labels = unique(choice.label for choice in made)
-    return tuple(replace(choice, label=label) for label, choice in zip(labels, made, strict=True))
+    return tuple(
+        replace(choice, label=label, number=number)
+        for number, (label, choice) in enumerate(zip(labels, made, strict=True), start=1)
+    )
 
 
 def _is_looked_at(choice: SheetChoice) -> bool:
@@ -352,26 +387,25 @@ def results_of(found: Overview, choices: Sequence[SheetChoice]) -> Iterator[Resu
     by_model = _by_the_model(found)
     of_runs: dict[tuple[str, Run], tuple[str, list[str]]] = {}
     for choice in choices:
-        for cell in found.cells.values():
-            place = (cell.id, choice.run)
-            if place not in of_runs:
-                measurements = found.of(*place)
+        for place, cell in enumerate(found.cells.values()):
+            run = (cell.id, choice.run)
+            if run not in of_runs:
+                measurements = found.of(*run)
                 told = [each.sentence for each in told_of(measurements)]
-                of_runs[place] = (validity_word(measurements), told)
-            validity, reasons = of_runs[place]
+                of_runs[run] = (validity_word(measurements), told)
+            validity, reasons = of_runs[run]
             key = SummaryKey(cell.id, *choice.run, choice.metric.name, choice.part.phase, choice.part.item)
             entry = ranked(found, key, found.summaries.get(key, Summary(0)))
-            due = bool(found.of(*place))
+            due = bool(found.of(*run))
             why = (
                 _of_summary(entry.summary, entry.limit, found.absence(key))
                 if due
                 else ("not due in this cell",)
             )
-            whole = (choice.part.phase, choice.part.item) == (WHOLE, "")
-            modelled = by_model.get((cell.id, choice.run[1], choice.metric.name)) if whole else None
+            modelled = by_model.get((cell.id, choice.run[1], choice.metric.name)) if choice.is_whole else None
             remarks = dict.fromkeys((*why, *reasons, *((modelled,) if modelled else ()), *about[cell.id]))
             yield Result(
-                choice, cell, names[cell.id], entry.summary, entry.limit, validity, "; ".join(remarks)
+                choice, cell, place, names[cell.id], entry.summary, entry.limit, validity, "; ".join(remarks)
             )
 
 
@@ -423,15 +457,10 @@ def _of_summary(summary: Summary, limit: float | None, absence: str | None) -> I
         yield absence or counted(summary)
 
 
-def factor_columns(names: Iterable[str]) -> Iterator[SheetColumn]:
-    """A column for each factor, by its key in the plan."""
-    return (SheetColumn(name, min(max(12.0, len(name)), 32.0)) for name in names)
-
-
-def factor_cells(factors: Factors, names: Iterable[str], result: Result) -> tuple[Plain, ...]:
-    """What the plan asked for in the run and the cell of a result."""
-    levels = factors.of(result.cell.id, result.choice.run)
-    return cells(*(levels.get(name) for name in names))
+def factor_columns(names: Iterable[str], getter: Callable[[str, R], object]) -> Iterator[SheetColumn[R]]:
+    """A column for each factor, by its key in the plan: what that asked for."""
+    for name in names:
+        yield SheetColumn(name, partial(getter, name), min(max(12.0, len(name)), 32.0))
 
 
 def promise_width(promises: Iterable[Durability | None]) -> float:
@@ -457,45 +486,59 @@ _VOLATILE = "with a volatile cache"
 
 _PROMISE = AFTER_POWER_CUT
 
-_OF_A_CHOICE = (
-    SheetColumn("choice", 44),
-    SheetColumn("workload", 10),
-    SheetColumn("dataset", 24),
-    SheetColumn("run", 16),
-    SheetColumn("phase", 12),
-    SheetColumn("item", 12),
-    SheetColumn("metric", 26),
-    SheetColumn("unit", 9),
-    SheetColumn("better", 9),
+
+def _of_its_choice(getter: Callable[[SheetChoice], object], result: Result) -> object:
+    return getter(result.choice)
+
+
+_OF_A_CHOICE: tuple[SheetColumn[SheetChoice], ...] = (
+    SheetColumn("choice", lambda choice: choice.label, 44),
+    SheetColumn("workload", lambda choice: choice.workload, 10),
+    SheetColumn("dataset", lambda choice: choice.run[0], 24),
+    SheetColumn("run", lambda choice: choice.run[1], 16),
+    SheetColumn("phase", lambda choice: "" if choice.is_whole else choice.part.phase, 12),
+    SheetColumn("item", lambda choice: choice.part.item, 12),
+    SheetColumn("metric", lambda choice: choice.metric.name, 26),
+    SheetColumn("unit", lambda choice: choice.metric.unit, 9),
+    SheetColumn("better", lambda choice: choice.metric.better.value, 9),
 )
 
-_CHOICE_COLUMNS = (*_OF_A_CHOICE, SheetColumn("definition", 80), SheetColumn("number", 9))
-
-_RESULT_COLUMNS = (
+_CHOICE_COLUMNS: tuple[SheetColumn[SheetChoice], ...] = (
     *_OF_A_CHOICE,
-    SheetColumn("cell", 44),
-    SheetColumn("cell id", 30),
-    SheetColumn(_PROMISE, 18),
-    SheetColumn(_VOLATILE, 18),
-    SheetColumn("mean"),
-    SheetColumn("low"),
-    SheetColumn("high"),
-    SheetColumn("smallest"),
-    SheetColumn("largest"),
-    SheetColumn("n", 5),
-    SheetColumn("basis", 9),
-    SheetColumn("validity", 11),
-    SheetColumn("suspect", 9),
-    SheetColumn("unknown", 10),
-    SheetColumn("failed", 8),
-    SheetColumn("not run", 9),
-    SheetColumn("absent", 8),
-    SheetColumn("censored", 10),
-    SheetColumn("limit", 9),
-    SheetColumn("emulated", 10),
-    SheetColumn("remarks", 80),
-    SheetColumn("key", 12),
+    SheetColumn("definition", lambda choice: choice.metric.definition, 80),
+    SheetColumn("number", lambda choice: choice.number, 9),
 )
+
+_RESULT_COLUMNS: tuple[SheetColumn[Result], ...] = (
+    *(
+        SheetColumn(column.head, partial(_of_its_choice, column.value), column.width)
+        for column in _OF_A_CHOICE
+    ),
+    SheetColumn("cell", lambda result: result.name, 44),
+    SheetColumn("cell id", lambda result: result.cell.id, 30),
+    SheetColumn(_PROMISE, lambda result: durability_words(result.durability), 18),
+    SheetColumn(_VOLATILE, lambda result: durability_class(result.durability, result.cell.cache), 18),
+    SheetColumn("mean", lambda result: result.summary.centre),
+    SheetColumn("low", lambda result: result.summary.low),
+    SheetColumn("high", lambda result: result.summary.high),
+    SheetColumn("smallest", lambda result: result.summary.minimum),
+    SheetColumn("largest", lambda result: result.summary.maximum),
+    SheetColumn("n", lambda result: result.summary.n, 5),
+    SheetColumn("basis", lambda result: result.summary.basis, 9),
+    SheetColumn("validity", lambda result: result.validity, 11),
+    SheetColumn("suspect", lambda result: result.summary.suspect, 9),
+    SheetColumn("unknown", lambda result: result.summary.unknown, 10),
+    SheetColumn("failed", lambda result: result.summary.failed, 8),
+    SheetColumn("not run", lambda result: result.summary.not_run, 9),
+    SheetColumn("absent", lambda result: result.summary.absent, 8),
+    SheetColumn("censored", lambda result: result.summary.censored, 10),
+    SheetColumn("limit", lambda result: result.limit, 9),
+    SheetColumn("emulated", lambda result: result.cell.emulated, 10),
+    SheetColumn("remarks", lambda result: result.remarks, 80),
+    SheetColumn("key", lambda result: result.choice.number * _CELLS_MAX + result.place, 12),
+)
+
+_RESULT_COLUMN = {column.head: column for column in _RESULT_COLUMNS}
 
 _AT = {column.head: place for place, column in enumerate(_RESULT_COLUMNS)}
 
@@ -515,92 +558,38 @@ _WIDTHS = {"n": 5.0, "unit": 9.0, "remarks": 40.0}
 
 def choices_sheet(choices: Sequence[SheetChoice]) -> Sheet:
     """What the drop-down list offers, with the meaning of each."""
-    rows = tuple(
-        cells(*_of_choice(choice), choice.metric.definition, number)
-        for number, choice in enumerate(choices, start=1)
-    )
-    return Sheet(CHOICES, _CHOICE_COLUMNS, rows, filtered=True)
+    return sheet_of(CHOICES, _CHOICE_COLUMNS, choices)
 
 
-def results_sheet(choices: Sequence[SheetChoice], results: Sequence[Result], factors: Factors) -> Sheet:
+def results_sheet(results: Sequence[Result], factors: Factors) -> Sheet:
     """Every cell in every choice, a row each; `results` in the order of `results_of`. Behind them the factors."""
-    numbers = {choice.label: number for number, choice in enumerate(choices, start=1)}
-    count = len(results) // len(choices) if choices else 0
-    rows = tuple(
-        (
-            *_result_row(result, _key(numbers[result.choice.label], place % count)),
-            *factor_cells(factors, factors.names, result),
-        )
-        for place, result in enumerate(results)
+    width = promise_width(result.durability for result in results)
+    of_factors: Iterator[SheetColumn[Result]] = factor_columns(
+        factors.names, lambda name, result: factors.level(name, result.cell.id, result.choice.run)
     )
-    width = promise_width(map(_durability, results))
-    columns = tuple(
-        replace(column, width=width) if column.head == _PROMISE else column for column in _RESULT_COLUMNS
-    )
-    return Sheet(RESULTS, (*columns, *factor_columns(factors.names)), rows, filtered=True)
+    return sheet_of(RESULTS, (*_widened(_RESULT_COLUMNS, width), *of_factors), results)
 
 
-def _of_choice(choice: SheetChoice) -> tuple[str, ...]:
-    whole = (choice.part.phase, choice.part.item) == (WHOLE, "")
-    part = ("", "") if whole else (choice.part.phase, choice.part.item)
-    known = choice.metric
-    return (choice.label, choice.workload, *choice.run, *part, known.name, known.unit, known.better.value)
-
-
-def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
-    summary, durability = result.summary, _durability(result)
-    return cells(
-        *_of_choice(result.choice),
-        result.name,
-        result.cell.id,
-        durability_words(durability),
-        durability_class(durability, result.cell.cache),
-        summary.centre,
-        summary.low,
-        summary.high,
-        summary.minimum,
-        summary.maximum,
-        summary.n,
-        summary.basis,
-        result.validity,
-        summary.suspect,
-        summary.unknown,
-        summary.failed,
-        summary.not_run,
-        summary.absent,
-        summary.censored,
-        result.limit,
-        result.cell.emulated,
-        result.remarks,
-        key,
-    )
-
-
-def _durability(result: Result) -> Durability | None:
-    choice = result.choice
-    return promised(choice.spec, result.cell.durability, choice.part.phase, choice.part.item)
-
-
-def _key(choice: int, cell: int) -> int:
-    """The number of a choice from 1 and that of a cell from 0, as one number."""
-    return choice * _CELLS_MAX + cell
+def _widened(heads: Iterable[SheetColumn[R]], width: float) -> Iterator[SheetColumn[R]]:
+    """The columns, with what survives a power cut as wide as its words are."""
+    return (replace(column, width=width) if column.head == _PROMISE else column for column in heads)
 
 
 def look_sheet(found: Overview, choices: Sequence[SheetChoice], results: Sequence[Result]) -> Sheet:
     """The first choice chosen; without any choice a sheet that says so."""
-    title = cells(f"{found.study.facts.title}: one figure at a time")
-    marks = [cells(f"{capital(words)}.") for words in found.marks]
+    title = (cell_value(f"{found.study.facts.title}: one figure at a time"),)
+    marks = [(cell_value(f"{capital(words)}."),) for words in found.marks]
     if not choices or not found.cells:
-        return Sheet(
-            LOOK, (SheetColumn("cell", 44),), (), (title, cells("Nothing has been measured yet."), *marks)
+        lead = (title, ("Nothing has been measured yet.",), *marks)
+        return replace(
+            sheet_of(LOOK, [SheetColumn("cell", itemgetter(0), 44)], [], filtered=False), lead=lead
         )
     look = _Look(choices, results, len(found.cells), head_row=3 + len(marks))
-    lead = (title, look.chosen(), look.meaning(), *marks)
-    return Sheet(
-        LOOK,
-        look.columns(),
-        (*(look.row(place) for place in range(len(found.cells))), look.zero()),
-        lead,
+    sheet = sheet_of(LOOK, (*look.columns(),), results[: len(found.cells)], filtered=False)
+    return replace(
+        sheet,
+        rows=(*sheet.rows, look.zero()),
+        lead=(title, look.chosen(), look.meaning(), *marks),
         choice=DropDown(_CHOSEN_ROW, 0, look.labels),
         chart=look.chart(),
     )
@@ -613,7 +602,7 @@ class _Look:
         self, choices: Sequence[SheetChoice], results: Sequence[Result], count: int, *, head_row: int
     ) -> None:
         self._choice = choices[0]
-        self._first = [_result_row(result, 0) for result in results[:count]]
+        self._count = count
         self._head_row = head_row
         self._results_end = len(results)
         self._chosen = Area(LOOK, 0, _CHOSEN_ROW)
@@ -621,11 +610,11 @@ class _Look:
         self._choices_end = len(choices)
         self.labels = self._of_choices("choice")
         # A cell has another class in another choice: a part of a run may have its own.
-        held = {durability_class(_durability(result), result.cell.cache) for result in results}
+        held = {durability_class(result.durability, result.cell.cache) for result in results}
         longest = max(len(result.name) for result in results[:count])
         self._name_width = min(max(_NAME_WIDTHS[0], longest + 1.0), _NAME_WIDTHS[1])
         # Wide enough for whatever is chosen.
-        self._widths = {**_WIDTHS, _PROMISE: promise_width(map(_durability, results))}
+        self._widths = {**_WIDTHS, _PROMISE: promise_width(result.durability for result in results)}
         self._classes = [known for known in _COLOURS if known in held]
 
     def chosen(self) -> tuple[Value, ...]:
@@ -651,48 +640,41 @@ class _Look:
     def _of_choices(self, head: str) -> Area:
         return Area(CHOICES, _CHOICE_AT[head], 1, self._choices_end)
 
-    def columns(self) -> tuple[SheetColumn, ...]:
+    def columns(self) -> Iterator[SheetColumn[Result]]:
         """The name, what is shown of the results, and what only formulas and the chart need."""
-        return (
-            SheetColumn("cell", self._name_width),
-            *(SheetColumn(head, self._widths.get(head, 12.0)) for head in _SHOWN),
-            SheetColumn("row in Results", 16, hidden=True),
-            SheetColumn("bar", 9, hidden=True),
-            *(
-                SheetColumn(known if known == ONLY_READS else f"{known} {_VOLATILE}", 32, hidden=True)
-                for known in self._classes
-            ),
+        yield SheetColumn("cell", partial(self._taken, "cell"), self._name_width)
+        for head in _SHOWN:
+            yield SheetColumn(head, partial(self._taken, head), self._widths.get(head, 12.0))
+        yield SheetColumn("row in Results", self._row_in_results, 16, hidden=True)
+        yield SheetColumn("bar", self._bar, 9, hidden=True)
+        for known in self._classes:
+            head = known if known == ONLY_READS else f"{known} {_VOLATILE}"
+            yield SheetColumn(head, partial(self._of_class, known), 32, hidden=True)
+
+    def _here(self, head: str, result: Result) -> Area:
+        """The cell of this sheet under a head."""
+        return Area(LOOK, ("cell", *_SHOWN, "row in Results").index(head), self._head_row + 1 + result.place)
+
+    def _row_in_results(self, result: Result) -> Formula:
+        key = (self._number, f"*{_CELLS_MAX}+{result.place}")
+        return Formula(
+            ("IF(", self._number, '=0,"",MATCH(', *key, ",", self._of_results("key"), ",0))"),
+            result.place + 1,
         )
 
-    def row(self, place: int) -> tuple[Value, ...]:
-        """The row of one cell, by its place among the cells."""
-        values = self._first[place]
-        here = self._head_row + 1 + place
-        row_of = Area(LOOK, 1 + len(_SHOWN), here)
-        key = (self._number, f"*{_CELLS_MAX}+{place}")
-        found = Formula(
-            ("IF(", self._number, '=0,"",MATCH(', *key, ",", self._of_results("key"), ",0))"), place + 1
-        )
-        mean = values[_AT["mean"]]
-        name, basis = values[_AT["cell"]], values[_AT["basis"]]
-        doubt = f" ({basis})" if basis in (SUSPECT, UNKNOWN_BASIS) else ""
-        state = " (no value)" if mean is None else doubt
-        bar = _where_found(
-            row_of,
+    def _bar(self, result: Result) -> Formula:
+        """The name of a bar, with what is to be known of its length."""
+        summary = result.summary
+        doubt = f" ({summary.basis})" if summary.basis in (SUSPECT, UNKNOWN_BASIS) else ""
+        state = " (no value)" if cell_value(summary.centre) is None else doubt
+        basis = ("INDEX(", self._of_results("basis"), ",", self._here("row in Results", result), ")")
+        return self._where_found(
+            result,
             (
-                *(Area(LOOK, 0, here), "&IF(", Area(LOOK, 1 + _SHOWN.index("mean"), here)),
-                *('=""," (no value)",IF(INDEX(', self._of_results("basis"), ",", row_of),
-                f')="{TRUSTED}",""," ("&INDEX(',
-                *(self._of_results("basis"), ",", row_of, ')&")"))'),
+                *(self._here("cell", result), "&IF(", self._here("mean", result)),
+                *('=""," (no value)",IF(', *basis, f'="{TRUSTED}",""," ("&', *basis, '&")"))'),
             ),
-            f"{name}{state}",
-        )
-        return (
-            self._taken("cell", row_of, name),
-            *(self._taken(head, row_of, values[_AT[head]]) for head in _SHOWN),
-            found,
-            bar,
-            *(self._of_class(known, row_of, here, values) for known in self._classes),
+            f"{cell_value(result.name)}{state}",
         )
 
     def zero(self) -> tuple[Plain, ...]:
@@ -703,25 +685,30 @@ class _Look:
     def _of_results(self, head: str) -> Area:
         return Area(RESULTS, _AT[head], 1, self._results_end)
 
-    def _taken(self, head: str, row_of: Area, value: Plain) -> Formula:
+    def _taken(self, head: str, result: Result) -> Formula:
         """One column of `Results`; what is empty there stays empty, where INDEX alone would make it 0."""
-        one = ("INDEX(", self._of_results(head), ",", row_of, ")")
-        return _where_found(row_of, ("IF(", *one, '="","",', *one, ")"), "" if value is None else value)
+        value = cell_value(_RESULT_COLUMN[head].value(result))
+        one = ("INDEX(", self._of_results(head), ",", self._here("row in Results", result), ")")
+        return self._where_found(result, ("IF(", *one, '="","",', *one, ")"), "" if value is None else value)
 
-    def _of_class(self, known: str, row_of: Area, here: int, values: Sequence[Plain]) -> Formula:
+    def _of_class(self, known: str, result: Result) -> Formula:
         """The mean where the cell is of this class, else nothing: each class is a colour of the chart."""
-        mean = Area(LOOK, 1 + _SHOWN.index("mean"), here)
-        mine = values[_AT[_VOLATILE]] == known
-        shown = values[_AT["mean"]] if mine else None
-        return _where_found(
-            row_of,
-            ("IF(INDEX(", self._of_results(_VOLATILE), ",", row_of, f')="{known}",', mean, ',"")'),
+        mine = durability_class(result.durability, result.cell.cache) == known
+        shown = cell_value(result.summary.centre) if mine else None
+        volatile = (self._of_results(_VOLATILE), ",", self._here("row in Results", result))
+        return self._where_found(
+            result,
+            ("IF(INDEX(", *volatile, f')="{known}",', self._here("mean", result), ',"")'),
             "" if shown is None else shown,
         )
 
+    def _where_found(self, result: Result, parts: tuple[str | Area, ...], shown: Plain) -> Formula:
+        """The formula that the parts make; an empty text where the choice has no row."""
+        return Formula(("IF(ISNUMBER(", self._here("row in Results", result), "),", *parts, ',"")'), shown)
+
     def chart(self) -> BarChart:
         """A bar for each cell, coloured by what a power cut leaves with a volatile cache."""
-        first, last = self._head_row + 1, self._head_row + len(self._first) + 1
+        first, last = self._head_row + 1, self._head_row + self._count + 1
         bar = 2 + len(_SHOWN)
         return BarChart(
             "Means of what is chosen; colours: what survives a power cut",
@@ -737,37 +724,80 @@ class _Look:
         )
 
 
-def _where_found(row_of: Area, parts: tuple[str | Area, ...], shown: Plain) -> Formula:
-    """The formula that the parts make; an empty text where the choice has no row."""
-    return Formula(("IF(ISNUMBER(", row_of, "),", *parts, ',"")'), shown)
-
-
 CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT = "Cells", "Asked and effective", "Runs", "Search", "About"
 
 FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT, CHOICES)
 
-_WIDE_HEADS = ("cell", AFTER_POWER_CUT, "validity")
+_WIDE_COLUMNS: tuple[SheetColumn[Sequence[Result]], ...] = (
+    SheetColumn("cell", lambda row: row[0].name, 44),
+    SheetColumn(AFTER_POWER_CUT, lambda row: durability_words(row[0].cell.durability)),
+    SheetColumn("validity", lambda row: row[0].validity, 11),
+)
 
-_STATISTICS = ("mean", "low", "high", "n")
+# The statistics of each figure, with the fields of a summary that they are.
+_STATISTICS = {"mean": "centre", "low": "low", "high": "high", "n": "n"}
 
-_CELL_HEADS = (
-    SheetColumn("cell", 44),
-    SheetColumn("cell id", 30),
-    SheetColumn("in the study", 12),
-    SheetColumn("file system", 24),
-    SheetColumn("file system block, bytes", 22),
-    SheetColumn("engine", 12),
-    SheetColumn("database block, bytes", 20),
-    SheetColumn("throttle", 12),
-    SheetColumn("volatile cache", 15),
-    SheetColumn(CACHE_WORDS[VOLATILE_512], 15),
-    SheetColumn(CACHE_WORDS[PROTECTED], 15),
-    SheetColumn("durability by", 13),
-    SheetColumn("reasons for the class", 60),
-    *(SheetColumn(f"flushes per fsync: {device}, {pattern}", 16) for device, pattern in COUNTED),
-    SheetColumn("emulated", 10),
-    SheetColumn("image file", 10),
-    SheetColumn("remarks, or why it cannot be", 80),
+
+class _SheetCell(NamedTuple):
+    """A cell of the study, or one that cannot exist, which has a label alone."""
+
+    name: str
+    label: CellLabel
+    remarks: Sequence[str]
+    facts: CellFacts | None = None
+    engine: str | None = None
+    image: bool | None = None
+    levels: Mapping[str, object] = {}
+
+    @property
+    def durability(self) -> Durability | None:
+        return None if self.facts is None else self.facts.durability
+
+    @property
+    def reasons(self) -> str | None:
+        if self.facts is None:
+            return None
+        return "; ".join(sentences(self.durability.reasons)) if self.durability else "no visit has said yet"
+
+    def flushes(self, device: str, pattern: str) -> Plain:
+        """A number where visits agree, `0–1` where they do not, nothing where none was counted."""
+        shown = rate_text(self.facts.flushes, device, pattern) if self.facts else "–"
+        if shown == "–":
+            return None
+        return shown if "–" in shown else float(shown)
+
+
+_CELL_COLUMNS: tuple[SheetColumn[_SheetCell], ...] = (
+    SheetColumn("cell", lambda row: row.name, 44),
+    SheetColumn("cell id", lambda row: row.facts and row.facts.id, 30),
+    SheetColumn("in the study", lambda row: row.facts is not None, 12),
+    SheetColumn("file system", lambda row: row.label.panel, 24),
+    SheetColumn("file system block, bytes", lambda row: row.label.filesystem_block_bytes, 22),
+    SheetColumn("engine", lambda row: row.engine, 12),
+    SheetColumn(
+        "database block, bytes",
+        lambda row: row.label.database_block_bytes if row.facts else row.label.database_block_bytes or None,
+        20,
+    ),
+    SheetColumn("throttle", lambda row: (row.facts and row.label.emulated_device) or None, 12),
+    SheetColumn("volatile cache", lambda row: row.durability and row.durability.volatile_cache, 15),
+    SheetColumn(
+        CACHE_WORDS[VOLATILE_512], lambda row: row.durability and row.durability.class_with(VOLATILE_512), 15
+    ),
+    SheetColumn(CACHE_WORDS[PROTECTED], lambda row: row.durability and row.durability.protected_cache, 15),
+    SheetColumn("durability by", lambda row: row.durability and row.durability.basis, 13),
+    SheetColumn("reasons for the class", lambda row: row.reasons, 60),
+    *(
+        SheetColumn(
+            f"flushes per fsync: {device}, {pattern}",
+            partial(_SheetCell.flushes, device=device, pattern=pattern),
+            16,
+        )
+        for device, pattern in COUNTED
+    ),
+    SheetColumn("emulated", lambda row: row.facts and row.facts.emulated, 10),
+    SheetColumn("image file", lambda row: row.image, 10),
+    SheetColumn("remarks, or why it cannot be", lambda row: "; ".join(row.remarks), 80),
 )
 
 _SEARCH_WIDTHS = {"cell": 30.0, "label": 44.0, "dataset": 24.0, "run": 16.0, "left_out": 80.0}
@@ -779,125 +809,88 @@ def wide_sheets(
     choices: Sequence[SheetChoice], results: Sequence[Result], factors: Factors
 ) -> Iterator[Sheet]:
     """One sheet for each run, a row for each cell with its factors; a run of very many figures takes several."""
-    names_of_factors = factors.cell_names
-    most = max(1, (COLUMNS_MAX - len(_WIDE_HEADS) - len(names_of_factors)) // len(_STATISTICS))
+    most = max(1, (COLUMNS_MAX - len(_WIDE_COLUMNS) - len(factors.cell_names)) // len(_STATISTICS))
     by_run: dict[tuple[str, str], list[SheetChoice]] = {}
     for choice in choices:
         by_run.setdefault(choice.run, []).append(choice)
     pages = [
-        (run, of_run[first : first + most])
-        for run, of_run in by_run.items()
-        for first in range(0, len(of_run), most)
+        of_run[first : first + most] for of_run in by_run.values() for first in range(0, len(of_run), most)
     ]
-    names = sheet_names([f"{shown[0].workload} {run[1]}" for run, shown in pages], FIXED)
-    count = len(results) // len(choices) if choices else 0
-    place_of = {choice.label: place * count for place, choice in enumerate(choices)}
-    for name, (_, shown) in zip(names, pages, strict=True):
-        columns = [results[place_of[choice.label] : place_of[choice.label] + count] for choice in shown]
-        widths = (44, promise_width(result.cell.durability for result in columns[0]), 11)
-        heads = map(SheetColumn, _WIDE_HEADS, widths)
-        rows = (
-            (*_wide_row(of_cell), *factor_cells(factors, names_of_factors, of_cell[0]))
-            for of_cell in zip(*columns, strict=True)
+    names = sheet_names([f"{shown[0].workload} {shown[0].run[1]}" for shown in pages], FIXED)
+    of_choice: dict[int, list[Result]] = {}
+    for result in results:
+        of_choice.setdefault(result.choice.number, []).append(result)
+    of_factors: list[SheetColumn[Sequence[Result]]] = [
+        *factor_columns(
+            factors.cell_names, lambda name, row: factors.of_cells.get(row[0].cell.id, {}).get(name)
         )
-        all_columns = (*heads, *_wide_columns(shown), *factor_columns(names_of_factors))
-        yield Sheet(name, all_columns, tuple(rows))
+    ]
+    for name, shown in zip(names, pages, strict=True):
+        rows = [*zip(*(of_choice[choice.number] for choice in shown), strict=True)]
+        width = promise_width(row[0].cell.durability for row in rows)
+        columns = (*_widened(_WIDE_COLUMNS, width), *_wide_columns(shown), *of_factors)
+        yield sheet_of(name, columns, rows, filtered=False)
 
 
-def _wide_columns(shown: Sequence[SheetChoice]) -> Iterator[SheetColumn]:
-    for choice in shown:
-        for word in _STATISTICS:
+def _wide_columns(shown: Sequence[SheetChoice]) -> Iterator[SheetColumn[Sequence[Result]]]:
+    for at, choice in enumerate(shown):
+        for word, statistic in _STATISTICS.items():
             head = f"{choice.within} {word}" + ("" if word == "n" else f", {choice.metric.unit}")
-            yield SheetColumn(head, max(8.0, min(len(head), 40)))
+            yield SheetColumn(head, partial(_statistic, at, statistic), max(8.0, min(len(head), 40)))
 
 
-def _wide_row(of_cell: Sequence[Result]) -> tuple[Plain, ...]:
-    first = of_cell[0]
-    figures: list[Plain] = []
-    for result in of_cell:
-        summary = result.summary
-        figures += [summary.centre, summary.low, summary.high, summary.n]
-    return cells(first.name, durability_words(first.cell.durability), first.validity, *figures)
+def _statistic(at: int, statistic: str, of_cell: Sequence[Result]) -> object:
+    return getattr(of_cell[at].summary, statistic)
 
 
 def cells_sheet(found: Overview, factors: Factors) -> Sheet:
     """A row for each cell with its factors, then one for each that cannot exist."""
     images = {v.record.key.cell for v in found.study.visits if stands_on_image(v.record)}
     names = cell_names(found)
+    builds = {name: cell.build for name, cell in found.study.schedule.cells.items()}
     rows = [
-        (
-            *_cell_row(found, cell, names[cell.id], image=cell.id in images),
-            *cells(*(factors.of_cells.get(cell.id, {}).get(name) for name in factors.cell_names)),
+        _SheetCell(
+            names[cell.id],
+            cell.label,
+            cell_remarks(found, cell.id),
+            cell,
+            f"{builds[cell.id].engine} {builds[cell.id].version}".strip(),
+            cell.id in images,
+            factors.of_cells.get(cell.id, {}),
         )
         for cell in found.cells.values()
     ]
-    empty = (None,) * len(factors.cell_names)
-    for label, reasons in found.pruned:
-        blocks = (label.filesystem_block_bytes, None, label.database_block_bytes or None)
-        nothing = (None,) * (len(_CELL_HEADS) - 8)
-        why = "; ".join(reasons)
-        rows.append(cells(label_name(label), None, False, label.panel, *blocks, *nothing, why, *empty))
-    columns = (*_CELL_HEADS, *factor_columns(factors.cell_names))
-    return Sheet(CELLS, columns, tuple(rows), filtered=True)
-
-
-def _cell_row(found: Overview, cell: CellFacts, name: str, *, image: bool) -> tuple[Plain, ...]:
-    label, durability = cell.label, cell.durability
-    flushes = (rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED)
-    build = found.study.schedule.cells[cell.id].build
-    return cells(
-        name,
-        cell.id,
-        True,
-        label.panel,
-        label.filesystem_block_bytes,
-        f"{build.engine} {build.version}".strip(),
-        label.database_block_bytes,
-        label.emulated_device or None,
-        durability.volatile_cache if durability else None,
-        durability.class_with(VOLATILE_512) if durability else None,
-        durability.protected_cache if durability else None,
-        durability.basis if durability else None,
-        "; ".join(sentences(durability.reasons)) if durability else "no visit has said yet",
-        *(_rate(rate) for rate in flushes),
-        cell.emulated,
-        image,
-        "; ".join(cell_remarks(found, cell.id)),
+    rows += [_SheetCell(label_name(label), label, reasons) for label, reasons in found.pruned]
+    of_factors: Iterator[SheetColumn[_SheetCell]] = factor_columns(
+        factors.cell_names, lambda name, row: row.levels.get(name)
     )
-
-
-def _rate(shown: str) -> Plain:
-    """A number where visits agree, `0–1` where they do not, nothing where none was counted."""
-    if shown == "–":
-        return None
-    return shown if "–" in shown else float(shown)
+    return sheet_of(CELLS, (*_CELL_COLUMNS, *of_factors), rows)
 
 
 def effective_sheet(found: Overview) -> Sheet:
     """What was asked and what was read back, from the latest completed visit of each cell."""
     document = effective_document(found)
     names = cell_names(found)
-    rows = [cells("all cells", *row) for row in document["common"]]
+    rows: list[tuple[object, ...]] = [("all cells", *row) for row in document["common"]]
     for cell, of_cell in document["cells"].items():
-        rows += [cells(names[cell], *row) for row in of_cell["rows"]]
+        rows += [(names[cell], *row) for row in of_cell["rows"]]
         rows += [
-            cells(names[cell], f"version of {tool}", None, version, "the visit's record")
+            (names[cell], f"version of {tool}", None, version, "the visit's record")
             for tool, version in of_cell["versions"].items()
         ]
         rows += [
-            cells(names[cell], f"device {fact}", None, value, "the visit's record")
+            (names[cell], f"device {fact}", None, value, "the visit's record")
             for fact, value in of_cell["device"].items()
         ]
-    heads = ("cell", "option", "asked", "effective", "source")
-    columns = tuple(SheetColumn(head, width) for head, width in zip(heads, (44, 40, 30, 30, 20), strict=True))
-    return Sheet(EFFECTIVE, columns, tuple(rows), filtered=True)
+    widths = {"cell": 44, "option": 40, "asked": 30, "effective": 30, "source": 20}
+    return sheet_of_tuples(EFFECTIVE, widths, rows)
 
 
 def runs_sheet(found: Overview, factors: Factors) -> Sheet:
     """Every run that was due, with what became of it, as `bedplate export` writes the table `runs`."""
     table = factors.beside(runs_table(found).drop("study"))
-    columns = tuple(SheetColumn(name, _RUN_WIDTHS.get(name, 13.0)) for name in table.columns)
-    return Sheet(RUNS, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True)
+    widths = {name: _RUN_WIDTHS.get(name, 13.0) for name in table.columns}
+    return sheet_of_tuples(RUNS, widths, table.iter_rows())
 
 
 def search_sheets(found: Overview) -> tuple[Sheet, ...]:
@@ -905,8 +898,8 @@ def search_sheets(found: Overview) -> tuple[Sheet, ...]:
     if search_of(found) is None:
         return ()
     table = SEARCH_TABLE.of(found).drop("study")
-    columns = tuple(SheetColumn(name, _SEARCH_WIDTHS.get(name, 13.0)) for name in table.columns)
-    return (Sheet(SEARCHED, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True),)
+    widths = {name: _SEARCH_WIDTHS.get(name, 13.0) for name in table.columns}
+    return (sheet_of_tuples(SEARCHED, widths, table.iter_rows()),)
 
 
 def about_sheet(found: Overview) -> Sheet:
@@ -930,7 +923,7 @@ def about_sheet(found: Overview) -> Sheet:
         *((f"history, {entry.when}", entry.what) for entry in facts.history),
         *_MEANINGS,
     ]
-    return Sheet(ABOUT, (SheetColumn("what", 28), SheetColumn("is", 140)), tuple(cells(*row) for row in rows))
+    return replace(sheet_of_tuples(ABOUT, {"what": 28, "is": 140}, rows), filtered=False)
 
 
 def _machines(found: Overview) -> Iterator[tuple[str, Plain]]:
@@ -1024,7 +1017,7 @@ def workbook_of(found: Overview) -> Workbook:
         created=found.study.facts.created,
         sheets=(
             look_sheet(found, choices, results),
-            results_sheet(choices, results, factors),
+            results_sheet(results, factors),
             *wide_sheets(choices, results, factors),
             cells_sheet(found, factors),
             effective_sheet(found),
