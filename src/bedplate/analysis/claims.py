@@ -22,8 +22,8 @@ from bedplate.analysis.comparison import (
     Surroundings,
     asked_of,
     candidates_of,
-    is_named,
     matched,
+    one_sided,
     surroundings_between,
 )
 from bedplate.analysis.labels import TYPE, level_text, short_name, typed
@@ -219,7 +219,7 @@ class CheckEvidence:
 
     def _alike(self, pairs: Sequence[Pair], named: frozenset[str]) -> Iterator[Pair]:
         """Those in which what one side alone has, at several levels, is at its usual one."""
-        found = [(pair, tuple(_one_sided(pair, named))) for pair in pairs]
+        found = [(pair, tuple(one_sided(pair, named))) for pair in pairs]
         levels: defaultdict[tuple[Scalar | None, str], set[Scalar]] = defaultdict(set)
         for _, own in found:
             for cell, name in own:
@@ -300,14 +300,6 @@ def by_contender(evidence: CheckEvidence, pairs: Iterable[Pair]) -> Mapping[str,
         cell: {r: sum(row[r] for row in found) / len(found) for r in set.intersection(*map(set, found))}
         for cell, found in rows.items()
     }
-
-
-def _one_sided(pair: Pair, named: frozenset[str]) -> Iterator[tuple[Candidate, str]]:
-    """The factors that one cell of a pair alone has, and no filter names."""
-    for cell, other in ((pair.baseline, pair.contender), (pair.contender, pair.baseline)):
-        for name in cell.levels.keys() - other.levels.keys():
-            if not is_named(name, named):
-                yield cell, name
 
 
 def _known_levels(text: str, cells: Sequence[Candidate]) -> str:

@@ -138,36 +138,95 @@ class Matched:
 def matched(baseline: Selection, contender: Selection) -> Matched:
     """Pair the cells of two filters.
 
-    What a filter names, in either, may differ between the two; so may what only one side can have (ext4's `data`
-    beside XFS). Two studies are paired where a filter names `study`, or where a cell has no partner in its own. A
-    cell is not compared with itself, and no two cells twice. Within a study only its own factors count: what a cell
-    of another one was asked for keeps no two of its cells apart.
+    What a filter names, in either, may differ between the two; so may what only one of the two can have (ext4's `data`
+    beside XFS), whatever cells at other levels of what is named can have. Two studies are paired where a filter names
+    `study`, or where a cell has no partner in its own. A cell is not compared with itself, and no two cells twice. Within a
+    study only its own factors count: what a cell of another one was asked for keeps no two of its cells apart.
     """
     named = baseline.names | contender.names
     sides = (baseline.cells, contender.cells)
-    shared = [name for name in sorted(_names(sides[0]) & _names(sides[1])) if not _is_free(name, named)]
-    within = {
-        study: _shared_within(sides, study, named) for study in {cell.study for cell in contender.cells}
-    }
-    partners: defaultdict[tuple[int | None, Key], list[Candidate]] = defaultdict(list)
-    for cell in baseline.cells:
-        partners[None, _key(cell.levels, shared)].append(cell)
-        partners[cell.study, _key(cell.own_levels, within.get(cell.study, ()))].append(cell)
+    partners = _Partners(baseline.cells, named)
+    kinds = _by_named_levels(contender.cells, named)
+    kind_of = {_place(cell): kind for kind in kinds for cell in kind}
     pairs: dict[frozenset[tuple[int, str]], Pair] = {}
     for cell in contender.cells:
-        key = _key(cell.own_levels, within[cell.study])
-        own = [other for other in partners[cell.study, key] if _place(other) != _place(cell)]
-        away = [other for other in partners[None, _key(cell.levels, shared)] if other.study != cell.study]
-        for other in own if own and STUDY not in named else (*own, *away):
+        own = partners.of(cell, kind_of[_place(cell)], cell.study)
+        away = partners.of(cell, kind_of[_place(cell)], None) if STUDY in named or not own else []
+        for other in (*own, *away):
             pairs.setdefault(frozenset({_place(other), _place(cell)}), Pair(other, cell))
     paired = {place for places in pairs for place in places}
     every = {_place(cell): cell for cell in (*baseline.cells, *contender.cells)}
     return Matched(
         pairs=tuple(pairs.values()),
         alone=tuple(cell for place, cell in every.items() if place not in paired),
-        one_sided=_one_sided(list(pairs.values()), sides, named),
-        hindering=() if pairs else tuple(_hindering(sides, shared)),
+        one_sided=tuple(sorted({name for pair in pairs.values() for _, name in one_sided(pair, named)})),
+        hindering=() if pairs else tuple(_hindering(sides, _shared(sides, None, named))),
     )
+
+
+class _Partners:
+    """The cells of a baseline by what they share with a contender."""
+
+    def __init__(self, cells: Sequence[Candidate], named: frozenset[str]) -> None:
+        self._named = named
+        self._order = {_place(cell): number for number, cell in enumerate(cells)}
+        self._kinds = _by_named_levels(cells, named)
+        self._shared: dict[tuple[int, int, int | None], list[str]] = {}
+        self._by_key: dict[tuple[int, int | None, tuple[str, ...]], dict[Key, list[Candidate]]] = {}
+
+    def of(self, cell: Candidate, kind: Sequence[Candidate], study: int | None) -> list[Candidate]:
+        """Those that differ from a cell in nothing but what is named or what its `kind` or theirs cannot have.
+
+        Of its own `study`; None for those of all others.
+        """
+        found = []
+        for number, others in enumerate(self._kinds):
+            place = (number, id(kind), study)
+            if place not in self._shared:
+                self._shared[place] = _shared((others, kind), study, self._named)
+            shared = self._shared[place]
+            index = self._index(number, study, tuple(shared))
+            found += index.get(_key(_levels_in(cell, study), shared), [])
+        return sorted(
+            (
+                other
+                for other in found
+                if _place(other) != _place(cell) and (study is not None or other.study != cell.study)
+            ),
+            key=lambda other: self._order[_place(other)],
+        )
+
+    def _index(
+        self, number: int, study: int | None, shared: tuple[str, ...]
+    ) -> Mapping[Key, list[Candidate]]:
+        place = (number, study, shared)
+        if place not in self._by_key:
+            by_key = self._by_key[place] = defaultdict(list)
+            for other in self._kinds[number]:
+                if study in (None, other.study):
+                    by_key[_key(_levels_in(other, study), shared)].append(other)
+        return self._by_key[place]
+
+
+def _by_named_levels(cells: Iterable[Candidate], named: frozenset[str]) -> list[list[Candidate]]:
+    """The cells of a side, those together that have the same levels of what is named."""
+    kinds: defaultdict[Key, list[Candidate]] = defaultdict(list)
+    for cell in cells:
+        kinds[_key(cell.levels, [name for name in sorted(cell.levels) if _is_free(name, named)])].append(cell)
+    return list(kinds.values())
+
+
+def _levels_in(cell: Candidate, study: int | None) -> Mapping[str, Scalar]:
+    return cell.levels if study is None else cell.own_levels
+
+
+def one_sided(pair: Pair, named: frozenset[str]) -> Iterator[tuple[Candidate, str]]:
+    """The factors that one cell of a pair alone has, and no filter names."""
+    study = pair.contender.study if pair.is_within_a_study else None
+    for cell, other in ((pair.baseline, pair.contender), (pair.contender, pair.baseline)):
+        for name in _levels_in(cell, study).keys() - _levels_in(other, study).keys():
+            if not is_named(name, named):
+                yield cell, name
 
 
 def is_named(name: str, named: frozenset[str]) -> bool:
@@ -186,23 +245,10 @@ def _names(cells: Sequence[Candidate], study: int | None = None) -> set[str]:
     return {name for cell in cells if cell.study == study for name in cell.own_levels}
 
 
-def _shared_within(sides: Sequence[Sequence[Candidate]], study: int, named: frozenset[str]) -> list[str]:
+def _shared(sides: Sequence[Sequence[Candidate]], study: int | None, named: frozenset[str]) -> list[str]:
+    """The factors that both sides have, and no filter names."""
     names = [_names(side, study) for side in sides]
     return [name for name in sorted(names[0] & names[1]) if not _is_free(name, named)]
-
-
-def _one_sided(
-    pairs: Sequence[Pair], sides: Sequence[Sequence[Candidate]], named: frozenset[str]
-) -> tuple[str, ...]:
-    found: set[str] = set()
-    for study in {pair.contender.study if pair.is_within_a_study else None for pair in pairs}:
-        only = _names(sides[0], study) ^ _names(sides[1], study)
-        for pair in pairs:
-            if (pair.contender.study if pair.is_within_a_study else None) == study:
-                both = (pair.baseline, pair.contender)
-                first, second = (cell.levels if study is None else cell.own_levels for cell in both)
-                found |= (first.keys() ^ second.keys()) & only
-    return tuple(sorted(name for name in found if not is_named(name, named)))
 
 
 def _place(cell: Candidate) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from bedplate.analysis.labels import level_text, usual_factors
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.pooled import pooled_pairs
 from bedplate.analysis.wording import durability_words
+from bedplate.model.levels import Levels
 from bedplate.page.answer import study_answer
 from bedplate.page.views import effects_view, page_effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.analysis.comparison import Compared
+    from bedplate.analysis.pooled import PooledPairs
     from bedplate.model.levels import Scalar
     from bedplate.statistics.effects import Effect
 
@@ -262,3 +265,34 @@ def test_a_study_like_the_quick_plan_says_what_was_planted(tmp_path_factory: pyt
     assert ["barrier within ext4 crosses durability classes"] == [
         words.split(" (")[0] for words in one["sentences"]
     ]
+
+
+def test_a_third_file_system_takes_no_pair_of_the_other_two_away(tmp_path: Path) -> None:
+    """XFS and Btrfs were asked for `discard` too, which ext4 was not: XFS beside ext4 is what it is without Btrfs."""
+    every = cells_of(Recipe(filesystem_blocks=(4096,), database_blocks=(2048, 8192)))
+    plain = [
+        replace(cell, filesystem=replace(cell.filesystem, features=Levels()))
+        for cell in every
+        if cell.filesystem.barrier is not False
+    ]
+    discard = [
+        replace(cell, filesystem=replace(cell.filesystem, mount_options=("discard",)))
+        for cell in plain
+        if cell.filesystem.type in {"xfs", "btrfs"}
+    ]
+    recipe = Recipe(cells=(*plain, *discard), runs=(RUN,), repetitions=3, course_s=2, canaries=0)
+    found = overview(known_study(tmp_path / "study", tps, recipe))
+
+    def lines_of(baseline: str, contender: str) -> dict[str, PooledPairs]:
+        question = ComparisonQuestion(baseline, contender, workload=RUN, metrics=("tps",))
+        return {
+            str(dict(line.baseline)[TYPE]): line
+            for line in pooled_pairs(answer([found], question))
+            if not line.beside and dict(line.contender)[TYPE] == "xfs"
+        }
+
+    alone = lines_of("type=ext4", "type=xfs")["ext4"]
+    both = lines_of("type=ext4,btrfs", "type=xfs")
+    assert {"ext4", "btrfs"} == set(both)
+    assert both["ext4"].comparison.estimate == alone.comparison.estimate
+    assert len(both["ext4"].pairs) == len(alone.pairs)
