@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.support.studies.synthetic_power_cuts import power_cut_study, torn_study
+from tests.support.studies.synthetic_study import Recipe, cells_of, write_study
 
 from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.overview import BAD_SHARE, overview
@@ -47,6 +49,32 @@ def test_shares_of_cuts_are_told_from_one_recording(browser: Browser, tmp_path: 
         expect(row.locator(".judged")).to_have_text("cannot tell")
         expect(row).to_contain_text("1 suspect run left out")
         assert [] == found.complaints
+
+
+def test_a_third_file_system_takes_no_pair_of_the_other_two_away(browser: Browser, tmp_path: Path) -> None:
+    every = cells_of(Recipe(filesystem_blocks=(4096,), database_blocks=(2048, 8192)))
+    discard = [
+        replace(cell, filesystem=replace(cell.filesystem, mount_options=("discard",)))
+        for cell in every
+        if cell.filesystem.type in {"xfs", "btrfs"}
+    ]
+    recipe = Recipe(cells=(*every, *discard), runs=("read-write",), course_s=2, canaries=0)
+    study = write_study(tmp_path / "study", recipe)
+    build_report([study], tmp_path / "report.html")
+    found = overview(study)
+    told = answer([found], ComparisonQuestion("type=ext4", "type=xfs,btrfs", metrics=("tps",)))
+    cells = list(found.cells)
+    expected = [
+        [cells.index(side.cell) for side in (one.baseline, one.contender)] for one in told.matched.pairs
+    ]
+    assert any(one.one_sided for one in [told.matched])
+    with opened(browser, tmp_path / "report.html") as shown:
+        pairs = shown.page.evaluate(
+            """() => bedplate.pairs.pairsOf({ baseline: { factor: "filesystem.type", level: "ext4" }, contender: null })
+                .map(({ baseline, contender }) => [baseline, contender])"""
+        )
+        assert sorted(expected) == sorted(pairs)
+        assert [] == shown.complaints
 
 
 @pytest.mark.parametrize("sectors", [4096, 512])

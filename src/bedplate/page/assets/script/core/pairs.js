@@ -62,33 +62,50 @@ bedplate.pairs = (() => {
     const free = page.factors
       .map((factor, place) => place)
       .filter((place) => place !== study && isFactor(place) && !isNamed(page.factors[place].name, named));
-    // What both sides have: of the cells of one study, or (null) of all.
-    const sharedIn = new Map();
-    const shared = (own_) => {
-      if (!sharedIn.has(own_)) {
-        const parts = [first, second].map((side) =>
+    // Cells that have the same levels of what is named are of one kind.
+    const free_ = new Set(free);
+    const told = page.factors.map((factor, place) => place).filter((place) => isFactor(place) && !free_.has(place));
+    const kindOf = (cell) => told.map((place) => page.cells[cell].levels[place]).join("/");
+    const grouped = (cells, keyOf) => {
+      const groups = new Map();
+      for (const cell of cells) {
+        if (!groups.has(keyOf(cell))) groups.set(keyOf(cell), []);
+        groups.get(keyOf(cell)).push(cell);
+      }
+      return groups;
+    };
+    const kinds = [first, second].map((side) => grouped(side, kindOf));
+    const once = new Map();
+    const made = (place, make) => once.get(place) ?? once.set(place, make()).get(place);
+    // What both kinds have: of the cells of one study, or (null) of all.
+    const shared = (ofFirst, ofSecond, own_) =>
+      made(`${ofFirst} ${ofSecond} ${own_}`, () => {
+        const parts = [kinds[0].get(ofFirst), kinds[1].get(ofSecond)].map((side) =>
           own_ === null ? side : side.filter((cell) => page.cells[cell].study === own_),
         );
-        sharedIn.set(
-          own_,
-          free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0))),
-        );
-      }
-      return sharedIn.get(own_);
-    };
-    const key = (cell, own_) =>
-      `${own_}:${shared(own_)
-        .map((place) => level(cell, place, own_))
-        .join("/")}`;
-    const partners = new Map();
-    for (const cell of first)
-      for (const own_ of [null, page.cells[cell].study])
-        partners.set(key(cell, own_), [...(partners.get(key(cell, own_)) ?? []), cell]);
+        return free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0)));
+      });
+    const key = (cell, own_, places) => places.map((place) => level(cell, place, own_)).join("/");
+    const index = (ofFirst, own_, places) =>
+      made(`${ofFirst} ${own_}: ${places}`, () =>
+        grouped(
+          kinds[0].get(ofFirst).filter((cell) => own_ === null || page.cells[cell].study === own_),
+          (cell) => key(cell, own_, places),
+        ),
+      );
+    const order = new Map(first.map((cell, place) => [cell, place]));
+    const partners = (cell, own_) =>
+      [...kinds[0].keys()]
+        .flatMap((ofFirst) => {
+          const places = shared(ofFirst, kindOf(cell), own_);
+          return index(ofFirst, own_, places).get(key(cell, own_, places)) ?? [];
+        })
+        .sort((one, other) => order.get(one) - order.get(other));
     const done = new Set();
     return second.flatMap((cell) => {
       const mine = page.cells[cell].study;
-      const within = (partners.get(key(cell, mine)) ?? []).filter((other) => other !== cell);
-      const away = (partners.get(key(cell, null)) ?? []).filter((other) => page.cells[other].study !== mine);
+      const within = partners(cell, mine).filter((other) => other !== cell);
+      const away = partners(cell, null).filter((other) => page.cells[other].study !== mine);
       return (within.length && !named.has("study") ? within : [...within, ...away]).flatMap((other) => {
         const pair = [other, cell].sort((a, b) => a - b).join("/");
         if (done.has(pair)) return [];
