@@ -28,7 +28,7 @@ from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import (
     CONFIDENCE,
-    LEVEL,
+    DISAGREEMENT,
     Comparison,
     EstimateKind,
     judged_together,
@@ -38,7 +38,7 @@ from bedplate.statistics.comparison import (
 )
 from bedplate.statistics.design import complete_part
 from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
-from bedplate.statistics.false_discovery import RATE, joint_confidence
+from bedplate.statistics.false_discovery import RATE, discoveries, joint_confidence
 from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class PooledPairs:
     @property
     def disagree(self) -> bool:
         """Whether pairs are further apart than chance puts them: the line is a mean, and not the ratio of each."""
-        told = self.p_disagreement is not None and self.p_disagreement <= LEVEL
+        told = self.p_disagreement is not None and self.p_disagreement <= DISAGREEMENT
         return told or any(each.real for each in self.dependences)
 
     @property
@@ -226,6 +226,8 @@ def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> Po
     values = _Values(usable)
     metric = METRICS[kind.asked.metric]
     estimate = values.mean(_share(range(len(usable))))
+    p_value = values.p_disagreement()
+    disagree = p_value is not None and p_value <= DISAGREEMENT
     classes = Counter(_classes(found, each) for each in usable)
     return PooledPairs(
         asked=kind.asked,
@@ -238,8 +240,8 @@ def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> Po
         ),
         pairs=tuple(usable),
         left_out=tuple(each for each in every if not _is_usable(each)),
-        p_disagreement=values.p_disagreement(),
-        dependences=tuple(_dependences(usable, values, usable[0].comparison.kind)),
+        p_disagreement=p_value,
+        dependences=tuple(_dependences(usable, values, usable[0].comparison.kind, disagree=disagree)),
     )
 
 
@@ -308,12 +310,15 @@ class _Contrast:
     against: float
 
 
-def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind) -> list[Dependence]:
-    """Every factor that varies over the pairs; their contrasts are judged together."""
+def _dependences(
+    pairs: Sequence[Compared], values: _Values, kind: EstimateKind, *, disagree: bool
+) -> list[Dependence]:
+    """Every factor that varies over the pairs; their contrasts are judged together. `disagree` is what all pairs together say."""
     keys = [_in_common(each) for each in pairs]
     factors = _factors([common for common, _ in keys])
     contrasts = {
-        name: list(_contrasts(name, levels, keys, factors, values)) for name, levels in factors.items()
+        name: list(_contrasts(level_contrasts(name, levels, keys, factors), values))
+        for name, levels in factors.items()
     }
     judged = [
         float(each.difference.p_difference())
@@ -321,7 +326,11 @@ def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind)
         for each in found
         if each.difference.n >= REPETITIONS_MIN
     ]
-    confidence = float(joint_confidence(judged)) if judged else CONFIDENCE
+    # What they depend on is looked for, as any verdict is, once it is shown that they disagree at all.
+    alike = not disagree and not (judged and discoveries(judged, rate=DISAGREEMENT))
+    confidence = (
+        float(joint_confidence(judged, rate=DISAGREEMENT if alike else RATE)) if judged else CONFIDENCE
+    )
     found = []
     for name, levels in factors.items():
         places = [
@@ -362,16 +371,16 @@ def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...
     return dict(found.values())
 
 
-def _contrasts(
+def level_contrasts(
     name: str,
     levels: Sequence[Scalar],
     keys: Sequence[tuple[Mapping[str, Scalar], frozenset[str]]],
     factors: Collection[str],
-    values: _Values,
-) -> Iterator[_Contrast]:
-    """Every two levels of a factor, over the pairs that are alike in all other factors.
+) -> Iterator[tuple[Scalar, Scalar, dict[int, float], dict[int, float]]]:
+    """Every two levels of a factor: level, baseline, and the weights of pairs at each, over pairs alike in all other factors.
 
-    A factor at its usual level is the same as one that a pair has not, as in `effects`.
+    `keys` has of each pair the levels that both sides have, and which of them are usual: a factor at its usual level is the
+    same as one that a pair has not, as in `effects`.
     """
     strata: defaultdict[frozenset[tuple[str, type, Scalar]], dict[int, list[int]]] = defaultdict(dict)
     for at, (common, usual) in enumerate(keys):
@@ -385,17 +394,23 @@ def _contrasts(
                 strata[rest].setdefault(number, []).append(at)
     for baseline, level in combinations(range(len(levels)), 2):
         matched = [found for found in strata.values() if baseline in found and level in found]
-        if not matched:
-            continue
-        sides = [
-            {at: 1 / len(matched) / len(found[number]) for found in matched for at in found[number]}
-            for number in (level, baseline)
-        ]
+        if matched:
+            at, against = (
+                {place: 1 / len(matched) / len(found[number]) for found in matched for place in found[number]}
+                for number in (level, baseline)
+            )
+            yield levels[level], levels[baseline], at, against
+
+
+def _contrasts(
+    contrasts: Iterable[tuple[Scalar, Scalar, dict[int, float], dict[int, float]]], values: _Values
+) -> Iterator[_Contrast]:
+    for level, baseline, at, against in contrasts:
         yield _Contrast(
-            levels[level],
-            levels[baseline],
-            values.mean({**sides[0], **{at: -weight for at, weight in sides[1].items()}}),
-            *(float(values.mean(side).mean) for side in sides),
+            level,
+            baseline,
+            values.mean({**at, **{place: -weight for place, weight in against.items()}}),
+            *(float(values.mean(side).mean) for side in (at, against)),
         )
 
 

@@ -56,7 +56,7 @@ from bedplate.model.visit import Outcome
 from bedplate.page.static import workload_pages
 from bedplate.statistics import comparison as two_samples
 from bedplate.statistics import estimation, heat_map
-from bedplate.statistics.comparison import DIFFERENCE, LEVEL, NAMES, Verdict, is_speed
+from bedplate.statistics.comparison import DIFFERENCE, DISAGREEMENT, NAMES, Verdict, is_speed
 from bedplate.statistics.estimation import VALUES_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS, SummaryKey
@@ -287,7 +287,7 @@ def rules_document() -> dict[str, Any]:
             "NO_SCATTER": estimation.NO_SCATTER,
             "CANNOT_TELL": Verdict.CANNOT_TELL.value,
         },
-        "pooled": {"LEVEL": LEVEL, "VALUES_MIN": VALUES_MIN},
+        "pooled": {"DISAGREEMENT": DISAGREEMENT, "VALUES_MIN": VALUES_MIN},
         "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
         **{name: rules for own in pages for name, rules in own.rules.items()},
         "visit_figures": list(VISIT_FIGURES),

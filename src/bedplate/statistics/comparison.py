@@ -631,8 +631,9 @@ def taken_back(kind: EstimateKind, value: float) -> float | None:
         return None
 
 
-# At this p-value or below pairs are said to disagree.
-LEVEL = 0.05
+# Pairs are said to disagree by two tests: by all of them together, and by the factors that the ratio may depend on. Each
+# at this rate, so that of pairs that are alike 3 % are said to disagree at most.
+DISAGREEMENT = 0.015
 
 
 def p_disagreement(differences: FloatArray) -> FloatArray:

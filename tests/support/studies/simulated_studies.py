@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from bedplate.statistics.comparison import LEVEL, p_disagreement
+from bedplate.analysis.pooled import level_contrasts
+from bedplate.statistics.comparison import DISAGREEMENT, p_disagreement
 from bedplate.statistics.estimation import VALUES_MIN, of_differences, weighted_mean
 from bedplate.statistics.false_discovery import joint_confidence
 
@@ -178,8 +180,24 @@ def tally_pooled(differences: FloatArray) -> tuple[float | None, ...]:
     if np.isnan(differences).any():
         return *found, None, None, None
     single = tally(of_differences(differences[:, 0]), math.log(1.08))
-    disagree = (float(np.mean(p_disagreement(differences + each) <= LEVEL)) for each in (0.0, half))
+    disagree = (float(np.mean(disagreeing(differences + each))) for each in (0.0, half))
     return *found, single.differs, *disagree
+
+
+def disagreeing(differences: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which studies are said to have pairs that disagree, by all pairs together or by one of two factors, of 3 and of 6 levels."""
+    levels = {"first": (1, 2, 3), "second": (1, 2, 3, 4, 5, 6)}
+    keys = [(dict(zip(levels, each, strict=True)), frozenset[str]()) for each in product(*levels.values())]
+    rows = [
+        [at.get(pair, 0.0) - against.get(pair, 0.0) for pair in range(len(keys))]
+        for name, own in levels.items()
+        for *_, at, against in level_contrasts(name, own, keys, levels)
+    ]
+    contrasts = of_differences(np.einsum("kp,...pr->...kr", np.array(rows), differences))
+    confidence = joint_confidence(contrasts.p_difference(), rate=DISAGREEMENT)
+    low, high = contrasts.interval(confidence[..., None])
+    depends = ((low > 0) | (high < 0)).any(axis=-1)
+    return np.asarray(depends | (p_disagreement(differences) <= DISAGREEMENT))
 
 
 def tally_together(estimate: Estimate, truth: FloatArray) -> Tally:

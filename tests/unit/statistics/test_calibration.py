@@ -116,15 +116,15 @@ def test_what_is_simulated_is_what_judges_a_study() -> None:
     assert len(seen) >= 3
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(("missing", "repetitions"), [(0.0, 3), (0.0, 8), (0.1, 3)])
 @pytest.mark.parametrize(
     "scenario", [POOLED_SCENARIOS[at] for at in (0, 6, -2, -1)], ids=lambda scenario: scenario.name
 )
 def test_one_ratio_over_many_pairs_holds_and_pairs_that_are_alike_seldom_disagree(
-    scenario: Scenario, missing: float
+    scenario: Scenario, missing: float, repetitions: int
 ) -> None:
     random = np.random.default_rng(11)
-    found = pair_differences(scenario, random, studies=2000, repetitions=3, missing=missing)
+    found = pair_differences(scenario, random, studies=2000, repetitions=repetitions, missing=missing)
     covered, false, mixed, _, single, disagree, _ = tally_pooled(found)
     assert covered is not None
     assert mixed is not None
@@ -132,4 +132,4 @@ def test_one_ratio_over_many_pairs_holds_and_pairs_that_are_alike_seldom_disagre
     assert min(covered, mixed) >= 0.95 - slack(0.05, 2000)
     assert false <= 0.05 + slack(0.05, 2000)
     assert (disagree is None) == (single is None) == bool(missing)
-    assert disagree is None or disagree <= 0.05
+    assert disagree is None or disagree <= 0.03 + slack(0.03, 2000)

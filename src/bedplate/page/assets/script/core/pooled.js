@@ -6,7 +6,7 @@ bedplate.pooled = (() => {
   const { choice, pairs, pooledPairs, verdicts, words } = bedplate;
   const page = bedplate.document;
   const { REPETITIONS_MIN, RATE, CONFIDENCE } = page.rules.verdicts;
-  const LEVEL = page.rules.pooled.LEVEL;
+  const DISAGREEMENT = page.rules.pooled.DISAGREEMENT;
   const VALUES_MIN = page.rules.pooled.VALUES_MIN;
   // As Python has them: the study last, and no durability class.
   const placesOf = (wanted) => page.factors.flatMap(({ name }, place) => (wanted(name) ? [place] : []));
@@ -124,7 +124,7 @@ bedplate.pooled = (() => {
     );
   };
 
-  const dependencesOf = (every, mean) => {
+  const dependencesOf = (every, mean, disagree) => {
     const common = every.map(({ baseline, contender }) => {
       const together = page.cells[baseline].study === page.cells[contender].study;
       const own = new Map();
@@ -148,7 +148,9 @@ bedplate.pooled = (() => {
     const chances = found.flatMap(({ contrasts }) =>
       contrasts.map(({ difference }) => verdicts.pDifference(difference)),
     );
-    const confidence = chances.length ? verdicts.jointConfidence(chances, RATE) : CONFIDENCE;
+    // What they depend on is looked for, as any verdict is, once it is shown that they disagree at all.
+    const alike = !disagree && !verdicts.discoveries(chances, DISAGREEMENT);
+    const confidence = chances.length ? verdicts.jointConfidence(chances, alike ? DISAGREEMENT : RATE) : CONFIDENCE;
     return found
       .filter(({ contrasts }) => contrasts.length)
       .map((one) => {
@@ -175,8 +177,9 @@ bedplate.pooled = (() => {
     const every = all.filter(isUsable);
     if (every.length < 2) return null;
     const mean = valuesOf(every);
-    const dependences = dependencesOf(every, mean);
     const p = disagreement(every);
+    const disagree = p !== null && p <= DISAGREEMENT;
+    const dependences = dependencesOf(every, mean, disagree);
     return {
       ...kind,
       every,
@@ -187,7 +190,7 @@ bedplate.pooled = (() => {
         paired: kind.together,
       }),
       dependences,
-      disagree: (p !== null && p <= LEVEL) || dependences.some(({ real }) => real),
+      disagree: disagree || dependences.some(({ real }) => real),
     };
   };
 

@@ -353,6 +353,7 @@ bedplate.verdicts = (() => {
     compare,
     ofEstimate,
     judgedTogether,
+    discoveries,
     jointConfidence,
     moreRepetitions,
     pDifferent,
