@@ -19,8 +19,16 @@ from bedplate.errors import PlanError
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
+from bedplate.statistics.comparison import MARGIN
 from bedplate.statistics.design import DesignCell
-from bedplate.statistics.effects import Crossing, Effects, effects, within_classes
+from bedplate.statistics.effects import (
+    Crossing,
+    Effects,
+    RatioFamily,
+    effects,
+    ratio_families,
+    within_classes,
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,27 @@ def _judged_before(_found: Overview) -> dict[ComparedMetric, FactorEffects]:
     return {}
 
 
+def effect_families(
+    found: Overview, asked: ComparedMetric, margins: tuple[float, ...] = (MARGIN,)
+) -> tuple[RatioFamily, ...]:
+    """The families of a study's ratios of one figure within its durability classes."""
+    known = found.once(_families_before)
+    if (asked, margins) not in known:
+        candidates = [cell for cell in candidates_of([found]) if found.of(cell.cell, asked.run)]
+        is_judged = not is_chosen(found.study) and not surroundings_between([found]).of_cells(
+            candidates, asked.run
+        )
+        classes = _by_class(found, asked, candidates) if is_judged else {}
+        known[asked, margins] = ratio_families(classes, margins=margins)
+    return known[asked, margins]
+
+
+def _families_before(
+    _found: Overview,
+) -> dict[tuple[ComparedMetric, tuple[float, ...]], tuple[RatioFamily, ...]]:
+    return {}
+
+
 def across_classes(found: StudyEffects) -> StudyEffects:
     """The same effects over the cells of all durability classes together, of what has ratios that cross them."""
     crossing = [each for each in found.found if each.crossing]
@@ -131,7 +160,7 @@ def _effects(
     every = [m for cell in here for m in runs[cell.cell] if m.outcome is Outcome.COMPLETED]
     trusted = [m for m in every if m.validity.is_trusted]
     classes = _by_class(found, asked, here)
-    parts, crossing = ((), ()) if incomparable else within_classes(classes)
+    parts, crossing = ((), ()) if incomparable else within_classes(classes, metric=METRICS[asked.metric])
     return FactorEffects(
         asked=asked,
         parts=parts,
@@ -153,7 +182,7 @@ def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMe
     values = {m.repetition: value for m in counting if (value := _positive(m, asked)) is not None}
     # Where some runs were stopped at a limit, the others are the quick ones.
     is_stopped = any(m.is_stopped(asked.metric, asked.phase, asked.item) for m in counting)
-    return DesignCell(cell.levels, {} if is_stopped else values, cell.usual)
+    return DesignCell(cell.levels, {} if is_stopped else values, cell.usual, cell.cell)
 
 
 def _positive(m: Measurement, asked: ComparedMetric) -> float | None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from bedplate.analysis.cell_filter import STUDY, Candidate
 from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer, is_named
+from bedplate.analysis.effects import effect_families
 from bedplate.analysis.labels import TYPE, level_rank, level_text, short_name, typed
 from bedplate.analysis.overview import CellFacts
 from bedplate.analysis.wording import confidence_words, number_words, safety, verdict_word, words_on_device
@@ -30,7 +31,9 @@ from bedplate.statistics.comparison import (
     CONFIDENCE,
     DISAGREEMENT,
     Comparison,
+    Confidence,
     EstimateKind,
+    judged_apart,
     judged_together,
     of_estimate,
     p_disagreement,
@@ -122,13 +125,14 @@ class PooledPairs:
 def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
     """The pooled lines of a comparison: of each figure the safest durability class first, then the most pairs.
 
-    Two pairs at least make a line. All lines of a question, or of several that are given together, are judged together
-    (`statistics/comparison.py`), apart from the single pairs; so are the levels that a line's ratio may depend on. Where
+    Two pairs at least make a line. Two levels of one factor over all matched cells of a class are what `effects` judges, and
+    are of its family, whoever asks; the other lines of a question, or of several that are given together, are judged together
+    (`statistics/comparison.py`). The levels that a line's ratio may depend on are a family. Where
     `question.across_durability` is set cells of all classes are in one line, and pairs that cross classes with them. k of n is
     in no line.
     """
     lines = [(found, line) for found in answers for line in _lines(found)]
-    judged = judged_together([line.comparison for _, line in lines], [line.asked for _, line in lines])
+    judged = _judged_in_families(lines)
     order = list(dict.fromkeys(line.asked for _, line in lines))
     ranked = sorted(
         zip((found for found, _ in lines), (line for _, line in lines), judged, strict=True),
@@ -140,6 +144,38 @@ def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
         ),
     )
     return tuple(replace(line, comparison=comparison) for _, line, comparison in ranked)
+
+
+def _judged_in_families(lines: Sequence[tuple[ComparisonAnswer, PooledPairs]]) -> list[Comparison]:
+    families = [_family_of(found, line) for found, line in lines]
+    left = [at for at, family in enumerate(families) if family is None]
+    together = judged_together([lines[at][1].comparison for at in left], [lines[at][1].asked for at in left])
+    others = dict(zip(left, together, strict=True))
+    return [
+        others[at]
+        if family is None
+        else judged_apart(line.comparison, difference=family.difference, sameness=family.sameness)
+        for at, ((_, line), family) in enumerate(zip(lines, families, strict=True))
+    ]
+
+
+def _family_of(found: ComparisonAnswer, line: PooledPairs) -> Confidence | None:
+    """The confidence at which `effects` judges the same contrast; None where it has none."""
+    studies = {side.study for each in line.pairs for side in (each.pair.baseline, each.pair.contender)}
+    margin = line.comparison.margin
+    if (
+        len(studies) > 1
+        or margin is None
+        or line.comparison.basis is None
+        or line.comparison.kind is not EstimateKind.RATIO
+    ):
+        return None
+    sides = frozenset(
+        frozenset(side.cell for side in own)
+        for own in zip(*((each.pair.baseline, each.pair.contender) for each in line.pairs), strict=True)
+    )
+    families = effect_families(found.overviews[studies.pop()], line.asked, (margin,))
+    return next((each.confidences[0] for each in families if each.cells == sides), None)
 
 
 def _lines(found: ComparisonAnswer) -> Iterator[PooledPairs]:
@@ -395,11 +431,11 @@ def level_contrasts(
     for baseline, level in combinations(range(len(levels)), 2):
         matched = [found for found in strata.values() if baseline in found and level in found]
         if matched:
-            at, against = (
+            here, there = (
                 {place: 1 / len(matched) / len(found[number]) for found in matched for place in found[number]}
                 for number in (level, baseline)
             )
-            yield levels[level], levels[baseline], at, against
+            yield levels[level], levels[baseline], here, there
 
 
 def _contrasts(

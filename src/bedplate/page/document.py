@@ -54,6 +54,7 @@ from bedplate.model.metrics import METRICS, RECOVERY
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.page.static import workload_pages
+from bedplate.page.views import PAGE_MARGINS
 from bedplate.statistics import comparison as two_samples
 from bedplate.statistics import estimation, heat_map
 from bedplate.statistics.comparison import DIFFERENCE, DISAGREEMENT, NAMES, Verdict, is_speed
@@ -291,6 +292,7 @@ def rules_document() -> dict[str, Any]:
         "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
         **{name: rules for own in pages for name, rules in own.rules.items()},
         "visit_figures": list(VISIT_FIGURES),
+        "margins": list(PAGE_MARGINS),
         "scores": list(SCORES),
         "words": {
             "default": DEFAULT,

@@ -19,7 +19,13 @@ from bedplate.analysis.claims import (
     claim_sentences,
 )
 from bedplate.analysis.comparison import study_names
-from bedplate.analysis.effects import FactorEffects, StudyEffects, across_classes, study_effects
+from bedplate.analysis.effects import (
+    FactorEffects,
+    StudyEffects,
+    across_classes,
+    effect_families,
+    study_effects,
+)
 from bedplate.analysis.effects_sentences import (
     all_else_equal,
     crossing_sentences,
@@ -47,15 +53,18 @@ from bedplate.analysis.search import (
     progress_words,
     search_of,
 )
-from bedplate.analysis.wording import capital, figure, rounded, verdict_word
+from bedplate.analysis.wording import capital, confidence_words, figure, rounded, verdict_word
 from bedplate.model.figure import Scale
 from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.comparison import Comparison
-from bedplate.statistics.effects import Effects
+from bedplate.statistics.comparison import Comparison, Verdict
+from bedplate.statistics.effects import Effects, RatioFamily
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.heat_map import CommonScale, common_scale
 from bedplate.units import asked_percent, format_size, percent
+
+# What `same` may mean on a page, as a share.
+PAGE_MARGINS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 _CLASSES = {
     Finding.HOLDS: "holds",
@@ -177,6 +186,7 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
                 for part in one.parts
             ],
             "crossing": list(crossing_sentences(each)),
+            "families": [_family(one) for one in effect_families(found.overview, each.asked, PAGE_MARGINS)],
         }
         for number, found in enumerate(effects)
         for across in [{one.asked: one for one in across_classes(found).found}]
@@ -198,7 +208,7 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
             [share_name(share), *(rounded(value, _DIGITS) for value in (share.share, share.low, share.high))]
             for share in sorted(shares, key=lambda share: -share.share)
         ],
-        "confidence": rounded(part.effects_confidence, 6),
+        "confidence": confidence_words(own) if (own := _confidences(part)) else None,
         "ratios": [
             [
                 short_name(effect.factor),
@@ -208,7 +218,7 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
                     rounded(value, _DIGITS)
                     for value in (effect.judged.ratio, effect.judged.low, effect.judged.high)
                 ),
-                effect.judged.real,
+                "" if effect.verdict in (None, Verdict.CANNOT_TELL) else effect.verdict,
             ]
             for effect in part.effects
             if effect.baseline == first[effect.factor]
@@ -220,6 +230,25 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
             *(crossing_sentences(each) if each.across else ()),
         ],
     }
+
+
+def _family(each: RatioFamily) -> list[Any]:
+    """By which the script knows a line over pairs again, and the confidences at which it is judged here."""
+    levels = (level_text(each.factor, level) for level in (each.level, each.baseline))
+    difference = each.confidences[0].difference
+    return [
+        each.durability,
+        each.factor,
+        *levels,
+        each.strata,
+        each.ratio,
+        difference,
+        [one.sameness for one in each.confidences],
+    ]
+
+
+def _confidences(part: Effects) -> list[float]:
+    return [each.judged.confidence for each in part.effects if each.judged.confidence is not None]
 
 
 @dataclass(frozen=True)

@@ -606,9 +606,14 @@ def _verdict(found: Comparison) -> Verdict:
         return Verdict.CANNOT_TELL
     equal = 1.0 if found.kind is EstimateKind.RATIO else 0.0
     larger = low is not None and low > equal
-    if not is_speed(found.metric):
+    return direction(found.metric, larger=larger)
+
+
+def direction(metric: Metric, *, larger: bool) -> Verdict:
+    """The word for a figure that is shown larger, or smaller, than its baseline."""
+    if not is_speed(metric):
         return Verdict.HIGHER if larger else Verdict.LOWER
-    return Verdict.FASTER if larger == (found.metric.better is Better.HIGHER) else Verdict.SLOWER
+    return Verdict.FASTER if larger == (metric.better is Better.HIGHER) else Verdict.SLOWER
 
 
 def is_speed(metric: Metric) -> bool:
@@ -752,7 +757,7 @@ def all_pairs(values: FloatArray, metric: Metric, *, comparable: BoolArray, marg
 
 
 class Evidence(Protocol):
-    """The p-values of one figure, without those of what does not scatter."""
+    """The p-values of one figure, without those of what does not scatter (it is told by arithmetic)."""
 
     @property
     def p_differences(self) -> FloatArray:
@@ -800,14 +805,16 @@ def judged_together(
 
 
 @dataclass(frozen=True)
-class _Family:
+class Family:
+    """What is given as two arrays of p-values."""
+
     p_differences: FloatArray
     p_sames: FloatArray
 
 
-def _family(comparisons: Sequence[Comparison]) -> _Family:
+def _family(comparisons: Sequence[Comparison]) -> Family:
     scattering = [each for each in comparisons if each.scatters]
-    return _Family(
+    return Family(
         np.array([p for each in scattering if (p := each.p_difference) is not None]),
         np.array([p for each in scattering if (p := each.p_same) is not None]),
     )

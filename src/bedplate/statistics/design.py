@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 class DesignCell:
     """A cell by its levels, and its positive values of one metric by repetition.
 
-    `usual` are the factors at whose usual level it is: nobody asked for another one.
+    `usual` are the factors at whose usual level it is: nobody asked for another one. `name` is its own.
     """
 
     levels: Mapping[str, Scalar]
     values: Mapping[int, float]
     usual: frozenset[str] = field(default_factory=frozenset)
+    name: str = ""
 
     def __post_init__(self) -> None:
         """ValueError for a value without a logarithm."""
@@ -57,13 +58,14 @@ class Contrast:
 
     `differences` has the shape (strata, repetitions), natural logarithms, NaN where a cell of a stratum lacks the
     repetition; a stratum has two at least, if any has. `sides` are the means of the sides over the strata, without their
-    signs. `left_out` counts the strata that have fewer. `held` are the usual levels at which sides were held that alone
+    signs, `cells` the names of their cells. `left_out` counts the strata that have fewer. `held` are the usual levels at which sides were held that alone
     have the factor. `differs` are factors in which the sides are not alike, and their levels there.
     """
 
     sides: FloatArray
     differences: FloatArray
     repetitions: tuple[int, ...]
+    cells: tuple[frozenset[str], ...] = ()
     left_out: int = 0
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
@@ -146,7 +148,7 @@ class Design:
         """Those cells and repetitions that keep the most values, without a gap."""
         repetitions, kept = complete_part([cell.values for cell in self.cells])
         return design(
-            DesignCell(cell.levels, {r: cell.values[r] for r in repetitions}, cell.usual)
+            DesignCell(cell.levels, {r: cell.values[r] for r in repetitions}, cell.usual, cell.name)
             for cell in (self.cells[row] for row in kept)
         )
 
@@ -196,6 +198,7 @@ class Design:
             of_sides,
             np.where(there, differences, np.nan)[kept][:, columns_kept],
             tuple(r for r, own in zip(self.repetitions, columns_kept, strict=True) if own),
+            tuple(frozenset(self.cells[row].name for row in rows) for rows in used),
             int((~kept).sum()),
             held,
             differs,

@@ -8,8 +8,8 @@ scatter of the effect, which a residual variance over all cells would miss. Cont
 cells, which makes up for the few degrees of freedom.
 
 Factors that a single file system has are judged within it; all others over every cell that has them, with the
-factors of single file systems at their usual level. The marginal ratios of one part of the design are one family of
-comparisons, its interactions another (`false_discovery`).
+factors of single file systems at their usual level. The ratios of one factor are one family of comparisons, as each factor
+is a question of its own; the interactions of a part of the design are another (`false_discovery`).
 
 Cells of two durability classes are no alternatives, so effects are judged within each class (`within_classes`).
 A ratio whose two levels no class has both of *crosses* classes: it is named with them, and not judged.
@@ -26,6 +26,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bedplate.statistics.comparison import (
+    MARGIN,
+    Confidence,
+    Family,
+    Verdict,
+    confidences,
+    direction,
+)
 from bedplate.statistics.design import (
     Contrast,
     Design,
@@ -37,9 +45,10 @@ from bedplate.statistics.design import (
     variation,
 )
 from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences, weighted_mean
-from bedplate.statistics.false_discovery import RATE, joint_confidence
+from bedplate.statistics.false_discovery import RATE
 
 if TYPE_CHECKING:
+    from bedplate.model.figure import Metric
     from bedplate.model.levels import Scalar
 
 FILESYSTEM = "filesystem.type"
@@ -47,17 +56,24 @@ FILESYSTEM = "filesystem.type"
 
 @dataclass(frozen=True)
 class Judged:
-    """A ratio with its interval at the family's confidence; None bounds with fewer than three repetitions."""
+    """A ratio with its interval at the family's confidence; None bounds with fewer than three repetitions.
+
+    `p_value` is that of a difference, `confidence` that of the interval. `same` says that the interval lies within the margin, as in `comparison`; then it is the
+    interval that bears this.
+    """
 
     ratio: float
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
+    same: bool = False
+    confidence: float | None = None
 
     @property
     def real(self) -> bool:
-        """True where the interval leaves out 1."""
-        return (self.low is not None and self.low > 1) or (self.high is not None and self.high < 1)
+        """True where the interval leaves out 1, by more than the margin of what is the same."""
+        leaves_out = (self.low is not None and self.low > 1) or (self.high is not None and self.high < 1)
+        return leaves_out and not self.same
 
 
 @dataclass(frozen=True)
@@ -66,7 +82,8 @@ class Effect:
 
     `held` are the usual levels of factors that one side alone has, at which it was held. `differs` are factors in
     which the two sides are not alike, with their levels there: then not all else is equal. `left_out` counts the groups in
-    which the cells have fewer than two repetitions in common.
+    which the cells have fewer than two repetitions in common. `verdict` says of the level what `compare` says of a contender;
+    None where nothing is judged.
     """
 
     factor: str
@@ -78,6 +95,7 @@ class Effect:
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
     left_out: int = 0
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +127,8 @@ class Crossing:
 class Interaction:
     """How much larger level / baseline of `factor` is where `by` is `at` than where it is `against`.
 
-    `ratio_at` and `ratio_against` are the two ratios, `judged` is the first / the second.
+    `ratio_at` and `ratio_against` are the two ratios, `judged` is the first / the second. `left_out` counts the groups in
+    which the cells have fewer than two repetitions in common.
     """
 
     factor: str
@@ -123,6 +142,7 @@ class Interaction:
     judged: Judged
     strata: int
     repetitions: tuple[int, ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,7 +151,7 @@ class Effects:
 
     `repetitions` are those that any cell has, `incomplete` counts the cells that lack one; each group of matched cells has
     those that its own cells have in common. `aliases` are factors that repeat another one, `unmatched` the ratios that
-    cannot be made. The two confidences are those of the intervals of each family. `durability` is the class of
+    cannot be made. `interactions_confidence` is that of the intervals of all interactions. `durability` is the class of
     the cells; None where the design was not divided by classes.
     """
 
@@ -144,33 +164,40 @@ class Effects:
     effects: tuple[Effect, ...]
     interactions: tuple[Interaction, ...]
     variation: Variation | None
-    effects_confidence: float
     interactions_confidence: float
     durability: str | None = None
 
 
 def within_classes(
-    classes: Mapping[str, Sequence[DesignCell]], *, nest: str = FILESYSTEM, rate: float = RATE
+    classes: Mapping[str, Sequence[DesignCell]],
+    *,
+    metric: Metric | None = None,
+    nest: str = FILESYSTEM,
+    rate: float = RATE,
 ) -> tuple[tuple[Effects, ...], tuple[Crossing, ...]]:
     """The effects in each durability class by itself, in the order of the classes, and what crosses classes."""
     parts = [
         replace(part, durability=name)
         for name, cells in classes.items()
-        for part in effects(cells, nest=nest, rate=rate)
+        for part in effects(cells, metric=metric, nest=nest, rate=rate)
     ]
     return tuple(parts), tuple(_crossings(classes, parts, nest)) if len(classes) > 1 else ()
 
 
 def effects(
-    cells: Iterable[DesignCell], *, nest: str = FILESYSTEM, rate: float = RATE
+    cells: Iterable[DesignCell],
+    *,
+    metric: Metric | None = None,
+    nest: str = FILESYSTEM,
+    rate: float = RATE,
 ) -> tuple[Effects, ...]:
     """Judge every factor of one metric: first everywhere, then within each level of `nest` with factors of its own.
 
-    Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the
+    Without a metric verdicts are `higher` and `lower`. Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the
     caller decides.
     """
     return tuple(
-        _judge(part, factors, within, nest=nest, rate=rate)
+        _judge(part, factors, within, metric=metric, nest=nest, rate=rate)
         for part, factors, within in _parts(design(cells), nest)
     )
 
@@ -234,8 +261,69 @@ def _having(
     )
 
 
+@dataclass(frozen=True)
+class RatioFamily:
+    """At which confidences a ratio of `effects` is judged: for a difference, and for each margin for sameness.
+
+    `cells` are the names of those on its two sides; `ratio` and `strata` are as in `Effect`, `durability` as in `Effects`.
+    """
+
+    durability: str
+    factor: str
+    level: Scalar
+    baseline: Scalar
+    cells: frozenset[frozenset[str]]
+    ratio: float
+    strata: int
+    confidences: tuple[Confidence, ...]
+
+
+def ratio_families(
+    classes: Mapping[str, Sequence[DesignCell]],
+    *,
+    margins: Sequence[float],
+    nest: str = FILESYSTEM,
+    rate: float = RATE,
+) -> tuple[RatioFamily, ...]:
+    """Of every ratio that `effects` judges in some durability classes, those over more cells first.
+
+    For whoever asks for one of the ratios in another way (`compare`): what is the same contrast is of the same family.
+    """
+    families = []
+    for durability, cells in classes.items():
+        for part, factors, _ in _parts(design(cells), nest):
+            for factor in factors:
+                made = [
+                    (level, baseline, contrast)
+                    for _, level, baseline, contrast in _ratios(part, [factor])
+                    if isinstance(contrast, Contrast)
+                ]
+                contrasts = [contrast for *_, contrast in made]
+                own = tuple(_judged(contrasts, rate, margin)[1] for margin in margins)
+                families += [
+                    RatioFamily(
+                        durability,
+                        factor,
+                        level,
+                        baseline,
+                        frozenset(contrast.cells),
+                        math.exp(contrast.mean),
+                        contrast.strata,
+                        own,
+                    )
+                    for level, baseline, contrast in made
+                ]
+    return tuple(families)
+
+
 def _judge(
-    part: Design, factors: Sequence[str], within: tuple[str, Scalar] | None, *, nest: str, rate: float
+    part: Design,
+    factors: Sequence[str],
+    within: tuple[str, Scalar] | None,
+    *,
+    metric: Metric | None,
+    nest: str,
+    rate: float,
 ) -> Effects:
     ratios = _ratios(part, factors)
     made = [
@@ -244,8 +332,12 @@ def _judge(
         if isinstance(contrast, Contrast)
     ]
     pairs = _pairs(part, factors)
-    judged, effects_confidence = _judged([contrast for *_, contrast in made], rate)
-    judged_pairs, interactions_confidence = _judged([contrast for *_, contrast in pairs], rate)
+    judged = [
+        each
+        for factor in factors
+        for each in _judged([contrast for name, *_, contrast in made if name == factor], rate, MARGIN)[0]
+    ]
+    judged_pairs, of_interactions = _judged([contrast for *_, contrast in pairs], rate)
     return Effects(
         within=within,
         cells=len(part.cells),
@@ -268,6 +360,7 @@ def _judge(
                 contrast.held,
                 contrast.differs,
                 contrast.left_out,
+                _verdict(verdict, metric),
             )
             for (factor, level, baseline, contrast), verdict in zip(made, judged, strict=True)
         ),
@@ -276,9 +369,21 @@ def _judge(
             for (names, levels, contrast), verdict in zip(pairs, judged_pairs, strict=True)
         ),
         variation=variation(part, factors, nest=None if within else nest, confidence=1 - rate),
-        effects_confidence=effects_confidence,
-        interactions_confidence=interactions_confidence,
+        interactions_confidence=of_interactions.difference,
     )
+
+
+def _verdict(judged: Judged, metric: Metric | None) -> Verdict | None:
+    if judged.p_value is None:
+        return None
+    if judged.same:
+        return Verdict.SAME
+    if not judged.real:
+        return Verdict.CANNOT_TELL
+    larger = judged.low is not None and judged.low > 1
+    if metric is None:
+        return Verdict.HIGHER if larger else Verdict.LOWER
+    return direction(metric, larger=larger)
 
 
 def _ratios(part: Design, factors: Sequence[str]) -> list[tuple[str, Scalar, Scalar, Contrast | NoContrast]]:
@@ -310,10 +415,12 @@ def _pairs(
     return found
 
 
-def _judged(contrasts: Sequence[Contrast], rate: float) -> tuple[list[Judged], float]:
+def _judged(
+    contrasts: Sequence[Contrast], rate: float, margin: float | None = None
+) -> tuple[list[Judged], Confidence]:
     """Each contrast with its interval at the confidence that holds for all of them together.
 
-    Those of fewer repetitions than an interval needs are described, and in no family.
+    Those of fewer repetitions than an interval needs are described, and in no family. Without a margin none is the same.
     """
     found = [Judged(math.exp(contrast.mean)) for contrast in contrasts]
     # Contrasts of as many repetitions without gaps are estimated at once: there are thousands of them.
@@ -332,13 +439,34 @@ def _judged(contrasts: Sequence[Contrast], rate: float) -> tuple[list[Judged], f
         for places in by_count.values()
     ]
     if not estimates:
-        return found, 1 - rate
-    p_values = np.concatenate([estimate.p_difference() for _, estimate in estimates])
-    confidence = float(joint_confidence(p_values, rate=rate))
+        return found, Confidence(1 - rate, 1 - rate)
+    limit = None if margin is None else math.log1p(margin)
+    family = Family(
+        np.concatenate([each.p_difference()[each.scatters] for _, each in estimates]),
+        np.concatenate([each.p_same(limit)[each.scatters] for _, each in estimates])
+        if limit
+        else np.empty(0),
+    )
+    (confidence,) = confidences([family], rate=rate)
     for places, estimate in estimates:
-        low, high = (_taken_back(bound) for bound in estimate.interval(confidence))
-        for place, a, b, p in zip(places, low, high, estimate.p_difference(), strict=True):
-            found[place] = replace(found[place], low=a, high=b, p_value=float(p))
+        low, high = estimate.interval(confidence.difference)
+        is_shown = same = np.zeros(len(places), dtype=np.bool_)
+        if limit is not None:
+            # As `comparison.judged_apart` has it for one.
+            lower, upper = estimate.interval(confidence.sameness)
+            is_shown = (lower >= -limit) & (upper <= limit)
+            same = is_shown | ((low >= -limit) & (high <= limit) & ((low > 0) | (high < 0)))
+            low, high = np.where(is_shown, lower, low), np.where(is_shown, upper, high)
+        level = np.where(is_shown, confidence.sameness, confidence.difference)
+        for at, (place, a, b) in enumerate(zip(places, _taken_back(low), _taken_back(high), strict=True)):
+            found[place] = replace(
+                found[place],
+                low=a,
+                high=b,
+                p_value=float(estimate.p_difference()[at]),
+                same=bool(same[at]),
+                confidence=float(level[at]),
+            )
     return found, confidence
 
 
@@ -369,4 +497,5 @@ def _interaction(
         judged=judged,
         strata=contrast.strata,
         repetitions=contrast.repetitions,
+        left_out=contrast.left_out,
     )

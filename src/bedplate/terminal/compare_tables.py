@@ -59,7 +59,14 @@ from bedplate.model.codec import to_json
 from bedplate.model.course import filled, first_of
 from bedplate.model.figure import Better, Metric, Scale
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict, left_out_words
+from bedplate.statistics.comparison import (
+    CHANCE,
+    MARGIN,
+    REPETITIONS_MAX,
+    EstimateKind,
+    Verdict,
+    left_out_words,
+)
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.terminal.table_parts import Notes, Span, bar, bar_scale, interval_bar, mark_lines, plain_table
@@ -656,6 +663,7 @@ def _shares(part: Effects) -> RenderableType:
 def _ratios(part: Effects) -> RenderableType:
     """Each level beside the first of its factor; the document has every pair."""
     shown = [each for each in part.effects if each.baseline == _first(part, each.factor)]
+    own = [each.judged.confidence for each in shown if each.judged.confidence is not None]
     scale = bar_scale(EstimateKind.RATIO, map(_effect_span, shown))
     table = plain_table()
     table.add_column("factor", min_width=10, max_width=20)
@@ -663,6 +671,8 @@ def _ratios(part: Effects) -> RenderableType:
     table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("interval", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_EFFECT_BAR_COLUMNS)
+    if own:
+        table.add_column("", no_wrap=True)
     before = None
     for each in shown:
         judged = each.judged
@@ -680,14 +690,16 @@ def _ratios(part: Effects) -> RenderableType:
                 interval_bar(_effect_span(each), scale, columns=_EFFECT_BAR_COLUMNS) if scale else "",
                 style="cyan",
             ),
+            *(["" if each.verdict in (None, Verdict.CANNOT_TELL) else str(each.verdict)] if own else []),
         )
         before = each.factor
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
-    words = f"{all_else_equal(part)}; bold where the interval leaves out 1.{ends}"
-    has_intervals = any(each.judged.p_value is not None for each in shown)
     confidence = (
-        f" Confidence of each interval: {100 * part.effects_confidence:.4g} %." if has_intervals else ""
+        f" Intervals have a confidence of {confidence_words(own)}; the same is within {percent(MARGIN)}."
+        if own
+        else ""
     )
+    words = f"{all_else_equal(part)}.{ends}"
     return Group(table, Text(words + confidence, style="dim"))
 
 

@@ -88,7 +88,8 @@ def test_what_is_real_is_told_from_what_is_not() -> None:
     others = [i for i in found.interactions if {i.factor, i.by} != {BLOCK, BARRIER}]
     assert 6 == len(others)
     assert not any(i.judged.real for i in others)
-    assert found.effects_confidence > 0.95
+    assert (one := effect(found, FILESYSTEM, "xfs", "ext4").judged.confidence) is not None
+    assert one > 0.95
 
 
 USUAL = {DATA: "ordered", "filesystem.nodatacow": False, BARRIER: True}
@@ -310,10 +311,11 @@ def test_of_effects_that_are_none_few_are_told(repetitions: int) -> None:
     some = some_pairs = 0
     for seed in range(120):
         (found,) = effects(cells(levels, lambda _: 1.0, repetitions=repetitions, scatter=0.1, seed=seed))
-        some += any(e.judged.real for e in found.effects)
+        some += len({e.factor for e in found.effects if e.judged.real})
         some_pairs += any(i.judged.real for i in found.interactions)
-    # A family without any true effect speaks in 5 %, so 6 of 120; three and a half deviations more are 14.
-    assert some <= 14
+    # A family without any true effect speaks in 5 %, so the interactions in 6 of 120, and the three factors in 18; three and
+    # a half deviations more are 14 and 32.
+    assert some <= 32
     assert some_pairs <= 14
 
 

@@ -10,7 +10,7 @@ bedplate.pairs = (() => {
   const m = page.measurements;
   const around = page.surroundings;
   // What `same` means, in per cent: what a reader calls no difference.
-  const MARGINS = ["1", "2", "5", "10", "20"];
+  const MARGINS = page.rules.margins.map((share) => String(Math.round(100 * share)));
   // Made once for a visit, and told with each of its runs (analysis/overview.py).
   const OF_VISIT = new Set(page.rules.visit_figures);
   choice.own("compare.margin", { values: () => MARGINS });

@@ -194,6 +194,32 @@ bedplate.pooled = (() => {
     };
   };
 
+  // The confidences at which effects judge a line over the same pairs; null where they have none, as of a part of the cells.
+  const familyOf = ({ every, baseline, contender, beside, promise, found }) => {
+    const [{ run, metric, part }] = every;
+    const studies = new Set(
+      every.flatMap((one) => [one.baseline, one.contender].map((cell) => page.cells[cell].study)),
+    );
+    if (studies.size > 1 || beside.length || !found.basis || contender.length !== 1 || baseline.length !== 1)
+      return null;
+    const [[[place, level]], [[other, against]]] = [contender, baseline];
+    const margin = pairs.MARGINS.indexOf(String(Math.round(100 * pairs.margin())));
+    const entry = page.effects.find(
+      (one) =>
+        studies.has(one.study) && one.run === run && one.metric === page.metrics[metric].name && !part === !one.part,
+    );
+    if (!entry || part || place !== other || margin < 0) return null;
+    for (const [durability, factor, ...own] of entry.families) {
+      const [of, beside_, strata, ratio, difference, sameness] = own;
+      if (durability !== promise || factor !== page.factors[place].name || strata !== every.length) continue;
+      const [one, two] = [text(place, level), text(place, against)];
+      const estimate = one === of && two === beside_ ? ratio : one === beside_ && two === of ? 1 / ratio : null;
+      if (estimate !== null && Math.abs(found.estimate / estimate - 1) < 1e-9)
+        return { difference, sameness: sameness[margin] };
+    }
+    return null;
+  };
+
   // Of the pairs that `pairs.judged` gave, all lines of a question judged together.
   const linesOf = (all, state) => {
     const named = pairs.namedBy(state);
@@ -204,9 +230,17 @@ bedplate.pooled = (() => {
       if (kind) groups.set(key, { kind, own: [...(groups.get(key)?.own ?? []), one] });
     }
     const lines = [...groups.values()].map(({ kind, own }) => lineOf(kind, own)).filter(Boolean);
-    const judged = verdicts.judgedTogether(
-      lines.map(({ found }) => found),
-      lines.map(({ asked }) => asked),
+    // Two levels of one factor over all matched cells of a class are what effects are, and of their families.
+    const families = lines.map(familyOf);
+    const others = lines.filter((_, at) => families[at] === null);
+    const together = verdicts.judgedTogether(
+      others.map(({ found }) => found),
+      others.map(({ asked }) => asked),
+    );
+    const judged = lines.map((line, at) =>
+      families[at] === null
+        ? together[others.indexOf(line)]
+        : verdicts.judgedApart(line.found, families[at].difference, families[at].sameness),
     );
     const asked = [...new Set(lines.map((line) => line.asked))];
     const safety = ({ every: [one] }) => page.cells[one.baseline].safety;

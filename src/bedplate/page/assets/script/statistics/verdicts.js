@@ -352,6 +352,7 @@ bedplate.verdicts = (() => {
   return {
     compare,
     ofEstimate,
+    judgedApart,
     judgedTogether,
     discoveries,
     jointConfidence,

@@ -123,10 +123,10 @@
       Math.max(...rows.map((row) => row[5] ?? row[3])),
     );
     const names = rows.map(([factor, level, baseline]) => charts.plain(short(`${factor}: ${level} / ${baseline}`)));
-    const ends = (from, to, real) => {
+    const ends = (from, to, verdict) => {
       if (from === null && to === null) return ", no interval";
       const [low, high] = [from, to].map((end) => (end === null ? "…" : bedplate.ratioFigure(end)));
-      return ` (${low}–${high})${real ? "" : ", cannot be distinguished from 1"}`;
+      return ` (${low}–${high})${verdict ? `: ${verdict}` : ", cannot be distinguished from 1"}`;
     };
     charts.draw(
       "effects-ratios",
@@ -137,15 +137,15 @@
           y: names,
           x: rows.map((row) => row[3]),
           hoverinfo: "text",
-          text: rows.map(([factor, level, baseline, ratio, from, to, real]) =>
+          text: rows.map(([factor, level, baseline, ratio, from, to, verdict]) =>
             charts.plain(
-              `${factor}: ${level} / ${baseline} · ${bedplate.ratioFigure(ratio)} times${ends(from, to, real)}`,
+              `${factor}: ${level} / ${baseline} · ${bedplate.ratioFigure(ratio)} times${ends(from, to, verdict)}`,
             ),
           ),
           marker: {
             size: 9,
             color: charts.series(0),
-            symbol: rows.map((row) => (row[6] ? "circle" : "circle-open")),
+            symbol: rows.map((row) => (row[6] && row[6] !== "same" ? "circle" : "circle-open")),
             line: { width: 1.6, color: charts.series(0) },
           },
           error_x: {
@@ -197,13 +197,13 @@
         ]),
       ),
       bedplate.table(
-        ["Factor", "Level", "Baseline", "Ratio#", "from#", "to#", "Differs from 1"],
-        design.ratios.map(([factor, level, baseline, ratio, low, high, real]) => [
+        ["Factor", "Level", "Baseline", "Ratio#", "from#", "to#", "Verdict"],
+        design.ratios.map(([factor, level, baseline, ratio, low, high, verdict]) => [
           factor,
           level,
           baseline,
           ...[ratio, low, high].map((value) => (value === null ? "–" : bedplate.ratioFigure(value))),
-          real ? "yes" : "no",
+          verdict || "cannot tell",
         ]),
       ),
     );
@@ -250,8 +250,8 @@
         : `There are no effects on ${page.metrics[state.metric].name}, which is no positive figure of ` +
           `whole runs; these are on what the run is about.`,
       `n = ${design.cells} cells in ${design.repetitions} repetition${design.repetitions === 1 ? "" : "s"}.`,
-      design.judged
-        ? `Confidence of each ratio's interval: ${(100 * design.confidence).toPrecision(4)} %.`
+      design.confidence
+        ? `Intervals of ratios have a confidence of ${design.confidence}.`
         : words.filled("descriptions_only"),
       left.length ? `${words.capital(words.filled("left_out", { runs: left.join(", ") }))}.` : "",
       ...design.notes,

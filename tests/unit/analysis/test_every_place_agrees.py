@@ -1,0 +1,152 @@
+"""One contrast has one estimate, one interval and one verdict, whichever command is asked: random studies with gaps of every kind."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.random_study import RUN, write_random_study
+
+from bedplate.analysis.advice import advised
+from bedplate.analysis.claims import Finding, judge_claims, parse_claims
+from bedplate.analysis.comparison import ComparisonAnswer, ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
+from bedplate.analysis.headline import headline
+from bedplate.analysis.labels import TYPE, level_text
+from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.pooled import PooledPairs, pooled_pairs
+from bedplate.errors import PlanError
+from bedplate.statistics.comparison import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bedplate.model.levels import Scalar
+    from bedplate.statistics.effects import Effect, Effects
+
+# More than that is for whoever changed an estimator: BEDPLATE_STUDIES=500.
+STUDIES = int(os.environ.get("BEDPLATE_STUDIES", "12"))
+
+
+def ask(found: Overview, baseline: str, contender: str) -> ComparisonAnswer:
+    return answer([found], ComparisonQuestion(baseline, contender, workload=RUN, metrics=("tps",)))
+
+
+def levels_of(factor: str, *levels: Scalar) -> str:
+    return f"{factor}={','.join(shlex.quote(level_text(factor, level)) for level in levels)}"
+
+
+def cells_of(line: PooledPairs) -> frozenset[frozenset[str]]:
+    return frozenset(
+        frozenset(side.cell for side in own)
+        for own in zip(*((one.pair.baseline, one.pair.contender) for one in line.pairs), strict=True)
+    )
+
+
+def ratios(found: Overview) -> Iterator[tuple[Effects, Effect]]:
+    (one,) = study_effects(found, workload=RUN, metrics=("tps",)).found
+    return ((part, each) for part in one.parts for each in part.effects)
+
+
+@pytest.mark.parametrize("seed", range(STUDIES))
+def test_every_place_says_the_same_of_one_contrast(seed: int, tmp_path: Path) -> None:
+    found = overview(write_random_study(tmp_path / "study", seed))
+    lines: dict[tuple[str, Scalar, Scalar], list[PooledPairs]] = {}
+    told = 0
+    for part, each in ratios(found):
+        key = (each.factor, each.level, each.baseline)
+        if key not in lines:
+            try:
+                answered = ask(
+                    found, *(levels_of(each.factor, level) for level in (each.baseline, each.level))
+                )
+            except PlanError:
+                continue
+            lines[key] = list(pooled_pairs(answered))
+        for line in lines[key]:
+            of_part = all(part.durability == name for names, _ in line.classes for name in names)
+            if not of_part or len(line.pairs) != each.strata or line.beside:
+                continue
+            if not math.isclose(line.comparison.estimate or 0.0, each.judged.ratio, rel_tol=1e-9):
+                # As many pairs of other cells: the part within one file system beside the whole.
+                assert part.within is not None or len({one.beside for one in lines[key]}) > 1
+                continue
+            told += 1
+            judged = line.comparison
+            if each.judged.p_value is None:
+                assert judged.basis is None
+                continue
+            assert judged.low == pytest.approx(each.judged.low, rel=1e-9)
+            assert judged.high == pytest.approx(each.judged.high, rel=1e-9)
+            assert judged.verdict is each.verdict
+    assert told
+    other_ways_of_asking_have_the_same_lines(found, lines)
+    claims_have_the_same_estimates(found, lines)
+    single_pairs_have_one_estimate(found)
+
+
+def other_ways_of_asking_have_the_same_lines(
+    found: Overview, lines: dict[tuple[str, Scalar, Scalar], list[PooledPairs]]
+) -> None:
+    """All types at once, and the types in the answer, beside two types alone."""
+    of_types = [line for (factor, *_), own in lines.items() if factor == TYPE for line in own]
+    known = {(cells_of(line), line.comparison.metric.name): line.comparison for line in of_types}
+    kinds = sorted({cell.filesystem.type for cell in found.study.schedule.cells.values()})
+    together = [
+        line
+        for at, kind in enumerate(kinds[:-1])
+        for line in pooled_pairs(ask(found, levels_of(TYPE, *kinds[at + 1 :]), levels_of(TYPE, kind)))
+    ]
+    together += [line for one in headline(found).answers if one.run[1] == RUN for line in one.types]
+    seen = 0
+    for line in together:
+        alone = known.get((cells_of(line), line.comparison.metric.name))
+        if alone is None or line.beside:
+            continue
+        seen += 1
+        is_turned = not math.isclose(alone.estimate or 0.0, line.comparison.estimate or 0.0, rel_tol=1e-9)
+        ends = [alone.low, alone.estimate, alone.high]
+        if is_turned:
+            ends = [None if end is None else 1 / end for end in reversed(ends)]
+        assert [line.comparison.low, line.comparison.estimate, line.comparison.high] == [
+            None if end is None else pytest.approx(end, rel=1e-9) for end in ends
+        ]
+        turned = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+        expected = turned.get(alone.verdict, alone.verdict) if is_turned else alone.verdict
+        assert line.comparison.verdict is expected
+    assert seen or not known
+
+
+def claims_have_the_same_estimates(
+    found: Overview, lines: dict[tuple[str, Scalar, Scalar], list[PooledPairs]]
+) -> None:
+    """A claim is of all classes together, so it is held against a line where there is one; and never contradicts it."""
+    for (factor, level, baseline), own in lines.items():
+        if factor != TYPE or len(own) != 1 or own[0].left_out or own[0].beside:
+            continue
+        check = f'baseline = "type={baseline}"\ncontender = "type={level}"\nat_least = 1.0\n'
+        file = parse_claims(
+            'title = "T"\n[[claim]]\nid = "one"\nsentence = "It is faster."\n'
+            f'[[claim.check]]\nrun = "{RUN}"\nmetric = "tps"\nkind = "ratio"\n{check}'
+        )
+        ((claim,),) = judge_claims([found], [file]).judged
+        (line,) = own
+        if f"{len(line.pairs)} pair" not in claim.words:
+            continue
+        assert claim.estimate == pytest.approx(line.comparison.estimate, rel=1e-9)
+        against = {Finding.HOLDS: Verdict.SLOWER, Finding.FAILS: Verdict.FASTER}
+        assert line.comparison.verdict is not against.get(claim.finding)
+
+
+def single_pairs_have_one_estimate(found: Overview) -> None:
+    """Of two cells `advise` and `compare` have one estimate."""
+    advice = advised(found)
+    for contest in advice.contests:
+        for first, second in zip(contest.cells, contest.cells[1:], strict=False):
+            told = advice.comparison(contest, contest.objectives[0], first, second)
+            (compared,) = ask(found, shlex.quote(first), shlex.quote(second)).compared
+            assert told.estimate == pytest.approx(compared.comparison.estimate, rel=1e-12)
