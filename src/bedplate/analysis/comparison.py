@@ -174,16 +174,16 @@ class _Partners:
         self._shared: dict[tuple[int, int, int | None], list[str]] = {}
         self._by_key: dict[tuple[int, int | None, tuple[str, ...]], dict[Key, list[Candidate]]] = {}
 
-    def of(self, cell: Candidate, kind: Sequence[Candidate], study: int | None) -> list[Candidate]:
-        """Those that differ from a cell in nothing but what is named or what its `kind` or theirs cannot have.
+    def of(self, cell: Candidate, peers: Sequence[Candidate], study: int | None) -> list[Candidate]:
+        """Those that differ from a cell in nothing but what is named or what its `peers` or theirs cannot have.
 
         Of its own `study`; None for those of all others.
         """
         found = []
         for number, others in enumerate(self._kinds):
-            place = (number, id(kind), study)
+            place = (number, id(peers), study)
             if place not in self._shared:
-                self._shared[place] = _shared((others, kind), study, self._named)
+                self._shared[place] = _shared((others, peers), study, self._named)
             shared = self._shared[place]
             index = self._index(number, study, tuple(shared))
             found += index.get(_key(_levels_in(cell, study), shared), [])

@@ -132,7 +132,7 @@ def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
     in no line.
     """
     lines = [(found, line) for found in answers for line in _lines(found)]
-    judged = _judged_in_families(lines)
+    judged = _judge_in_families(lines)
     order = list(dict.fromkeys(line.asked for _, line in lines))
     ranked = sorted(
         zip((found for found, _ in lines), (line for _, line in lines), judged, strict=True),
@@ -146,20 +146,22 @@ def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
     return tuple(replace(line, comparison=comparison) for _, line, comparison in ranked)
 
 
-def _judged_in_families(lines: Sequence[tuple[ComparisonAnswer, PooledPairs]]) -> list[Comparison]:
-    families = [_family_of(found, line) for found, line in lines]
+def _judge_in_families(of_questions: Sequence[tuple[ComparisonAnswer, PooledPairs]]) -> list[Comparison]:
+    families = [_family_of(answer, line) for answer, line in of_questions]
     left = [at for at, family in enumerate(families) if family is None]
-    together = judged_together([lines[at][1].comparison for at in left], [lines[at][1].asked for at in left])
+    together = judged_together(
+        [of_questions[at][1].comparison for at in left], [of_questions[at][1].asked for at in left]
+    )
     others = dict(zip(left, together, strict=True))
     return [
         others[at]
         if family is None
         else judged_apart(line.comparison, difference=family.difference, sameness=family.sameness)
-        for at, ((_, line), family) in enumerate(zip(lines, families, strict=True))
+        for at, ((_, line), family) in enumerate(zip(of_questions, families, strict=True))
     ]
 
 
-def _family_of(found: ComparisonAnswer, line: PooledPairs) -> Confidence | None:
+def _family_of(comparisons: ComparisonAnswer, line: PooledPairs) -> Confidence | None:
     """The confidence at which `effects` judges the same contrast; None where it has none."""
     studies = {side.study for each in line.pairs for side in (each.pair.baseline, each.pair.contender)}
     margin = line.comparison.margin
@@ -174,7 +176,7 @@ def _family_of(found: ComparisonAnswer, line: PooledPairs) -> Confidence | None:
         frozenset(side.cell for side in own)
         for own in zip(*((each.pair.baseline, each.pair.contender) for each in line.pairs), strict=True)
     )
-    families = effect_families(found.overviews[studies.pop()], line.asked, (margin,))
+    families = effect_families(comparisons.overviews[studies.pop()], line.asked, (margin,))
     return next((each.confidences[0] for each in families if each.cells == sides), None)
 
 

@@ -186,7 +186,9 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
                 for part in one.parts
             ],
             "crossing": list(crossing_sentences(each)),
-            "families": [_family(one) for one in effect_families(found.overview, each.asked, PAGE_MARGINS)],
+            "families": [
+                _family_row(one) for one in effect_families(found.overview, each.asked, PAGE_MARGINS)
+            ],
         }
         for number, found in enumerate(effects)
         for across in [{one.asked: one for one in across_classes(found).found}]
@@ -232,18 +234,18 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
     }
 
 
-def _family(each: RatioFamily) -> list[Any]:
+def _family_row(family: RatioFamily) -> list[Any]:
     """By which the script knows a line over pairs again, and the confidences at which it is judged here."""
-    levels = (level_text(each.factor, level) for level in (each.level, each.baseline))
-    difference = each.confidences[0].difference
+    levels = (level_text(family.factor, level) for level in (family.level, family.baseline))
+    difference = family.confidences[0].difference
     return [
-        each.durability,
-        each.factor,
+        family.durability,
+        family.factor,
         *levels,
-        each.strata,
-        each.ratio,
+        family.strata,
+        family.ratio,
         difference,
-        [one.sameness for one in each.confidences],
+        [one.sameness for one in family.confidences],
     ]
 
 

@@ -196,8 +196,9 @@ def effects(
     Without a metric verdicts are `higher` and `lower`. Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the
     caller decides.
     """
+    first: dict[frozenset[frozenset[str]], Judged] = {}
     return tuple(
-        _judge(part, factors, within, metric=metric, nest=nest, rate=rate)
+        _judge(part, factors, within, metric=metric, nest=nest, rate=rate, first=first)
         for part, factors, within in _parts(design(cells), nest)
     )
 
@@ -324,7 +325,9 @@ def _judge(
     metric: Metric | None,
     nest: str,
     rate: float,
+    first: dict[frozenset[frozenset[str]], Judged],
 ) -> Effects:
+    """`first` are the ratios of the parts before: one over the same cells is the same ratio, and is judged once."""
     ratios = _ratios(part, factors)
     made = [
         (factor, level, baseline, contrast)
@@ -333,9 +336,10 @@ def _judge(
     ]
     pairs = _pairs(part, factors)
     judged = [
-        each
+        first.setdefault(frozenset(contrast.cells), each) if all(map(all, contrast.cells)) else each
         for factor in factors
-        for each in _judged([contrast for name, *_, contrast in made if name == factor], rate, MARGIN)[0]
+        for own in [[contrast for name, *_, contrast in made if name == factor]]
+        for contrast, each in zip(own, _judged(own, rate, MARGIN)[0], strict=True)
     ]
     judged_pairs, of_interactions = _judged([contrast for *_, contrast in pairs], rate)
     return Effects(
@@ -373,14 +377,14 @@ def _judge(
     )
 
 
-def _verdict(judged: Judged, metric: Metric | None) -> Verdict | None:
-    if judged.p_value is None:
+def _verdict(ratio: Judged, metric: Metric | None) -> Verdict | None:
+    if ratio.p_value is None:
         return None
-    if judged.same:
+    if ratio.same:
         return Verdict.SAME
-    if not judged.real:
+    if not ratio.real:
         return Verdict.CANNOT_TELL
-    larger = judged.low is not None and judged.low > 1
+    larger = ratio.low is not None and ratio.low > 1
     if metric is None:
         return Verdict.HIGHER if larger else Verdict.LOWER
     return direction(metric, larger=larger)

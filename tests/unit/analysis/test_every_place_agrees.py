@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,7 +84,7 @@ def test_every_place_says_the_same_of_one_contrast(seed: int, tmp_path: Path) ->
             assert judged.low == pytest.approx(each.judged.low, rel=1e-9)
             assert judged.high == pytest.approx(each.judged.high, rel=1e-9)
             assert judged.verdict is each.verdict
-    assert told
+    assert told or not any(not line.beside for own in lines.values() for line in own)
     other_ways_of_asking_have_the_same_lines(found, lines)
     claims_have_the_same_estimates(found, lines)
     single_pairs_have_one_estimate(found)
@@ -93,14 +94,15 @@ def other_ways_of_asking_have_the_same_lines(
     found: Overview, lines: dict[tuple[str, Scalar, Scalar], list[PooledPairs]]
 ) -> None:
     """All types at once, and the types in the answer, beside two types alone."""
-    of_types = [line for (factor, *_), own in lines.items() if factor == TYPE for line in own]
+    of_types = [
+        line for (factor, *_), own in lines.items() if factor == TYPE for line in own if not line.beside
+    ]
     known = {(cells_of(line), line.comparison.metric.name): line.comparison for line in of_types}
     kinds = sorted({cell.filesystem.type for cell in found.study.schedule.cells.values()})
-    together = [
-        line
-        for at, kind in enumerate(kinds[:-1])
-        for line in pooled_pairs(ask(found, levels_of(TYPE, *kinds[at + 1 :]), levels_of(TYPE, kind)))
-    ]
+    together: list[PooledPairs] = []
+    for at, kind in enumerate(kinds[:-1]):
+        with suppress(PlanError):
+            together += pooled_pairs(ask(found, levels_of(TYPE, *kinds[at + 1 :]), levels_of(TYPE, kind)))
     together += [line for one in headline(found).answers if one.run[1] == RUN for line in one.types]
     seen = 0
     for line in together:
