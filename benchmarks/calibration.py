@@ -52,7 +52,6 @@ from bedplate.statistics.effects import (  # noqa: E402
     within_classes,
 )
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
-from bedplate.statistics.heat_map import Standing, front  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -375,7 +374,7 @@ def _advised(
     better, same = (np.array(each) for each in zip(*told, strict=True))
     false = [larger & (true[:, None] <= true) for larger, true in zip(better, shifts, strict=False)]
     return (
-        any(standing is not Standing.LEADING for standing in front(better, same).standings),
+        bool(better[0].any()),
         float(np.sum(false)) / max(int(np.sum(better[: len(shifts)])), 1),
         float(better[0].sum()) / len(comparable),
         float(same[0].sum()) / 2 / len(comparable),

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, islice
 from statistics import fmean
@@ -66,13 +67,13 @@ from bedplate.statistics.comparison import (
     judged_apart,
 )
 from bedplate.statistics.estimation import REPETITIONS_MIN
-from bedplate.statistics.heat_map import Front, Standing, front, told_apart
 from bedplate.statistics.search import lead_by_repetitions
 from bedplate.statistics.summary import TRUSTED, Observation, Summary, summarise
 from bedplate.study.layout import StudyLayout
-from bedplate.units import format_count, format_duration, percent
+from bedplate.units import asked_percent, format_count, format_duration, percent
 
 if TYPE_CHECKING:
+    from bedplate.model.plan import NotWorse
     from bedplate.statistics.estimation import BoolArray, FloatArray
 
 Run = tuple[str, str]
@@ -120,13 +121,52 @@ class Objective:
 
 
 @dataclass(frozen=True)
+class ComparisonEvidence:
+    """A comparison that a sentence rests on, of two cells by id."""
+
+    baseline: str
+    contender: str
+    comparison: Comparison
+
+
+class Standing(StrEnum):
+    """Where a cell is beside the others of its class, in the figure that the run is about."""
+
+    # No other is shown better.
+    LEADING = "leading"
+    # Nor is any here, but whether it is worse than it may be in another figure is not known.
+    OPEN = "open"
+    # Another is shown better, or it is shown worse in another figure than it may be.
+    RULED_OUT = "ruled out"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A cell beside the plan's first one in a figure in which it may be worse by a share at most."""
+
+    objective: Objective
+    share: float
+    evidence: ComparisonEvidence
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it is within the share; None where the interval reaches across."""
+        comparison = self.evidence.comparison
+        low, high = comparison.low or 0.0, math.inf if comparison.high is None else comparison.high
+        if self.objective.metric.better is Better.LOWER:
+            low, high = 1 / high if high < math.inf else 0.0, 1 / low if low else math.inf
+        least = 1 / (1 + self.share)
+        return True if low >= least else False if high < least else None
+
+
+@dataclass(frozen=True)
 class Contest:
     """The cells of one class of durability in one run.
 
     `cells` take part, in the order of the schedule; of cells that are the same in force one does, `same_as` names
     the others. `left_out` says of a cell of the class why it takes no part. `better` and `same` are the
-    verdicts as `statistics.pareto.front` takes them, by objective and pair of `cells`; `confidences` are those of the
-    objectives. `judged` counts comparisons with an interval. `elsewhere` are pairs in surroundings that no factor
+    verdicts by objective and pair of `cells`, the first shown better than the second, or both the same within the margin; `confidences` are those of the
+    objectives. The first objective ranks; of `limits` are those that are set to the others, by cell, where they do not hold or are not known to. `judged` counts comparisons with an interval. `elsewhere` are pairs in surroundings that no factor
     explains, which are not compared. `stopped` are cells that are left out as runs were stopped at a limit: the others are
     the quick ones, and no mean of them stands for the cell.
     """
@@ -143,6 +183,7 @@ class Contest:
     stopped: frozenset[str] = frozenset()
     confidences: tuple[Confidence, ...] = ()
     judged: int = 0
+    limits: Mapping[str, Limit] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> int:
@@ -150,9 +191,26 @@ class Contest:
         return int(self.better.sum()) + int(self.same.sum()) // 2
 
     @cached_property
-    def front(self) -> Front:
-        """Who leads, and who stands behind whom."""
-        return front(self.better, self.same)
+    def ahead(self) -> tuple[tuple[int, ...], ...]:
+        """Of each cell the numbers of those that are shown better and worse in nothing than they may be."""
+        allowed = [cell not in self.limits or self.limits[cell].holds is None for cell in self.cells]
+        return tuple(
+            tuple(int(other) for other in np.flatnonzero(self.better[0, :, own]) if allowed[other])
+            for own in range(len(self.cells))
+        )
+
+    @cached_property
+    def standings(self) -> tuple[Standing, ...]:
+        """Of each cell."""
+        limits = (self.limits[cell].holds if cell in self.limits else True for cell in self.cells)
+        return tuple(
+            Standing.RULED_OUT
+            if ahead or holds is False
+            else Standing.OPEN
+            if holds is None
+            else Standing.LEADING
+            for ahead, holds in zip(self.ahead, limits, strict=True)
+        )
 
     @property
     def incomparable(self) -> int:
@@ -228,11 +286,13 @@ def advised(
     workloads: Sequence[str] = (),
     durability: str | None = None,
     cache: str = VOLATILE,
+    not_worse: Sequence[NotWorse] = (),
 ) -> Advised:
-    """Compare all cells within their class of durability. PlanError for a run or a class that there is not.
+    """Compare all cells within their class of durability. PlanError for a run, a class or a figure that there is not.
 
     `workloads` are names or types of runs, none for all. Without `durability` the classes that keep a database whole
-    take part.
+    take part. The first figure of a run ranks its cells; `not_worse` are figures in which one may be worse than the plan's first cell by a
+    share at most, as a search has them.
     """
     if durability is not None and durability not in CLASSES:
         raise PlanError(f"durability {durability!r} is no class; there are {', '.join(CLASSES)}")
@@ -254,7 +314,7 @@ def advised(
         and (cells := [cell.id for cell in cells_due(found, [run]) if classes[cell.id] == name])
     ]
     judged = iter(confidences([pairs for draft in drafted for pairs in draft.pairs]))
-    return Advised(
+    advice = Advised(
         overview=found,
         cache=cache,
         contests=tuple(draft.judged(tuple(islice(judged, len(draft.pairs)))) for draft in drafted),
@@ -262,6 +322,42 @@ def advised(
         without=tuple(run for run in runs if not objectives_of(found, run) and has_speed(found, run)),
         sectors=_sectors_told(found) if asked == VOLATILE else "",
     )
+    return _limited(advice, not_worse) if not_worse else advice
+
+
+def _limited(advice: Advised, not_worse: Sequence[NotWorse]) -> Advised:
+    """With what the cells may not be worse in; PlanError for a figure that no run compares beside the one that ranks."""
+    compared = {each.metric.name: each for contest in advice.contests for each in contest.objectives[1:]}
+    problems = [
+        f"--not-worse {asked.metric}: no run ranks its cells by another figure and has this one beside it; there are "
+        f"{', '.join(compared) or 'none'}"
+        for asked in not_worse
+        if asked.metric not in compared
+    ]
+    problems += [
+        f"--not-worse {asked.metric}: expected a share between 0 and 100 %, found {asked.share:.4g}"
+        for asked in not_worse
+        if not 0 < asked.share < 1
+    ]
+    if problems:
+        raise PlanError(*problems)
+    baseline = next(iter(advice.overview.study.schedule.cells))
+    contests = []
+    for contest in advice.contests:
+        limits = [
+            (cell, Limit(objective, asked.share, ComparisonEvidence(baseline, cell, comparison)))
+            for asked in not_worse
+            for objective in contest.objectives[1:]
+            if objective.metric.name == asked.metric and contest.can_judge
+            for cell in contest.cells
+            if cell != baseline
+            for comparison in [advice.comparison(contest, objective, baseline, cell)]
+        ]
+        # What is shown worse comes before what is not known.
+        limits.sort(key=lambda pair: pair[1].holds is False)
+        left = {cell: limit for cell, limit in limits if limit.holds is not True}
+        contests.append(replace(contest, limits=left))
+    return replace(advice, contests=tuple(contests))
 
 
 def _tells_sectors(found: Overview) -> bool:
@@ -586,7 +682,7 @@ def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
     """
     ruled_out = {
         cell
-        for cell, standing in zip(contest.cells, contest.front.standings, strict=True)
+        for cell, standing in zip(contest.cells, contest.standings, strict=True)
         if contest.can_judge and standing is Standing.RULED_OUT
     }
     kept: list[str] = []
@@ -638,15 +734,6 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class ComparisonEvidence:
-    """A comparison that a sentence rests on, of two cells by id."""
-
-    baseline: str
-    contender: str
-    comparison: Comparison
-
-
-@dataclass(frozen=True)
 class Sentence:
     """`kind` says what it is about: leading, figure, behind, apart, next, unsafe, unknown, limits.
 
@@ -685,9 +772,7 @@ def comparison_words(objective: Objective, comparison: Comparison) -> str:
 
 def standing_cells(contest: Contest, standing: Standing) -> tuple[str, ...]:
     """The cells of one standing, in the order of the schedule."""
-    return tuple(
-        cell for cell, own in zip(contest.cells, contest.front.standings, strict=True) if own is standing
-    )
+    return tuple(cell for cell, own in zip(contest.cells, contest.standings, strict=True) if own is standing)
 
 
 def ranked_cells(found: Advised, contest: Contest, objective: Objective) -> list[str]:
@@ -936,6 +1021,8 @@ def _missing(found: Overview) -> Iterable[Sentence]:
 
 _NEAREST = 2
 
+_OPEN = "not distinguished from"
+
 
 def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
     """What holds among the cells of one class of durability in one run."""
@@ -943,10 +1030,9 @@ def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
         return (_too_few(found, contest), *next_sentences(found, contest))
     return (
         _leading(found, contest),
-        *(_by_objective(found, contest, objective) for objective in contest.objectives),
-        *_behind(found, contest, Standing.RULED_OUT),
-        *_behind(found, contest, Standing.OPEN),
-        *_not_told_apart(found, contest),
+        *(words for objective in contest.objectives for words in _by_objective(found, contest, objective)),
+        *_ruled_out(found, contest),
+        *_not_known_to_hold(found, contest),
         *next_sentences(found, contest),
         *_incomparable(contest),
     )
@@ -979,13 +1065,12 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
 
 def _leading(found: Advised, contest: Contest) -> Sentence:
     cells = tuple(by_speed(found, contest, standing_cells(contest, Standing.LEADING)))
-    heads = ", ".join(objective.head for objective in contest.objectives)
+    first = contest.objectives[0]
     if not cells:
         return Sentence(
             "leading",
-            f"No cell leads in {heads}: of each another is shown better in something and worse in nothing.",
+            f"No cell leads in {_what(contest)}: each is worse in another figure than it may be, or may be.",
         )
-    first = contest.objectives[0]
     shown = "; ".join(
         f"{_named(found, contest, cell)} ({_figure_words(found, contest, first, cell)})"
         for cell in cells[:SHOWN]
@@ -993,18 +1078,19 @@ def _leading(found: Advised, contest: Contest) -> Sentence:
     verb = "leads" if len(cells) == 1 else "lead"
     return Sentence(
         "leading",
-        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb}: {shown}{rest_words(cells)}. A cell leads "
-        f"unless another is shown better in one of {heads} and worse in none.",
+        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb} in {_what(contest)}: "
+        f"{shown}{rest_words(cells)}. A cell leads unless another is shown better in that.",
         cells,
     )
 
 
-def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sentence:
-    """The best mean, which is a point estimate, and which others can be told from it."""
+def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Iterable[Sentence]:
+    """The best mean, which is a point estimate, which others differ from it, and in the figure that ranks which may not."""
     place = contest.objectives.index(objective)
     ranked = ranked_cells(found, contest, objective)
     if not ranked:
-        return Sentence("figure", f"{objective.head}: no trusted value.")
+        yield Sentence("figure", f"{objective.head}: no trusted value.")
+        return
     best = ranked[0]
     row = contest.cells.index(best)
     better, same = (verdicts[place, row] for verdicts in (contest.better, contest.same))
@@ -1012,7 +1098,7 @@ def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sen
     told = {
         "shown better than": [cell for cell, column in others.items() if better[column]],
         "the same as": [cell for cell, column in others.items() if same[column]],
-        "not distinguished from": [
+        _OPEN: [
             cell
             for cell, column in others.items()
             if not better[column] and not same[column] and frozenset((best, cell)) not in contest.elsewhere
@@ -1022,79 +1108,70 @@ def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Sen
     direction = "highest" if objective.metric.better is Better.HIGHER else "lowest"
     name, figure = _named(found, contest, best), _figure_words(found, contest, objective, best)
     words = [f"{objective.head}: the {direction} mean has {name} ({figure})"]
-    evidence: list[ComparisonEvidence] = []
+    cited: list[ComparisonEvidence] = []
     for what, cells in told.items():
         if not cells:
             continue
         # The nearest are those that a reader would take instead.
-        cited = [
+        nearest = [
             ComparisonEvidence(best, cell, found.comparison(contest, objective, best, cell))
             for cell in cells[:_NEAREST]
         ]
-        evidence += cited
         listed = "; ".join(
             f"{cell_words(found.overview, each.contender)}, {comparison_words(objective, each.comparison)}"
-            for each in cited
+            for each in nearest
         )
-        nearest = "nearest: " if len(cells) > _NEAREST else ""
-        words.append(f"{what} {len(cells)} ({nearest}{listed})")
-    return Sentence("figure", f"{'; '.join(words)}.", tuple(ranked), tuple(evidence))
-
-
-def _behind(found: Advised, contest: Contest, standing: Standing) -> Iterable[Sentence]:
-    cells = standing_cells(contest, standing)
-    for cell in cells[:SHOWN]:
-        row = contest.cells.index(cell)
-        other = _first_by_speed(found, contest, [contest.cells[i] for i in contest.front.ahead[row]])
-        told = [
-            (objective, ComparisonEvidence(other, cell, found.comparison(contest, objective, other, cell)))
-            for place, objective in enumerate(contest.objectives)
-            if contest.better[place, contest.cells.index(other), row]
-        ]
-        untold = [
-            objective.head
-            for place, objective in enumerate(contest.objectives)
-            if not (contest.better[place, :, row] | contest.same[place, :, row])[contest.cells.index(other)]
-        ]
-        listed = ", ".join(comparison_words(objective, each.comparison) for objective, each in told)
-        name = cell_words(found.overview, cell)
-        behind = cell_words(found.overview, other)
-        if standing is Standing.RULED_OUT:
-            rest = "; in the rest it is the same" if len(told) < len(contest.objectives) else ""
-            text = f"{name} is ruled out by {behind}: {listed}{rest}."
+        first = "nearest: " if len(cells) > _NEAREST else ""
+        clause = f"{what} {len(cells)} ({first}{listed})"
+        if what == _OPEN and place == 0:
+            yield Sentence(
+                "apart", f"In {_what(contest)} {name} is {clause}.", (best, *cells), tuple(nearest)
+            )
         else:
-            text = f"{name} is behind {behind}: {listed}; not known in {', '.join(untold)}."
-        yield Sentence("behind", text, (cell, other), tuple(each for _, each in told))
+            words.append(clause)
+            cited += nearest
+    yield Sentence("figure", f"{'; '.join(words)}.", tuple(ranked), tuple(cited))
+
+
+def _ruled_out(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    """By the fastest that is shown better, or as it is worse in another figure than it may be."""
+    cells, first = standing_cells(contest, Standing.RULED_OUT), contest.objectives[0]
+    for cell in cells[:SHOWN]:
+        ahead, limit = contest.ahead[contest.cells.index(cell)], contest.limits.get(cell)
+        if ahead:
+            other = by_speed(found, contest, [contest.cells[number] for number in ahead])[0]
+            evidence = ComparisonEvidence(other, cell, found.comparison(contest, first, other, cell))
+            why = f"by {cell_words(found.overview, other)}: {comparison_words(first, evidence.comparison)}"
+        elif limit is not None:
+            evidence = limit.evidence
+            why = (
+                f"as its {limit.objective.head} is more than {asked_percent(limit.share)} worse than that of "
+                f"{cell_words(found.overview, evidence.baseline)}: {comparison_words(limit.objective, evidence.comparison)}"
+            )
+        else:
+            continue
+        name = cell_words(found.overview, cell)
+        yield Sentence("behind", f"{name} is ruled out {why}.", (cell, evidence.baseline), (evidence,))
     if len(cells) > SHOWN:
-        words = "Ruled out" if standing is Standing.RULED_OUT else "Behind, not in everything known"
-        yield Sentence("behind", f"{words} as well: {len(cells) - SHOWN} more.", cells[SHOWN:])
+        yield Sentence("behind", f"Ruled out as well: {len(cells) - SHOWN} more.", cells[SHOWN:])
 
 
-def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """Pairs of the leading that no figure tells apart. It is said of pairs, since verdicts are no groups."""
-    leading = standing_cells(contest, Standing.LEADING)
-    apart = told_apart(contest.better)
-    first = contest.objectives[0]
-    pairs = [
-        pair
-        for pair in combinations(by_speed(found, contest, leading), 2)
-        if not apart[contest.cells.index(pair[0]), contest.cells.index(pair[1])]
-        and frozenset(pair) not in contest.elsewhere
-    ]
-    if not pairs:
-        return
-    evidence = [ComparisonEvidence(a, b, found.comparison(contest, first, a, b)) for a, b in pairs[:SHOWN]]
-    listed = "; ".join(
-        f"{cell_words(found.overview, each.contender)} beside {cell_words(found.overview, each.baseline)}: "
-        f"{comparison_words(first, each.comparison)}"
-        for each in evidence
-    )
-    yield Sentence(
-        "apart",
-        f"No figure tells these of the leading apart: {listed}{rest_words(pairs)}.",
-        tuple(dict.fromkeys(cell for pair in pairs for cell in pair)),
-        tuple(evidence),
-    )
+def _not_known_to_hold(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    """Of cells that nothing rules out, whether they are worse in another figure than they may be."""
+    cells = standing_cells(contest, Standing.OPEN)
+    if cells:
+        limits = [contest.limits[cell] for cell in cells]
+        listed = "; ".join(
+            f"{cell_words(found.overview, limit.evidence.contender)}, {comparison_words(limit.objective, limit.evidence.comparison)} beside "
+            f"{cell_words(found.overview, limit.evidence.baseline)}, where {asked_percent(limit.share)} worse is allowed"
+            for limit in limits[:SHOWN]
+        )
+        yield Sentence(
+            "apart",
+            f"Whether these are worse than they may be is not known: {listed}{rest_words(cells)}.",
+            cells,
+            tuple(limit.evidence for limit in limits[:SHOWN]),
+        )
 
 
 def _too_few(found: Advised, contest: Contest) -> Sentence:
@@ -1223,10 +1300,6 @@ def _no_contest(found: Advised) -> Sentence:
         f"Nothing is recommended: with a {found.cache_words} no cell is {' or '.join(RECOMMENDED)}, all are "
         f"{' or '.join(there) or 'unmeasured'}. `--durability` asks about them all the same.",
     )
-
-
-def _first_by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> str:
-    return by_speed(found, contest, cells)[0]
 
 
 def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:

@@ -19,6 +19,7 @@ from bedplate.analysis.advice import (
     Contest,
     Objective,
     Run,
+    Standing,
     about_words,
     advised,
     extend_command,
@@ -91,7 +92,6 @@ from bedplate.statistics.comparison import (
 from bedplate.statistics.effects import Effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
-from bedplate.statistics.heat_map import Standing
 from bedplate.statistics.summary import TRUSTED, Summary
 from bedplate.units import format_count, format_size, percent
 
@@ -1230,11 +1230,8 @@ def _judged(
     What pairs of cells do not tell, all pairs of two levels together may: at a level that is shown worse none is taken.
     """
     ranked = [each for each in plain.seen if each.cell in contest.cells]
-    place = contest.cells.index
-    # One that is behind in another figure only may still be the fastest.
     ruled_out = standing_cells(contest, Standing.RULED_OUT)
-    best = [each for each in ranked if not contest.better[0, :, place(each.cell)].any()]
-    unbeaten = [each for each in best if each.cell not in ruled_out] or best
+    unbeaten = [each for each in ranked if each.cell not in ruled_out] or ranked[:1]
     kept = pairs.not_beaten(plain, [each.cell for each in unbeaten])
     among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(

@@ -23,6 +23,7 @@ from bedplate.cli.options import (
     EXIT_BY_IT,
     METRIC_NAME,
     METRICS,
+    NOT_WORSE,
     OF_WORKLOAD,
     ON_USUAL,
     PATH,
@@ -211,12 +212,7 @@ class TimeBudget(click.ParamType[float]):
     "named. any: all cells",
 )
 @click.option("--budget", metavar="TIME", type=TimeBudget(), help="how long it may take at most: 90min, 4h")
-@click.option(
-    "--not-worse",
-    metavar="METRIC:SHARE",
-    multiple=True,
-    help="only cells that are at most so much worse than the plan's first cell in this figure: p99:10% (latency_ms_p99); may be given again",
-)
+@NOT_WORSE
 @ACCEPT
 @EXECUTOR
 @ERASE
@@ -250,7 +246,7 @@ def search(
     from bedplate.cli.measuring import consent  # noqa: PLC0415
 
     asked = SearchAsked(
-        best, tuple(dict.fromkeys(runs)), durable, budget, tuple(map(_not_worse, not_worse)), accepted
+        best, tuple(dict.fromkeys(runs)), durable, budget, tuple(map(parse_not_worse, not_worse)), accepted
     )
     outcome = searching.search(
         plan,
@@ -285,7 +281,7 @@ def tell(outcome: SearchOutcome, go_on: str) -> int:
     return outcome.exit_code
 
 
-def _not_worse(text: str) -> NotWorse:
+def parse_not_worse(text: str) -> NotWorse:
     """`p99:10%` as the question has it; PlanError for a share that is none."""
     from bedplate.analysis.condition import parse_share  # noqa: PLC0415
     from bedplate.errors import PlanError  # noqa: PLC0415
@@ -322,6 +318,7 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
             help="how long visits may take at most",
         ),
         ACCEPT,
+        NOT_WORSE,
         EXECUTOR,
         DIRECTORY,
         click.option("--yes", is_flag=True, help="do it without asking, missing packages included"),

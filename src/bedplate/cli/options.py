@@ -162,6 +162,13 @@ CELLS = click.option(
     help="only the cells that this selects: 'class=durable type=ext4,xfs', as in `compare`; may be given again for more",
 )
 
+NOT_WORSE = click.option(
+    "--not-worse",
+    metavar="METRIC:SHARE",
+    multiple=True,
+    help="only cells that are at most so much worse than the plan's first cell in this figure: p99:10% (latency_ms_p99); may be given again",
+)
+
 ACCEPT = click.option(
     "--accept",
     "accepted",

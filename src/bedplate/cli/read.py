@@ -21,6 +21,7 @@ from bedplate.cli.options import (
     EXIT_BY_IT,
     METRIC_NAME,
     METRICS,
+    NOT_WORSE,
     OF_WORKLOAD,
     PATH,
     STUDY_DIRECTORIES,
@@ -195,6 +196,7 @@ def effects(
     default="volatile",
     help="the device's cache: volatile (with its own sectors, or those named), or one that survives a power cut",
 )
+@NOT_WORSE
 @ACCEPT
 @CELLS
 @AS_JSON
@@ -204,21 +206,23 @@ def advise(
     workloads: tuple[str, ...],
     durability: str | None,
     cache: str,
+    not_worse: tuple[str, ...],
     accepted: tuple[str, ...],
     cells: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Which cells to choose among those that are equally durable, and what to measure next.
 
-    On more than speed, as far as the runs have it: p99, steadiness across checkpoints, space, what is written. From
-    comparisons that hold together, not from point estimates: with two repetitions there is no recommendation. Of a search it is
-    what the search answers.
+    The figure that a run is about ranks its cells. p99, steadiness across checkpoints, space and what is written are compared beside it, and
+    limit the choice where --not-worse says so. From comparisons that hold together, not from point estimates: with two repetitions there is no
+    recommendation. Of a search it is what the search answers.
     """
     (study,) = require_studies([study])
     from bedplate.analysis.advice import advised  # noqa: PLC0415
     from bedplate.analysis.comparison import accepting, selected_overviews  # noqa: PLC0415
     from bedplate.analysis.overview import DOUBTS_OF_A_SEARCH, NO_ADVICE_OF_A_SEARCH, is_chosen  # noqa: PLC0415
     from bedplate.analysis.search import answer_document, answer_lines, search_of  # noqa: PLC0415
+    from bedplate.cli.ask import parse_not_worse  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables, say  # noqa: PLC0415
     from bedplate.terminal.advice_tables import advice_document, advice_tables  # noqa: PLC0415
 
@@ -227,7 +231,7 @@ def advise(
         if accepted:
             raise StudyError(DOUBTS_OF_A_SEARCH)
         # The best of chosen means is too good to be taken for the best.
-        search = search_of(narrowed) if not (workloads or durability) else None
+        search = search_of(narrowed) if not (workloads or durability or not_worse) else None
         if search is None:
             raise StudyError(*NO_ADVICE_OF_A_SEARCH)
         if as_json:
@@ -237,7 +241,8 @@ def advise(
                 say(line)
         return
     (counted,) = accepting([narrowed], accepted)
-    found = advised(counted, workloads=workloads, durability=durability, cache=cache)
+    limits = tuple(map(parse_not_worse, not_worse))
+    found = advised(counted, workloads=workloads, durability=durability, cache=cache, not_worse=limits)
     if as_json:
         print_json(advice_document(found))
     else:

@@ -17,6 +17,7 @@ from bedplate.analysis.advice import (
     Objective,
     Run,
     Sentence,
+    Standing,
     advised,
     cell_words,
     closing_sentences,
@@ -37,7 +38,6 @@ from bedplate.analysis.search import search_of
 from bedplate.analysis.wording import figure
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.heat_map import Standing
 from bedplate.statistics.search import Ending
 
 # More is in `bedplate advise --json`; nobody chooses among twenty.
@@ -59,7 +59,7 @@ KINDS = {
 
 _SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
 
-_STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
+_STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "open"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class ChosenFigure:
 
 @dataclass(frozen=True)
 class CandidateCell:
-    """A cell that may be chosen. `same_as` are others that are the same in force; `standing` is `leads` or `behind?`."""
+    """A cell that may be chosen. `same_as` are others that are the same in force; `standing` is `leads` or `open`."""
 
     cell: str
     same_as: tuple[str, ...]

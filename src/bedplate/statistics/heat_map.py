@@ -6,12 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TypeAlias
 
 from bedplate.model.figure import Scale
 
@@ -107,62 +103,3 @@ def effective_cells(visits: Iterable[tuple[str, str | None]]) -> EffectiveCells:
         identical=tuple(tuple(group) for group in grouped.values() if len(group) > 1),
         changing=tuple(cell for cell, found in digests.items() if len(found) > 1),
     )
-
-
-if TYPE_CHECKING:
-    BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-
-class Standing(StrEnum):
-    """What is told of an alternative beside all others."""
-
-    LEADING = "leading"
-    # Another is shown better in something and worse in nothing, but not everything is known.
-    OPEN = "open"
-    RULED_OUT = "ruled out"
-
-
-@dataclass(frozen=True)
-class Front:
-    """`standings` by alternative; `ahead` are the others that it stands behind, those that rule it out if any do.
-
-    The Pareto set is what nothing rules out: `LEADING` and `OPEN`.
-    """
-
-    standings: tuple[Standing, ...]
-    ahead: tuple[tuple[int, ...], ...]
-
-
-def front(better: BoolArray, same: BoolArray) -> Front:
-    """Order alternatives by verdicts, each of shape objectives x alternatives x alternatives.
-
-    `better[o, i, j]`: i is shown better than j in objective o. `same[o, i, j]`: they are shown to be the same
-    within the margin. Neither: it cannot be told. ValueError for other shapes, and for verdicts that contradict each
-    other.
-    """
-    if better.ndim != 3 or better.shape != same.shape or better.shape[1] != better.shape[2]:
-        raise ValueError(
-            f"verdicts are objectives x alternatives x alternatives, found {better.shape} and {same.shape}"
-        )
-    worse = better.transpose(0, 2, 1)
-    if np.any(better & worse) or np.any(same & (better | worse)):
-        raise ValueError("a pair is both better and worse, or different and the same")
-    behind = np.asarray(worse.any(axis=0) & ~better.any(axis=0))
-    proved = np.asarray(behind & (worse | same).all(axis=0))
-    standings, ahead = [], []
-    for number in range(better.shape[1]):
-        others = proved[number] if proved[number].any() else behind[number]
-        ahead.append(tuple(int(other) for other in np.flatnonzero(others)))
-        standings.append(
-            Standing.RULED_OUT
-            if proved[number].any()
-            else Standing.OPEN
-            if behind[number].any()
-            else Standing.LEADING
-        )
-    return Front(tuple(standings), tuple(ahead))
-
-
-def told_apart(better: BoolArray) -> BoolArray:
-    """Which pairs some objective tells apart, alternatives x alternatives."""
-    return np.asarray((better | better.transpose(0, 2, 1)).any(axis=0))

@@ -13,9 +13,11 @@ from bedplate.analysis.advice import (
     Advised,
     ComparisonEvidence,
     Contest,
+    Limit,
     NextVisits,
     Objective,
     Sentence,
+    Standing,
     cell_words,
     closing_sentences,
     contest_sentences,
@@ -37,7 +39,6 @@ from bedplate.analysis.comparison import study_names
 from bedplate.analysis.wording import device_sectors, figure
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
-from bedplate.statistics.heat_map import Standing
 from bedplate.statistics.summary import Summary
 from bedplate.terminal.table_parts import Notes, mark_lines, plain_table
 
@@ -45,13 +46,13 @@ _ROWS = 12
 
 _ORDER = (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
 
-_WORDS = {Standing.LEADING: "leads", Standing.OPEN: "behind?", Standing.RULED_OUT: "ruled out"}
+_WORDS = {Standing.LEADING: "leads", Standing.OPEN: "open", Standing.RULED_OUT: "ruled out"}
 
 _STYLES = {Standing.LEADING: "bold green", Standing.OPEN: "yellow", Standing.RULED_OUT: "dim"}
 
 _LEGEND = (
-    "leads: no cell is shown better in one column and worse in none. ruled out: one is, and the same in the "
-    "rest; behind?: one is, not everything is known. Geometric means, with the 95 % interval of the first alone."
+    "leads: no cell is shown better in the first column. ruled out: one is. The other columns say what that costs; --not-worse "
+    "sets limits to them. Geometric means, with the 95 % interval of the first alone."
 )
 
 _NOT_JUDGED = "Means of few repetitions, with an interval or else their range: what was found, and no order."
@@ -122,7 +123,7 @@ def _rows(found: Advised, contest: Contest) -> Iterable[tuple[str, Standing | No
     if not contest.can_judge:
         yield from ((cell, None) for cell in (*contest.cells, *contest.left_out))
         return
-    standings = dict(zip(contest.cells, contest.front.standings, strict=True))
+    standings = dict(zip(contest.cells, contest.standings, strict=True))
     ranked = ranked_cells(found, contest, contest.objectives[0])
     for wanted in _ORDER:
         yield from ((cell, wanted) for cell in ranked if standings[cell] is wanted)
@@ -141,12 +142,13 @@ def _lines(sentences: Iterable[Sentence]) -> RenderableType:
 
 
 def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
-    standings = contest.front.standings
+    standings = contest.standings
     cells = [
         {
             "cell": cell,
             "label": cell_words(found.overview, cell),
             "standing": standing.value if contest.can_judge else None,
+            "limit": _limit_document(contest.limits[cell]) if cell in contest.limits else None,
             "behind": [contest.cells[other] for other in ahead],
             "same_in_force_as": list(contest.same_as.get(cell, ())),
             "figures": {
@@ -154,7 +156,7 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
                 for objective in contest.objectives
             },
         }
-        for cell, standing, ahead in zip(contest.cells, standings, contest.front.ahead, strict=True)
+        for cell, standing, ahead in zip(contest.cells, standings, contest.ahead, strict=True)
     ]
     return {
         "dataset": contest.run[0],
@@ -173,13 +175,17 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
             for each, confidence in zip(contest.objectives, contest.confidences, strict=True)
         ],
         "judged": contest.can_judge,
-        "pareto_set": [
+        "not_ruled_out": [
             each["cell"] for each in cells if each["standing"] in (Standing.LEADING, Standing.OPEN)
         ],
         "cells": cells,
         "not_judged": dict(contest.left_out),
         "sentences": [_sentence_document(each) for each in contest_sentences(found, contest)],
     }
+
+
+def _limit_document(limit: Limit) -> dict[str, Any]:
+    return {"share": limit.share, "holds": limit.holds, **_evidence_document(limit.evidence)}
 
 
 def _summary_document(found: Advised, contest: Contest, objective: Objective, cell: str) -> dict[str, Any]:

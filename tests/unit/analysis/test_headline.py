@@ -15,7 +15,7 @@ from tests.support.studies.synthetic_power_cuts import RECIPE as CUT_RECIPE
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_changed_study, write_study
 
-from bedplate.analysis.advice import advised, standing_cells
+from bedplate.analysis.advice import Standing, advised, standing_cells
 from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.effects import study_effects
 from bedplate.analysis.headline import (
@@ -40,7 +40,6 @@ from bedplate.model.codec import read
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Validity, VisitRecord
 from bedplate.statistics.comparison import Verdict, proportion, trials_for
-from bedplate.statistics.heat_map import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

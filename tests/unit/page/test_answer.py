@@ -107,7 +107,9 @@ def test_what_matters_is_that_of_the_writing_run(answer: StudyAnswer) -> None:
     assert matters.text.startswith("The factor file system has the largest share of the variation of tps")
 
 
-def test_what_is_recommended_is_the_pareto_set_of_the_advice(found: Overview, answer: StudyAnswer) -> None:
+def test_what_is_recommended_is_what_the_advice_does_not_rule_out(
+    found: Overview, answer: StudyAnswer
+) -> None:
     documents = {
         (each["run"], each["durability"]): each for each in advice_document(advised(found))["contests"]
     }
@@ -115,7 +117,7 @@ def test_what_is_recommended_is_the_pareto_set_of_the_advice(found: Overview, an
     for contest in answer.volatile.contests:
         document = documents[contest.run, contest.durability]
         nothing_rules_out = {
-            each["label"] for each in document["cells"] if each["cell"] in document["pareto_set"]
+            each["label"] for each in document["cells"] if each["cell"] in document["not_ruled_out"]
         }
         assert len(nothing_rules_out) == len(contest.choices) + contest.more
         assert {choice.cell for choice in contest.choices} <= nothing_rules_out
