@@ -79,7 +79,7 @@ def measure(visits: int, nodes: int, directory: Path) -> dict[str, float]:
         schedule=schedule,
         executor="slurm",
     ) as store:
-        due = store.due(schedule)
+        due = store.due_visits(schedule)
         written = time.process_time()
         slurm = PretendedSlurm()
         shared = SharedInputs(plan, expansion, builds, {}, (), erase_foreign=False)

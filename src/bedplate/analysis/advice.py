@@ -1241,7 +1241,7 @@ def _with_its_cuts(found: Advised, cell: str) -> str:
     if facts.durability is None or facts.durability.basis != "measured":
         return words
     own_cuts = speaking([run for run in facts.cuts if run.measured], found.cache)
-    counted = counted_words(own_cuts) if own_cuts.all.cuts else cut_words(own_cuts.drawn)
+    counted = counted_words(own_cuts) if own_cuts.all_cuts.cuts else cut_words(own_cuts.drawn)
     # Why a class stands that the cuts alone would not give.
     why = (
         too_few_words(each.values)

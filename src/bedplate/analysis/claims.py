@@ -40,7 +40,7 @@ from bedplate.near_names import did_you_mean, of_near_paths
 from bedplate.plan.load import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.toml import parse_toml
-from bedplate.plan.words import at_most, shown
+from bedplate.plan.words import at_most, in_quotes
 from bedplate.statistics.claims import (
     Doubt,
     Mean,
@@ -601,7 +601,7 @@ def _sentence(finding: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     if kind == "missing":
         return f"{key}: missing; expected {description}"
     found = finding["input"]
-    what = "a table" if isinstance(found, dict | PlanTable) else shown(found)
+    what = "a table" if isinstance(found, dict | PlanTable) else in_quotes(found)
     if kind == "value_error":
         return (
             f"{key}: {finding['ctx']['error']}"

@@ -395,7 +395,7 @@ def _cut_truth(word: str, run: CutRun) -> Truth:
     recoveries = run.verdict.recoveries
     otherwise = Truth.CANNOT_TELL if recoveries is not None and recoveries.refused else Truth.FAILS
     if word == BAD:
-        return Truth.HOLDS if run.verdict.all.bad else otherwise
+        return Truth.HOLDS if run.verdict.all_cuts.bad else otherwise
     declared, measured = run.declared, run.measured
     if declared is None or measured is None:
         return Truth.CANNOT_TELL

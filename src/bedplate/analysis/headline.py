@@ -756,22 +756,22 @@ class CutCell:
     @property
     def corrupt(self) -> int:
         """Cuts of either placement after which what was left was not whole."""
-        return self.cuts.all.broken
+        return self.cuts.all_cuts.broken
 
     @property
     def lost(self) -> int:
         """Cuts of either placement that lost acknowledged commits and left the rest whole."""
-        return self.cuts.all.of(LOSS)
+        return self.cuts.all_cuts.of(LOSS)
 
     @property
     def bounded(self) -> int:
         """Those that lost no more than the engine's settings allow."""
-        return self.cuts.all.of(BOUNDED)
+        return self.cuts.all_cuts.of(BOUNDED)
 
     @property
     def is_sound(self) -> bool:
         """Whether no cut found anything."""
-        return not self.cuts.all.bad
+        return not self.cuts.all_cuts.bad
 
 
 @dataclass(frozen=True)
@@ -852,7 +852,7 @@ def _judged_cuts(facts: CellFacts, cache: str) -> CutCell | None:
     """Of the recordings that give a class; None where none does, or none was cut with this cache and nothing else was bad."""
     runs = [run for run in facts.cuts if run.measured is not None]
     cuts = speaking(runs, cache)
-    return CutCell(facts.id, cuts, durability_class(facts.durability, cache)) if cuts.all.cuts else None
+    return CutCell(facts.id, cuts, durability_class(facts.durability, cache)) if cuts.all_cuts.cuts else None
 
 
 @dataclass(frozen=True)
@@ -1894,7 +1894,7 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
         ("acknowledged commits lost", (LOSS,)),
         ("the last commits lost", (BOUNDED,)),
     ):
-        having = [each for each in group.bad if each.cuts.all.of(*findings)]
+        having = [each for each in group.bad if each.cuts.all_cuts.of(*findings)]
         listed = [
             f"{own[each.cell]} ({_share_words(each, findings, first=not place)})"
             for place, each in enumerate(having[:_SHOWN])

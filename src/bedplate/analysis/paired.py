@@ -120,7 +120,7 @@ def _class_words(found: Overview, cell: str) -> str:
     facts = found.cells.get(cell)
     if facts is None:
         return UNKNOWN
-    cuts = [run.verdict.all for run in facts.cuts]
+    cuts = [run.verdict.all_cuts for run in facts.cuts]
     if cuts:
         return f"{sum(each.bad for each in cuts)} of {sum(each.cuts for each in cuts)} cuts bad"
     basis = "" if facts.durability is None else f" ({facts.durability.basis})"

@@ -19,7 +19,7 @@ from bedplate.model.durability import (
     PageGround,
     PowerCutVerdict,
     Story,
-    measured,
+    measured_durability,
     page_ground,
     promised,
     worst_of,
@@ -112,7 +112,7 @@ class CutRun:
     @property
     def measured(self) -> Durability | None:
         """The class that the cuts show; None where they show none of this cell."""
-        return measured(self.verdict, self.declared)
+        return measured_durability(self.verdict, self.declared)
 
     @property
     def unmended(self) -> str | None:
@@ -278,7 +278,7 @@ def speaking(runs: Sequence[CutRun], cache: str) -> CacheCuts:
     """
     asking = CACHES[: CACHES.index(cache) + 1][::-1]
     every = [pooled(runs, each) for each in asking]
-    return next((found for found in every if found.all.bad), every[0])
+    return next((found for found in every if found.all_cuts.bad), every[0])
 
 
 def told_apart(run: CutRun, runs: Sequence[CutRun]) -> tuple[str, ...]:

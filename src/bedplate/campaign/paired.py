@@ -132,7 +132,7 @@ def _go_on(study: Path, paired_record: PairedRecord) -> None:
         if changes:
             store.pair_on(
                 replace(paired_record, budget_s=max(paired_record.budget_s, record.budget_s)),
-                what="; ".join(changes),
+                change="; ".join(changes),
             )
 
 

@@ -695,7 +695,7 @@ def work_out(
         return plan_file
     expansion = expand(plan, machine, refusals=refusals, platform=choice.platform)
     standing = None if prior is None else prior.schedule
-    schedule = order(plan, expansion, executor=choice.executor, standing=standing)
+    schedule = order(plan, expansion, executor=choice.executor, schedule=standing)
     costs = estimate(plan, expansion, schedule, executor=choice.executor)
     return PlannedStudy(
         plan_file.text, plan_file.directory, plan, circumstances, machine or here, expansion, schedule, costs

@@ -422,7 +422,7 @@ def run(
             store = reopened(study_plan, study, stack)
             study_plan = study_plan.as_recorded(store.schedule)
             lines.note(f"going on with {study}")
-            if store.due(study_plan.schedule, retry_failed=retry_failed):
+            if store.due_visits(study_plan.schedule, retry_failed=retry_failed):
                 hold_devices(study_plan, study, consent, stack, plan, store=store)
             else:
                 # A killed start of a complete study may have left something all the same.
@@ -485,7 +485,7 @@ def extend(
                 plan_files=study_plan.plan.files,
                 expansion=study_plan.expansion,
                 schedule=study_plan.schedule,
-                what=what,
+                change=what,
                 search=None if before is None else replace(before, extended=study_plan.plan.repetitions),
             )
         return _measure(study_plan, store, consent, watch, retry_failed=retry_failed)
@@ -659,7 +659,7 @@ def _measure(
     study_plan: PlannedStudy, store: StudyStore, consent: Consent, watch: Watch, *, retry_failed: bool
 ) -> StudyOutcome:
     """The due visits of a study whose devices are held."""
-    due = store.due(study_plan.schedule, retry_failed=retry_failed)
+    due = store.due_visits(study_plan.schedule, retry_failed=retry_failed)
     start = None
     if due:
         from bedplate.campaign.start import StudyStart  # noqa: PLC0415 -- polars

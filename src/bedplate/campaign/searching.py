@@ -141,7 +141,7 @@ def _go_on(store: StudyStore, search_options: SearchAsked, lines: LineDisplay) -
     lines.note(f"going on with {store.layout.directory}")
     if changed != record:
         what = f"the search's budget was raised from {format_duration(record.budget_s)} to {format_duration(changed.budget_s)}"
-        store.search_on(changed, what=what)
+        store.search_on(changed, change=what)
 
 
 def _cells(study_plan: PlannedStudy) -> dict[str, Cell]:
@@ -171,7 +171,7 @@ def _is_over(store: StudyStore, course: SearchCourse) -> bool:
 def _due_visits(store: StudyStore) -> tuple[ScheduledVisit, ...]:
     """Visits of the schedule that have not ended."""
     schedule = store.schedule
-    return store.due(Schedule(schedule.seed, schedule.repetitions, schedule.visits))
+    return store.due_visits(Schedule(schedule.seed, schedule.repetitions, schedule.visits))
 
 
 def _search(
@@ -233,7 +233,7 @@ def _write_down(study_plan: PlannedStudy, store: StudyStore, step: SearchStep) -
     begun = len(visits)
     for block, repetition in keys:
         visits += block_visits(
-            plan, expansion, block, repetition=repetition, standing=visits, executor=executor
+            plan, expansion, block, repetition=repetition, earlier_visits=visits, executor=executor
         )
     if step.is_last and not _due_visits(store):
         visits += _closing(study_plan, visits)

@@ -349,7 +349,7 @@ def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tabl
     made = (study, page) if place.is_dir() else (first_made(place),)
     try:
         make_for_caller(place)
-        with Folder.at(place) as folder:
+        with Folder.of_directory(place) as folder:
             folder.refuse_links(study)
         status = run(
             plan, study, consent=consent(yes=yes), retry_failed=retry_failed, answers=False, doubts=False

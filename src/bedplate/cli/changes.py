@@ -162,7 +162,7 @@ def write_plan(plan: PairedPlan, place: Path) -> None:
     made = first_made(place)
     try:
         make_for_caller(place)
-        with Folder.at(place) as folder:
+        with Folder.of_directory(place) as folder:
             for name, text in {**plan.found.plan.files, PLAN_FILE: plan.text}.items():
                 folder.write(place / name, text)
             # A place may be a stranger's; only the place itself is named by the call.
@@ -284,7 +284,7 @@ class PairedJudge:
         """Its study, begun or gone on with, to its end; and the visits that it has. BuildFailed where a side cannot be built."""
         plan = self.asked.paired(self.good.hash, commit.hash, self.condition.first_blocks)
         place = self.place / folder
-        with Folder.at(self.place) as top:
+        with Folder.of_directory(self.place) as top:
             top.refuse_links(place)
         write_plan(plan, place)
         outcome = measure_pairs(

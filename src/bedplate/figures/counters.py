@@ -146,12 +146,12 @@ def counter_figures(
 
 def machine_figures(deltas: Deltas, block_size_bytes: int | None, *, pass_: int) -> Iterator[Figure]:
     """Those of them that are shares of time or ratios: all that a run without transactions has."""
-    yield from _chosen(deltas, _CACHES | _MACHINE, block_size_bytes, pass_=pass_)
+    yield from _figures_of_metrics(deltas, _CACHES | _MACHINE, block_size_bytes, pass_=pass_)
 
 
 def machine_figures_without_server(deltas: Deltas, *, pass_: int = 1) -> Iterator[Figure]:
     """The same without the ratios that a server's counters give."""
-    yield from _chosen(deltas, _MACHINE, None, pass_=pass_)
+    yield from _figures_of_metrics(deltas, _MACHINE, None, pass_=pass_)
 
 
 def part_figures(
@@ -172,11 +172,11 @@ def part_figures_without_server(
     yield from _figures_of(_tool_formulas(deltas), phase=phase, item=item, pass_=pass_)
 
 
-def gauge_figures(measured: tuple[Mapping[str, float], ...], *, pass_: int = 1) -> Iterator[Figure]:
+def gauge_figures(samples: tuple[Mapping[str, float], ...], *, pass_: int = 1) -> Iterator[Figure]:
     """Mean and maximum of dirty memory over the samples of the measured window."""
     sums = [
         (values["memory.dirty_bytes"] + values["memory.writeback_bytes"]) / MIB
-        for values in measured
+        for values in samples
         if "memory.dirty_bytes" in values and "memory.writeback_bytes" in values
     ]
     mean = sum(sums) / len(sums) if sums else None
@@ -260,7 +260,7 @@ def _figures_of(
         yield figure(metric, value, phase=phase, item=item, pass_=pass_, reason=reason)
 
 
-def _chosen(
+def _figures_of_metrics(
     deltas: Deltas, metrics: frozenset[str], block_size_bytes: int | None, *, pass_: int
 ) -> Iterator[Figure]:
     formulas = _formulas(deltas, Divisors(None, 0.0, None, 1, block_size_bytes))
@@ -293,15 +293,15 @@ def _formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], floa
 
 
 def _device_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
-    def each(count: float) -> float:
+    def per_unit(count: float) -> float:
         return per_transaction(count, divisors)
 
     return {
-        "device_reads_per_transaction": lambda: each(deltas.growth("device.reads")),
-        "device_writes_per_transaction": lambda: each(deltas.over_devices("writes")),
-        "device_flushes_per_transaction": lambda: each(deltas.over_devices("flushes")),
-        "device_read_kib_per_transaction": lambda: each(_kib(deltas.growth("device.read_sectors"))),
-        "device_written_kib_per_transaction": lambda: each(_kib(deltas.over_devices("written_sectors"))),
+        "device_reads_per_transaction": lambda: per_unit(deltas.growth("device.reads")),
+        "device_writes_per_transaction": lambda: per_unit(deltas.over_devices("writes")),
+        "device_flushes_per_transaction": lambda: per_unit(deltas.over_devices("flushes")),
+        "device_read_kib_per_transaction": lambda: per_unit(_kib(deltas.growth("device.read_sectors"))),
+        "device_written_kib_per_transaction": lambda: per_unit(_kib(deltas.over_devices("written_sectors"))),
         "device_busy_share": lambda: _busy_share(deltas, "device"),
         "device_queue_depth_mean": lambda: _per_second(
             deltas.growth("device.time_in_queue_ms") / 1000, deltas
@@ -315,13 +315,13 @@ def _journal_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[
     if f"{device}.writes" not in deltas.after:
         return {}
 
-    def each(count: float) -> float:
+    def per_unit(count: float) -> float:
         return per_transaction(count, divisors)
 
     return {
-        "journal_device_writes_per_transaction": lambda: each(deltas.growth(f"{device}.writes")),
-        "journal_device_flushes_per_transaction": lambda: each(deltas.growth(f"{device}.flushes")),
-        "journal_device_written_kib_per_transaction": lambda: each(
+        "journal_device_writes_per_transaction": lambda: per_unit(deltas.growth(f"{device}.writes")),
+        "journal_device_flushes_per_transaction": lambda: per_unit(deltas.growth(f"{device}.flushes")),
+        "journal_device_written_kib_per_transaction": lambda: per_unit(
             _kib(deltas.growth(f"{device}.written_sectors"))
         ),
         "journal_device_busy_share": lambda: _busy_share(deltas, device),
@@ -408,11 +408,11 @@ def _absent(code: str, sentence: str, **values: Scalar) -> Absent:
     return Absent(because(code, sentence, **values))
 
 
-def divide(part: float, whole: float, nothing: Reason) -> float:
+def divide(part: float, total: float, nothing: Reason) -> float:
     """A share; Absent for the reason `nothing` where there is nothing to divide by."""
-    if whole <= 0:
+    if total <= 0:
         raise Absent(nothing)
-    return part / whole
+    return part / total
 
 
 def cpu_s_per_gib(cpu_s: float, size_bytes: float) -> float | None:
@@ -448,7 +448,7 @@ class ServerCounters(Protocol):
         """Each metric of the server and how it is made; Absent where a counter is missing."""
         ...
 
-    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:
+    def fuzzy(self, deltas: Deltas | None, samples: Sequence[Mapping[str, float]]) -> FuzzyLog:
         """From the counters at both ends of the window, and its samples."""
         ...
 
@@ -459,7 +459,7 @@ class _NoServer:
     def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:  # noqa: ARG002 -- none
         return {}
 
-    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:  # noqa: ARG002 -- none
+    def fuzzy(self, deltas: Deltas | None, samples: Sequence[Mapping[str, float]]) -> FuzzyLog:  # noqa: ARG002 -- none
         return FuzzyLog(None)
 
 

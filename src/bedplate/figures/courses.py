@@ -178,12 +178,12 @@ def _record_offsets(path: Path, data: bytes) -> tuple[npt.NDArray[np.int64], int
     return np.array(offsets, dtype=np.int64), at
 
 
-def _read_trailer(path: Path, data: bytes, at: int) -> LogTrailer | None:
+def _read_trailer(path: Path, data: bytes, offset: int) -> LogTrailer | None:
     """None where the reader was killed before it wrote one, or while it did."""
-    if at + _START.size > len(data) or data[at] != ord("T"):
+    if offset + _START.size > len(data) or data[offset] != ord("T"):
         return None
-    length = _START.unpack_from(data, at)[4]
-    body = at + _START.size
+    length = _START.unpack_from(data, offset)[4]
+    body = offset + _START.size
     end = body + _TRAILER.size + length
     if len(data) < end + len(_END):
         return None
@@ -611,7 +611,7 @@ def _counters(
 
     has_journal_device = any(name.startswith("journal_device.") for name in samples.values)
 
-    def both(name: str) -> npt.NDArray[np.float64]:
+    def rate_of_disks(name: str) -> npt.NDArray[np.float64]:
         return rate(f"device.{name}") + (rate(f"journal_device.{name}") if has_journal_device else 0.0)
 
     processors = {state: rate(f"cpu.{state}_s") for state in _CPU_STATES}
@@ -627,10 +627,10 @@ def _counters(
     queue = rate("device.time_in_queue_ms") / 1000
     columns = {
         "device_reads_per_s": rate("device.reads"),
-        "device_writes_per_s": both("writes"),
-        "device_flushes_per_s": both("flushes"),
+        "device_writes_per_s": rate_of_disks("writes"),
+        "device_flushes_per_s": rate_of_disks("flushes"),
         "device_read_mib_per_s": read_from_device / MIB,
-        "device_written_mib_per_s": both("written_sectors") * KERNEL_SECTOR_BYTES / MIB,
+        "device_written_mib_per_s": rate_of_disks("written_sectors") * KERNEL_SECTOR_BYTES / MIB,
         "queue_depth": queue,
         "dirty_mib": level("memory.dirty_bytes") / MIB,
         "writeback_mib": level("memory.writeback_bytes") / MIB,
@@ -661,7 +661,7 @@ def _hits(missed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.where(missed <= 1, 1 - missed, np.nan)
 
 
-def _share(part: npt.NDArray[np.float64], whole: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _share(part: npt.NDArray[np.float64], total: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Part / whole; not-a-number where the whole is nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole > 0, part / whole, np.nan)
+        return np.where(total > 0, part / total, np.nan)

@@ -113,9 +113,9 @@ def step_figure(visit: VisitRecord, metric: str, *, phase: str = "measure") -> F
     return figure(metric, sum(found) if len(found) == len(steps) else None, phase=phase, reason=reason)
 
 
-def free_space_figures(seen: Iterable[FreeSpace]) -> Iterator[Figure]:
+def free_space_figures(observations: Iterable[FreeSpace]) -> Iterator[Figure]:
     """Of each moment at which the free space was looked at; none where the plan does not ask for it."""
-    for space in seen:
+    for space in observations:
         for metric, value in (
             ("fill_share", space.fill),
             ("free_extents", space.extents),

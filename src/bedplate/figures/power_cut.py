@@ -196,12 +196,12 @@ def _why_not_in_recovery(recovered: Sequence[RecoveredPages | None]) -> Spoken |
     return _why_not(together, "in recovery: ")
 
 
-def _why_not(counts: PageCounts, where: str) -> Spoken | str | None:
+def _why_not(counts: PageCounts, prefix: str) -> Spoken | str | None:
     if counts.refusal is not None:
-        words = f"{where}{counts.refusal}"
+        words = f"{prefix}{counts.refusal}"
         return spoken(words, refused=counts.refusals, pages=counts.atomic + counts.refusals)
     if not counts.atomic:
-        return f"{where}untorn_writes = on, and no page was written over an older one: nothing could be torn, and nothing shows"
+        return f"{prefix}untorn_writes = on, and no page was written over an older one: nothing could be torn, and nothing shows"
     if counts.no_pages:
-        return f"{where}{counts.no_pages:,} writes with direct I/O were no whole pages, and may be torn"
+        return f"{prefix}{counts.no_pages:,} writes with direct I/O were no whole pages, and may be torn"
     return None

@@ -114,7 +114,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
     """The verdict on a run; None where nothing was recorded. Refused ones have their reasons and no classes."""
     if cuts.recording is None or not cuts.points:
         return None
-    validity, reasons = judged(visit, run, cuts)
+    validity, reasons = judge_cuts(visit, run, cuts)
     refused = reasons if validity is not Validity.VALID else ()
     if run.outcome is not Outcome.COMPLETED:
         refused = (NOT_COMPLETED, *refused)
@@ -154,7 +154,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
     )
 
 
-def judged(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tuple[Reason, ...]]:
+def judge_cuts(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tuple[Reason, ...]]:
     """Whether the experiment holds, with every reason why it does not."""
     return judge(_evidence(visit, run, cuts), POWER_CUT_RULES)
 
@@ -175,7 +175,7 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         cuts=sum(tally.cuts for tally in by_profile.values()),
         sought=((recording.sought or 0) + (recording.states or 0)) if recording else 0,
         found=sum(not is_drawn(record) for record in cuts.points if not record.point.control),
-        unrecovered=len(_due(cuts) - {record.point.recovery_of for record in _wholes(cuts)}),
+        unrecovered=len(_recoveries_to_cut(cuts) - {record.point.recovery_of for record in _wholes(cuts)}),
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
         controls=_controls(cuts.points, recording) if recording else CutCounts(),
@@ -256,7 +256,7 @@ def _counted_recuts(cuts: Cuts) -> list[PointRecord]:
     return [record for record in cuts.recuts if record.point.placement is not Placement.WHOLE]
 
 
-def _due(cuts: Cuts) -> set[int]:
+def _recoveries_to_cut(cuts: Cuts) -> set[int]:
     """The cuts whose recovery is to be cut again: those that were not bad themselves."""
     bad = {record.point.number for record in cuts.points if record.outcome.is_bad}
     return set(cuts.recording.recoveries if cuts.recording else ()) - bad
@@ -281,7 +281,7 @@ def _caches(
         )
         for cache, records in mine.items()
     }
-    shown = {} if is_refused else classes_of({cache: each.all for cache, each in found.items()})
+    shown = {} if is_refused else classes_of({cache: each.all_cuts for cache, each in found.items()})
     return {cache: replace(each, shown=shown.get(cache)) for cache, each in found.items()}
 
 

@@ -53,14 +53,16 @@ class Samples:
         return len(self.monotonic_s)
 
 
-def read_samples(path: Path, more: Iterable[Sample | None] = ()) -> Samples:
+def read_samples(path: Path, further_samples: Iterable[Sample | None] = ()) -> Samples:
     """The course as it was written, and single samples beside it, sorted by the monotonic clock.
 
     A last line that was cut off by a kill is left out; any other line that is not a sample is a
     ValueError with its number.
     """
     rows = list(_rows(path)) if path.exists() else []
-    rows += [(sample.monotonic_s, sample.wall_s, sample.values) for sample in more if sample is not None]
+    rows += [
+        (sample.monotonic_s, sample.wall_s, sample.values) for sample in further_samples if sample is not None
+    ]
     return arrange(rows)
 
 
@@ -79,7 +81,7 @@ def arrange(rows: Sequence[tuple[float, float, Mapping[str, float]]]) -> Samples
     )
 
 
-def joined(samples: Samples, more: Iterable[Sample]) -> Samples:
+def joined(samples: Samples, further_samples: Iterable[Sample]) -> Samples:
     """The samples with others between them, such as readings at the ends of phases."""
     rows = [
         (
@@ -89,7 +91,9 @@ def joined(samples: Samples, more: Iterable[Sample]) -> Samples:
         )
         for i in range(len(samples))
     ]
-    return arrange([*rows, *((sample.monotonic_s, sample.wall_s, sample.values) for sample in more)])
+    return arrange(
+        [*rows, *((sample.monotonic_s, sample.wall_s, sample.values) for sample in further_samples)]
+    )
 
 
 def clock_step_s(samples: Samples) -> float | None:

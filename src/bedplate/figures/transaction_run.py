@@ -127,12 +127,12 @@ class TransactionInputs(RunInputs):
 
 
 class TransactionFigures:
-    """Makes the figures of runs as the `measured` of their workload; `parse` reads the summary in a folder of the client's outputs."""
+    """Makes the figures of runs as the `run_type` of their workload; `parse` reads the summary in a folder of the client's outputs."""
 
     bulky: tuple[str, ...] = BULKY
 
-    def __init__(self, measured: type[TransactionRun], parse: Callable[[Path], ClientSummary]) -> None:
-        self._measured, self._parse = measured, parse
+    def __init__(self, run_type: type[TransactionRun], parse: Callable[[Path], ClientSummary]) -> None:
+        self._measured, self._parse = run_type, parse
 
     def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
         """Read the raw record of a run and make everything of it."""
@@ -190,7 +190,7 @@ class TransactionRun:
         if measure is None:
             warmup_s = _length_s(phase_named(inputs.record.phases, "warmup"))
             return Made(unmeasured(inputs, warmup_s=warmup_s), {})
-        return cls._of(inputs, measure)._made()  # noqa: SLF001 -- its own
+        return cls._of(inputs, measure)._make()
 
     def read_only(self) -> bool:
         """Whether the run only read."""
@@ -215,7 +215,7 @@ class TransactionRun:
             windows = checkpoint_windows(inputs.server_log, window.start_wall_s, from_s, window.duration_s)
         return cls(inputs, phase, warmup, window, windows)
 
-    def _made(self) -> Made:
+    def _make(self) -> Made:
         course = make_course(
             self._stretches(),
             self.window,
@@ -255,7 +255,7 @@ class TransactionRun:
         # Without the two readings every counter is missing, and every figure says so.
         deltas = deltas_of(self.inputs.record) or Deltas({}, {}, 0.0)
         yield from counter_figures(deltas, self._divisors(), self._server)
-        yield from gauge_figures(self._measured)
+        yield from gauge_figures(self._measured_samples)
         for metric, phase in (("mkfs_s", "prepare"), ("cluster_s", "prepare"), ("load_s", "load")):
             yield step_figure(self.inputs.visit, metric, phase=phase)
         yield figure("duration_s", self.window.duration_s)
@@ -292,7 +292,7 @@ class TransactionRun:
             "idle_cpu_share": idle_cpu_share_of(inputs.record),
             "fuzzy": None
             if self._server is None
-            else self._server.fuzzy(deltas_of(inputs.record), self._measured),
+            else self._server.fuzzy(deltas_of(inputs.record), self._measured_samples),
             "two_speeds": None if log is None else two_speeds(tps_of_seconds(log, self.window)),
         }
 
@@ -350,7 +350,7 @@ class TransactionRun:
         return server_counters_of(self.inputs.visit.cell.build.engine)
 
     @cached_property
-    def _measured(self) -> tuple[Mapping[str, float], ...]:
+    def _measured_samples(self) -> tuple[Mapping[str, float], ...]:
         """The samples of the measured window."""
         return values_between(self.inputs.samples, self.phase.start_monotonic_s, self.phase.end_monotonic_s)
 

@@ -403,7 +403,7 @@ class Cell:
     @cached_property
     def levels(self) -> Levels:
         """Every asked level by its dotted name, `filesystem.type` first of all; defaults left out."""
-        return Levels(_asked(self))
+        return Levels(_requested_levels(self))
 
     @cached_property
     def id(self) -> str:
@@ -536,7 +536,7 @@ def _hash(content: Any) -> str:
     return digest(content, length=8)
 
 
-def _asked(cell: Cell) -> dict[str, Scalar]:
+def _requested_levels(cell: Cell) -> dict[str, Scalar]:
     found: dict[str, Scalar] = {}
     for layer in fields(cell):
         record = getattr(cell, layer.name)
@@ -546,7 +546,7 @@ def _asked(cell: Cell) -> dict[str, Scalar]:
                 continue
             if record is cell.build and entry.name not in cell.build.own_levels:
                 continue
-            found.update(_named(f"{layer.name}.{entry.name}", value))
+            found.update(_leaf_levels(f"{layer.name}.{entry.name}", value))
     return found
 
 
@@ -554,7 +554,7 @@ def _default(entry: Any) -> Any:
     return entry.default_factory() if callable(entry.default_factory) else entry.default
 
 
-def _named(name: str, value: Any) -> dict[str, Scalar]:
+def _leaf_levels(name: str, value: Any) -> dict[str, Scalar]:
     if isinstance(value, Levels):
         stem = name.removesuffix(".features")
         return {f"{stem}.{key}": level for key, level in value.items()}

@@ -94,7 +94,7 @@ def from_json(kind: type[Record], value: Any, *, path: str = "") -> Record:
     try:
         return _decoder(kind)(value)  # type: ignore[no-any-return]
     except _Misfit as error:
-        raise error.told(path or kind.__name__) from None
+        raise error.error_at(path or kind.__name__) from None
 
 
 def loads(kind: type[Record], text: str, *, source: str = "") -> Record:
@@ -199,15 +199,15 @@ def write(path: Path, value: Any) -> None:
 
     StudyError where it would be larger than readers take.
     """
-    _put(path, encoded(path, f"{dumps(value)}\n"))
+    _replace_file(path, encoded(path, f"{dumps(value)}\n"))
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text likewise, however long: no reader of ours takes it. Where a link stands it is replaced, and what it leads to stays."""
-    _put(path, text.encode())
+    _replace_file(path, text.encode())
 
 
-def _put(path: Path, data: bytes) -> None:
+def _replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     temporary.unlink(missing_ok=True)
     with temporary.open("xb") as file:
@@ -233,7 +233,7 @@ class _Misfit(Exception):
         """The same, as the value around it sees it."""
         return _Misfit(*(((name, *path), words) for path, words in self.found))
 
-    def told(self, path: str) -> StudyError:
+    def error_at(self, path: str) -> StudyError:
         """With the place spelled out, which is done for a value that does not fit alone."""
         steps = (
             ("".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in own), words)
@@ -498,9 +498,9 @@ def _constructor(kind: type[DataclassInstance]) -> Callable[[dict[str, Any]], An
     usual = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
     count = len(fields(kind))
 
-    def construct(made: dict[str, Any]) -> Any:
+    def construct(values: dict[str, Any]) -> Any:
         record = object.__new__(kind)
-        object.__setattr__(record, "__dict__", made if len(made) == count else {**usual, **made})
+        object.__setattr__(record, "__dict__", values if len(values) == count else {**usual, **values})
         return record
 
     return construct
@@ -512,5 +512,5 @@ def _taken_as_it_stands(hint: Any) -> frozenset[type]:
     return frozenset(kind for kind in kinds if kind in (str, bool, type(None)))
 
 
-def _misfit(expected: str, found: Any) -> _Misfit:
-    return _Misfit(((), f": expected {expected}, found {found!r:.200}"))
+def _misfit(expected: str, value: Any) -> _Misfit:
+    return _Misfit(((), f": expected {expected}, found {value!r:.200}"))

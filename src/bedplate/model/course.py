@@ -107,11 +107,11 @@ def filled(template: str, **values: object) -> str:
     return template.format(**{"s": "" if values.get("n") == 1 else "s", **written})
 
 
-def and_more(count: int, shown: int) -> str:
-    """` and 3 more` behind the first `shown` of `count`; empty where these are all."""
-    return f" and {count - shown} more" if count > shown else ""
+def and_more(count: int, most: int) -> str:
+    """` and 3 more` behind the first `most` of `count`; empty where these are all."""
+    return f" and {count - most} more" if count > most else ""
 
 
-def first_of(words: Sequence[str], shown: int, separator: str = ", ") -> str:
-    """The first `shown` of some words in a row, and how many more there are."""
-    return f"{separator.join(words[:shown])}{and_more(len(words), shown)}"
+def first_of(words: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first `most` of some words in a row, and how many more there are."""
+    return f"{separator.join(words[:most])}{and_more(len(words), most)}"

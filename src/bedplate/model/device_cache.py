@@ -86,9 +86,9 @@ def _sector_bytes(facts: Mapping[str, Scalar]) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
-def least_sector_bytes(every: Iterable[int | None]) -> int | None:
+def least_sector_bytes(sector_bytes: Iterable[int | None]) -> int | None:
     """Of several devices the smallest; None where there is none, or one is not known."""
-    found = tuple(every)
+    found = tuple(sector_bytes)
     known = [each for each in found if each is not None]
     return min(known) if known and len(known) == len(found) else None
 

@@ -46,32 +46,32 @@ class DeviceIdentity:
         """Whether it tells its disk from every other one of the same size and model."""
         return any(value is not None for value in (self.wwid, self.serial, self.volume_uuid, self.file_inode))
 
-    def differences(self, found: DeviceIdentity) -> tuple[str, ...]:
+    def differences(self, current: DeviceIdentity) -> tuple[str, ...]:
         """What was found beside what is recorded here, a phrase each; empty where it may be the same device."""
         pairs: list[tuple[str, object, object]] = [
-            ("model", self.model, found.model),
-            ("wwid", self.wwid, found.wwid),
-            ("serial", self.serial, found.serial),
-            ("partition", self.partition, found.partition),
-            ("partition start", self.partition_start, found.partition_start),
-            ("inode of its file", self.file_inode, found.file_inode),
+            ("model", self.model, current.model),
+            ("wwid", self.wwid, current.wwid),
+            ("serial", self.serial, current.serial),
+            ("partition", self.partition, current.partition),
+            ("partition start", self.partition_start, current.partition_start),
+            ("inode of its file", self.file_inode, current.file_inode),
         ]
         # Only newer kernels, and udev, tell these: a study may vary the kernel.
         if self.volume_uuid is not None:
-            pairs.append(("volume UUID", self.volume_uuid, found.volume_uuid))
-        if self.partition_uuid is not None and not (found.partition_uuid is None and self.is_of_one_disk):
-            pairs.append(("partition UUID", self.partition_uuid, found.partition_uuid))
-        if self.boot_id is not None and self.boot_id == found.boot_id:
-            pairs.append(("file system of its file", self.file_device, found.file_device))
+            pairs.append(("volume UUID", self.volume_uuid, current.volume_uuid))
+        if self.partition_uuid is not None and not (current.partition_uuid is None and self.is_of_one_disk):
+            pairs.append(("partition UUID", self.partition_uuid, current.partition_uuid))
+        if self.boot_id is not None and self.boot_id == current.boot_id:
+            pairs.append(("file system of its file", self.file_device, current.file_device))
             if not self.is_of_one_disk:
-                pairs.append(("disk sequence number", self.disk_sequence, found.disk_sequence))
+                pairs.append(("disk sequence number", self.disk_sequence, current.disk_sequence))
         told = [
             f"{name} {_NONE if now is None else now} (recorded: {_NONE if before is None else before})"
             for name, before, now in pairs
             if before != now
         ]
-        if self.size_bytes != found.size_bytes:
-            told.append(f"size {_size(found.size_bytes)} (recorded: {_size(self.size_bytes)})")
+        if self.size_bytes != current.size_bytes:
+            told.append(f"size {_size(current.size_bytes)} (recorded: {_size(self.size_bytes)})")
         return tuple(told)
 
 
@@ -116,7 +116,7 @@ def _time_ns(text: str) -> float:
     return float(found[1]) * _NS[found[2]]
 
 
-def _shown(ns: float) -> str:
+def _time_text(ns: float) -> str:
     return f"{ns / 1e6:g}ms" if ns < 1e9 else f"{ns / 1e9:g}s"
 
 
@@ -162,9 +162,11 @@ class Law:
     def words(self) -> str:
         """As a plan has it: `2ms`, `uniform 1ms 3ms`, `lognormal 0.5ms 1.3`."""
         if self.shape == CONSTANT:
-            return _shown(self.first_ns)
-        second = {UNIFORM: f" {_shown(self.second_ns)}", LOGNORMAL: f" {self.factor:g}"}.get(self.shape, "")
-        return f"{self.shape} {_shown(self.first_ns)}{second}"
+            return _time_text(self.first_ns)
+        second = {UNIFORM: f" {_time_text(self.second_ns)}", LOGNORMAL: f" {self.factor:g}"}.get(
+            self.shape, ""
+        )
+        return f"{self.shape} {_time_text(self.first_ns)}{second}"
 
     @property
     def option(self) -> str:
@@ -213,7 +215,7 @@ class Stall:
     @property
     def words(self) -> str:
         """As a plan has it."""
-        return f"{_shown(self.stall_ns)} every {_shown(self.period_ns)}"
+        return f"{_time_text(self.stall_ns)} every {_time_text(self.period_ns)}"
 
 
 @dataclass(frozen=True)

@@ -194,13 +194,13 @@ def declared(filesystem: FilesystemPromise, settings: Mapping[str, str] | None =
     return Durability(volatile, protected, "declared", tuple(reasons))
 
 
-def lowered_to(found: Durability, volatile: str, protected: str, reason: Reason) -> Durability:
+def lowered_to(durability: Durability, volatile: str, protected: str, reason: Reason) -> Durability:
     """The class that an engine's settings leave of a file system's: no better than both of these, and why.
 
     The reason says what they promise with a volatile cache (`promised`), as one of several.
     """
     told = replace(reason, values=reason.values.updated(**{PROMISED: volatile}))
-    return replace(_lowered(found, volatile, protected), reasons=(*found.reasons, told))
+    return replace(_lowered(durability, volatile, protected), reasons=(*durability.reasons, told))
 
 
 def takes_the_last(reason: Reason, declared: Durability) -> bool:
@@ -216,12 +216,12 @@ def takes_the_last(reason: Reason, declared: Durability) -> bool:
     )
 
 
-def _lowered(found: Durability, volatile: str, protected: str) -> Durability:
-    with_512 = found.volatile_cache_512
+def _lowered(durability: Durability, volatile: str, protected: str) -> Durability:
+    with_512 = durability.volatile_cache_512
     return replace(
-        found,
-        volatile_cache=_no_better(found.volatile_cache, volatile),
-        protected_cache=_no_better(found.protected_cache, protected),
+        durability,
+        volatile_cache=_no_better(durability.volatile_cache, volatile),
+        protected_cache=_no_better(durability.protected_cache, protected),
         volatile_cache_512=None if with_512 is None else _no_better(with_512, volatile),
     )
 
@@ -517,7 +517,7 @@ class CacheCuts:
     enumerated: CutCounts = field(default_factory=CutCounts)
 
     @property
-    def all(self) -> CutCounts:
+    def all_cuts(self) -> CutCounts:
         """All of them."""
         return CutCounts.together((self.drawn, self.sought, self.enumerated, self.recut))
 
@@ -615,7 +615,7 @@ class PowerCutVerdict:
         return self.caches.get(cache, CacheCuts())
 
     @property
-    def drawn(self) -> CutCounts:
+    def drawn_cuts(self) -> CutCounts:
         """Every cut at a position that chance chose."""
         return CutCounts.together(self.cuts(cache).drawn for cache in CACHES)
 
@@ -630,9 +630,9 @@ class PowerCutVerdict:
         return CutCounts.together(self.cuts(cache).recut for cache in CACHES)
 
     @property
-    def all(self) -> CutCounts:
+    def all_cuts(self) -> CutCounts:
         """Every cut that is no control."""
-        return CutCounts.together(self.cuts(cache).all for cache in CACHES)
+        return CutCounts.together(self.cuts(cache).all_cuts for cache in CACHES)
 
 
 def cut_words(tally: CutCounts) -> str:
@@ -651,7 +651,7 @@ def finding_words(tally: CutCounts) -> str:
     )
 
 
-def measured(verdict: PowerCutVerdict, declared: Durability | None) -> Durability | None:
+def measured_durability(verdict: PowerCutVerdict, declared: Durability | None) -> Durability | None:
     """The class that the cuts show; None where they show none, or speak of another journal than the cell's.
 
     A cache that no cut asked keeps what was declared, and so does one of which the cuts would promise more, as long as they
@@ -685,7 +685,9 @@ def _measured_with(
     if found.shown is None:
         return said, [because("not-cut", f"{words}: not cut, so {said} is as declared", cache=cache)]
     counted = f"{words}: {counted_words(found)}"
-    reasons = [because("cuts-counted", counted, cache=cache, cuts=found.all.cuts, bad=found.all.bad)]
+    reasons = [
+        because("cuts-counted", counted, cache=cache, cuts=found.all_cuts.cuts, bad=found.all_cuts.bad)
+    ]
     if declared is None:
         return found.shown, reasons
     # The manuals promise nothing then where a page can be torn, and most cuts tear none.
@@ -695,7 +697,7 @@ def _measured_with(
     if copies in PAGES_PASSED_OVER and CLASSES.index(found.shown) < CLASSES.index(said):
         words = f"{words}: {said} as declared, as a checkpoint may pass over a page that no sync covers, which few cuts meet"
         return said, [*reasons, because("pages-passed-over", words, cache=cache, stands=said)]
-    stands, why = _standing(found.shown, said, telling, verdict.loss, can_tear=can_tear)
+    stands, why = _class_that_stands(found.shown, said, telling, verdict.loss, can_tear=can_tear)
     if why is not None:
         reasons.append(replace(why.about(words), values=why.values.updated(cache=cache)))
     elif said not in (stands, UNKNOWN):
@@ -704,20 +706,20 @@ def _measured_with(
     return stands, reasons
 
 
-def counted_words(found: CacheCuts) -> str:
+def counted_words(cuts: CacheCuts) -> str:
     """`0 of 50 bad; where metadata waits 8 of 12 bad: 8 file system lost; in recovery 0 of 20 bad`."""
-    words = [cut_words(found.drawn)] if found.drawn.cuts else []
-    if found.sought.cuts:
+    words = [cut_words(cuts.drawn)] if cuts.drawn.cuts else []
+    if cuts.sought.cuts:
         where = (
             "where metadata waits or a flush met writes on their way"
-            if found.is_late
+            if cuts.is_late
             else "where metadata waits"
         )
-        words.append(f"{where} {cut_words(found.sought)}")
-    if found.enumerated.cuts:
-        words.append(f"states tried one by one: {cut_words(found.enumerated)}")
-    if found.recut.cuts:
-        words.append(f"in recovery {cut_words(found.recut)}")
+        words.append(f"{where} {cut_words(cuts.sought)}")
+    if cuts.enumerated.cuts:
+        words.append(f"states tried one by one: {cut_words(cuts.enumerated)}")
+    if cuts.recut.cuts:
+        words.append(f"in recovery {cut_words(cuts.recut)}")
     return "; ".join(words)
 
 
@@ -742,23 +744,23 @@ def classes_of(tallies: Mapping[str, CutCounts]) -> dict[str, str | None]:
     return found
 
 
-def _standing(
-    found: str, said: str, telling: int, loss: Loss, *, can_tear: bool
+def _class_that_stands(
+    measured_class: str, declared_class: str, telling: int, loss: Loss, *, can_tear: bool
 ) -> tuple[str, Reason | None]:
     """The class that stands of what was measured and declared, and why it is not what was measured.
 
     `telling` are the cuts that could have found something; where pages can be torn for good, those that tear them.
     """
-    if found == UNSAFE or CLASSES.index(found) >= CLASSES.index(said):
-        return found, None
+    if measured_class == UNSAFE or CLASSES.index(measured_class) >= CLASSES.index(declared_class):
+        return measured_class, None
     if telling < CUTS_FOR_MORE:
         kind = "weighted cuts that tear a page" if can_tear else "cuts"
-        values = Levels(stands=said, cuts=telling, kind=kind)
-        return said, Reason(TOO_FEW_FOR_MORE, too_few_words(values), values)
-    if found == DURABLE and (loss.bound_ms is not None or loss.bound_transactions is not None):
+        values = Levels(stands=declared_class, cuts=telling, kind=kind)
+        return declared_class, Reason(TOO_FEW_FOR_MORE, too_few_words(values), values)
+    if measured_class == DURABLE and (loss.bound_ms is not None or loss.bound_transactions is not None):
         words = "no cut lost any, which the engine's settings allow all the same"
         return BOUNDED_LOSS, because("loss-allowed-by-settings", words)
-    return found, None
+    return measured_class, None
 
 
 def too_few_words(values: Levels) -> str:
@@ -783,7 +785,7 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
         found += verdict.recoveries.uncounted
     if verdict.unreplayed and not verdict.journal_lost:
         words = (
-            f"after {verdict.unreplayed} of {verdict.all.cuts} cuts the repair could not replay the file system's journal and "
+            f"after {verdict.unreplayed} of {verdict.all_cuts.cuts} cuts the repair could not replay the file system's journal and "
             "dropped it: what is missing then is the tool's doing, and on this system as much gone"
         )
         found.append(because("journal-not-replayed", words, unreplayed=verdict.unreplayed))
@@ -798,13 +800,13 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
         found.append(because("journal-lost", words))
     if verdict.remade:
         words = (
-            f"{verdict.remade} of {verdict.all.cuts} cuts were looked at twice, as the first look ended on an error that the second, "
+            f"{verdict.remade} of {verdict.all_cuts.cuts} cuts were looked at twice, as the first look ended on an error that the second, "
             "at a fresh copy, did not meet; `power-cut points` names them"
         )
-        found.append(because("good-at-second-look", words, remade=verdict.remade, cuts=verdict.all.cuts))
-    if needed := verdict.all.of(NEEDS_FSCK):
-        words = f"{needed} of {verdict.all.cuts} cuts needed fsck"
-        found.append(because("fsck-needed", words, needed=needed, cuts=verdict.all.cuts))
+        found.append(because("good-at-second-look", words, remade=verdict.remade, cuts=verdict.all_cuts.cuts))
+    if needed := verdict.all_cuts.of(NEEDS_FSCK):
+        words = f"{needed} of {verdict.all_cuts.cuts} cuts needed fsck"
+        found.append(because("fsck-needed", words, needed=needed, cuts=verdict.all_cuts.cuts))
     return found
 
 
@@ -1270,7 +1272,7 @@ class PageGround:
 
 
 def page_ground(
-    shown: str,
+    measured_class: str,
     profiles: Mapping[str, CutCounts],
     pages: PageFacts | None,
     unit_bytes: int | None,
@@ -1286,16 +1288,16 @@ def page_ground(
     code of the reason. `recovered` are the recoveries that were cut again: a ground has to hold for their pages too.
     """
     is_broken = any(each.broken for each in profiles.values())
-    if copies in PAGES_PASSED_OVER and shown in CLASSES and not is_broken:
+    if copies in PAGES_PASSED_OVER and measured_class in CLASSES and not is_broken:
         return PageGround(UNSAFE, PASSED_OVER)
-    if shown == UNSAFE:
+    if measured_class == UNSAFE:
         return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) and not are_untorn(pages) else None
-    if shown not in (DURABLE, BOUNDED_LOSS):
+    if measured_class not in (DURABLE, BOUNDED_LOSS):
         return None
     if unit_bytes is not None:
-        ground = _by_device(shown, pages, unit_bytes, recovered)
+        ground = _by_device(measured_class, pages, unit_bytes, recovered)
     elif are_untorn(pages, recovered):
-        ground = PageGround(shown, BY_FILE_SYSTEM)
+        ground = PageGround(measured_class, BY_FILE_SYSTEM)
     else:
         return None
     if ground.stands != UNKNOWN and tearing < CUTS_FOR_MORE:
@@ -1342,7 +1344,7 @@ def _is_whole(counts: PageCounts | None) -> bool:
 
 
 def _by_device(
-    shown: str, pages: PageFacts | None, unit_bytes: int, recovered: Sequence[RecoveredPages]
+    measured_class: str, pages: PageFacts | None, unit_bytes: int, recovered: Sequence[RecoveredPages]
 ) -> PageGround:
     """A device's promise is one for writes of a power of two, aligned to themselves and no longer than the unit."""
     if pages is None:
@@ -1378,4 +1380,4 @@ def _by_device(
         return PageGround(
             UNKNOWN, f"{uncovered:,} of {writes:,} writes of pages beyond the unit in recoveries"
         )
-    return PageGround(shown, f"untorn by device ({unit_bytes // KIB} kB)")
+    return PageGround(measured_class, f"untorn by device ({unit_bytes // KIB} kB)")

@@ -158,8 +158,8 @@ def as_defined_now(run: RunFigures) -> RunFigures:
     return replace(run, figures=tuple(_as_defined_now(found, run.definitions) for found in run.figures))
 
 
-def _as_defined_now(found: Figure, definitions: int) -> Figure:
-    since, reason = _CHANGED.get(found.metric, (1, None))
-    if definitions >= since or found.status is not Status.MEASURED:
-        return found
-    return replace(found, value=None, status=Status.ABSENT, reason=reason)
+def _as_defined_now(figure: Figure, definitions: int) -> Figure:
+    since, reason = _CHANGED.get(figure.metric, (1, None))
+    if definitions >= since or figure.status is not Status.MEASURED:
+        return figure
+    return replace(figure, value=None, status=Status.ABSENT, reason=reason)

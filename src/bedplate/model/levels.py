@@ -33,8 +33,8 @@ class Levels(Mapping[str, Scalar]):
 
     __slots__ = ("_pairs",)
 
-    def __init__(self, values: Mapping[str, Scalar] | None = None, /, **named: Scalar) -> None:
-        merged = {**(values or {}), **named}
+    def __init__(self, values: Mapping[str, Scalar] | None = None, /, **keywords: Scalar) -> None:
+        merged = {**(values or {}), **keywords}
         for name, value in merged.items():
             if not isinstance(value, (str, int, float, bool)):
                 raise TypeError(f"level {name!r} must be a single value, not {value!r}")
@@ -55,17 +55,17 @@ class Levels(Mapping[str, Scalar]):
     def __hash__(self) -> int:
         return hash(self._pairs)
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Levels):
-            return self._pairs == other._pairs
+    def __eq__(self, value: object) -> bool:
+        if isinstance(value, Levels):
+            return self._pairs == value._pairs
         return NotImplemented
 
     def __repr__(self) -> str:
         return f"Levels({dict(self._pairs)!r})"
 
-    def updated(self, **named: Scalar) -> Levels:
+    def updated(self, **keywords: Scalar) -> Levels:
         """The same levels with some replaced or added."""
-        return Levels({**dict(self), **named})
+        return Levels({**dict(self), **keywords})
 
     def text(self, name: str) -> str | None:
         """The level as text, None where it was not asked for; LevelMismatch if it is of another kind."""

@@ -247,11 +247,11 @@ def read_at_most(path: Path, most_bytes: int) -> bytes:
     return data
 
 
-def too_long(what: str, *texts: str) -> Iterator[str]:
+def too_long(subject: str, *texts: str) -> Iterator[str]:
     """That one of these texts is longer than anything that tables repeat on each row may be."""
     longest = max(map(len, texts), default=0)
     if longest > MOST_NAME_CHARACTERS:
-        yield f"{what} has {longest:,} characters; allowed are {MOST_NAME_CHARACTERS:,}"
+        yield f"{subject} has {longest:,} characters; allowed are {MOST_NAME_CHARACTERS:,}"
 
 
 def _limit(name: str, otherwise: FileLimit) -> FileLimit:

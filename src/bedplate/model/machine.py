@@ -68,7 +68,7 @@ class StoredMachine:
         return _size(self.page_size_bytes)
 
     @property
-    def known(self) -> tuple[tuple[str, str], ...]:
+    def stated_facts(self) -> tuple[tuple[str, str], ...]:
         """Heads and words of what the source of an imported study says of its machine; nothing stands for the rest."""
         count = self.cpu_count
         told = (
@@ -191,7 +191,7 @@ class NodeFacts:
     journal_device: DeviceIdentity | None = None
 
     @property
-    def told(self) -> Mapping[str, str]:
+    def compared_facts(self) -> Mapping[str, str]:
         """What nodes are held against each other by, in words; what is not known is left out."""
         machine = self.machine
         known = {
@@ -218,12 +218,12 @@ class NodeFacts:
         return digest({"machine": self.machine.identity, "kernel": self.machine.kernel_release})
 
 
-def fleet_identity(found: Mapping[str, NodeFacts]) -> str:
+def fleet_identity(node_facts: Mapping[str, NodeFacts]) -> str:
     """What stands for the machine in every record of a fleet's study: the same nodes, the same digest."""
-    return digest({node: facts.machine.identity for node, facts in sorted(found.items())})
+    return digest({node: facts.machine.identity for node, facts in sorted(node_facts.items())})
 
 
-def unwanted_differences(found: Mapping[str, NodeFacts], differing: tuple[str, ...]) -> tuple[str, ...]:
+def unwanted_differences(node_facts: Mapping[str, NodeFacts], differing: tuple[str, ...]) -> tuple[str, ...]:
     """A sentence for everything in which nodes differ although the plan does not say that they may."""
     sentences = []
     for name, keys in DIFFERING.items():
@@ -231,9 +231,9 @@ def unwanted_differences(found: Mapping[str, NodeFacts], differing: tuple[str, .
             continue
         for key in keys:
             nodes: dict[str, list[str]] = {}
-            for node, facts in found.items():
-                if key in facts.told:
-                    nodes.setdefault(facts.told[key], []).append(node)
+            for node, facts in node_facts.items():
+                if key in facts.compared_facts:
+                    nodes.setdefault(facts.compared_facts[key], []).append(node)
             if len(nodes) > 1:
                 words = "; ".join(f"{value} ({', '.join(which)})" for value, which in nodes.items())
                 sentences.append(
@@ -243,9 +243,9 @@ def unwanted_differences(found: Mapping[str, NodeFacts], differing: tuple[str, .
     return tuple(sentences)
 
 
-def common_machine(found: Mapping[str, NodeFacts]) -> Machine:
+def common_machine(node_facts: Mapping[str, NodeFacts]) -> Machine:
     """The machine that all nodes can stand for: what every one of them has. At least one node."""
-    machines = [facts.machine for facts in found.values()]
+    machines = [facts.machine for facts in node_facts.values()]
     first = machines[0]
     shared = set.intersection(*(set(machine.filesystems) for machine in machines))
     tunables = {

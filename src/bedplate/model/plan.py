@@ -469,7 +469,7 @@ class Plan:
         later = {
             name: value
             for name, value, default in (
-                ("journal_device", self.journal_device and _named(self.journal_device), None),
+                ("journal_device", self.journal_device and _device_as_named(self.journal_device), None),
                 ("guest", self.guest, GuestPlan()),
                 ("dataset_by", self.dataset_by, LOADED),
                 ("fleet", None if self.fleet is None else self.fleet.deciding, None),
@@ -484,7 +484,7 @@ class Plan:
                 "repetitions": self.repetitions,
                 "seed": self.seed,
                 "executor": self.executor,
-                "scratch_device": _named(self.scratch_device),
+                "scratch_device": _device_as_named(self.scratch_device),
                 "canary": self.canary,
             }
         )
@@ -631,7 +631,7 @@ class Schedule:
     visits: tuple[ScheduledVisit, ...]
 
 
-def _named(device: ScratchDevice) -> object:
+def _device_as_named(device: ScratchDevice) -> object:
     """What a digest of a device is made of: as the plan names it, whatever a study found there."""
     return {name: value for name, value in to_json(device).items() if name != "recorded"}
 

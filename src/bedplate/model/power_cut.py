@@ -43,9 +43,9 @@ class PageCounts:
     """pages that the kernel would not write untorn, by its error; each was written plainly and may be torn"""
 
     @classmethod
-    def together(cls, every: Iterable[PageCounts]) -> Self:
+    def together(cls, page_counts: Iterable[PageCounts]) -> Self:
         """Several servers' as one."""
-        counts = tuple(every)
+        counts = tuple(page_counts)
         refused: Counter[str] = Counter()
         for each in counts:
             refused.update(each.refused)

@@ -54,9 +54,9 @@ class Reason:
     def __str__(self) -> str:
         return self.sentence
 
-    def about(self, what: str) -> Reason:
+    def about(self, subject: str) -> Reason:
         """The same, said of something by its name."""
-        return replace(self, sentence=f"{what}: {self.sentence}")
+        return replace(self, sentence=f"{subject}: {self.sentence}")
 
 
 def because(code: str, sentence: str, **values: Scalar | None) -> Reason:

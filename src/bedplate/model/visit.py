@@ -486,24 +486,24 @@ class AlikeFailures:
             self._differ = True
         self._failed.append(record)
 
-    def verdict(self, left: Iterable[tuple[Cell, str, str | None]]) -> tuple[str, ...]:
+    def verdict(self, rest: Iterable[tuple[Cell, str, str | None]]) -> tuple[str, ...]:
         """Sentences if no visit of these cells, datasets and nodes is worth its time; empty if one is, or none is left."""
         if self._differ or len(self._failed) < _ENOUGH:
             return ()
-        left = tuple(left)
-        if not left:
+        rest = tuple(rest)
+        if not rest:
             return ()
         common = set.intersection(
             *({*_levels(record.cell, record.key.dataset, _node(record))} for record in self._failed)
         )
-        if any(not common <= {*_levels(*each)} for each in left):
+        if any(not common <= {*_levels(*each)} for each in rest):
             return ()
         first = self._failed[0]
         reason = first.reasons[0].sentence if first.reasons else "no reason was given"
         shown = reason if len(reason) <= _SHOWN_CHARACTERS else f"{reason[:_SHOWN_CHARACTERS]}…"
         return (
             f"the first {len(self._failed)} visits of this start failed alike, at {first.failed_step}: {shown}",
-            f"the {len(left)} that are left have all that those had in common, and were not tried",
+            f"the {len(rest)} that are left have all that those had in common, and were not tried",
             "mend the cause first; a plan that was changed needs another --study",
         )
 

@@ -484,7 +484,7 @@ def _place_words(found: Overview) -> str:
     kinds = node_kinds(found.study)
     if found.study.facts.is_imported:
         machine = found.study.machine
-        words = ", ".join(f"{head} {text}" for head, text in machine.known)
+        words = ", ".join(f"{head} {text}" for head, text in machine.stated_facts)
         return f"{machine.hostname}{f': {words}' if words else ''}; the source says no more of the machine"
     if not kinds:
         return f"{found.study.machine.hostname}: {_machine_words(found.study.machine, _kernels(found))}"

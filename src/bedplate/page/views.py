@@ -328,7 +328,7 @@ def _columns(found: Overview, name: str | None) -> list[_Column]:
 
 def _of_source(machine: StoredMachine) -> Mapping[str, str]:
     """What the source of an imported study says of its machine: nobody looked for the rest, so nothing is said of it."""
-    return {"Host": machine.hostname, **dict(machine.known), "Identity": machine.identity}
+    return {"Host": machine.hostname, **dict(machine.stated_facts), "Identity": machine.identity}
 
 
 def _of_node(facts: NodeFacts) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from bedplate.model.visit import ScratchDevice
 from bedplate.plan.estimate import StudyEstimate
 from bedplate.plan.expand import canary_filesystem, canary_kernel
 from bedplate.plan.rules import LOCAL, QEMU
-from bedplate.plan.words import shown
+from bedplate.plan.words import in_quotes
 from bedplate.units import format_duration, format_size
 
 _MOST_NAMES = 5
@@ -118,7 +118,7 @@ def _word(value: object) -> str:
         return "not asked for"
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) and len(value) <= 80 and value.isprintable() else shown(value)
+    return value if isinstance(value, str) and len(value) <= 80 and value.isprintable() else in_quotes(value)
 
 
 def _device(device: ScratchDevice) -> str | None:
@@ -142,12 +142,12 @@ def _workloads(old: Plan, new: Plan) -> Iterator[str]:
 
 def _by_dataset(plan: Plan) -> dict[str, PlannedWorkload]:
     by_scale = {
-        f"{workload.type} at scale {_scale(scale)}{_where(workload)}": workload
+        f"{workload.type} at scale {_scale(scale)}{_restriction_words(workload)}": workload
         for workload in plan.workloads
         for scale in workload.scales
     }
     by_levels = {
-        f"{workload.type} at {', '.join(_dataset_level(name, level) for name, level in levels.items())}{_where(workload)}": workload
+        f"{workload.type} at {', '.join(_dataset_level(name, level) for name, level in levels.items())}{_restriction_words(workload)}": workload
         for workload in plan.workloads
         for levels in workload.datasets
     }
@@ -167,7 +167,7 @@ def _scale(scale: DatasetScale) -> str:
     return "what suits the memory" if scale.units is None else str(scale.units)
 
 
-def _where(workload: PlannedWorkload) -> str:
+def _restriction_words(workload: PlannedWorkload) -> str:
     """Two workloads of one dataset differ in the cells that they run in."""
     tables = dict.fromkeys(choice.levels for choice in workload.only)
     words = (" and ".join(f"{name} {'/'.join(map(str, at))}" for name, at in table) for table in tables)

@@ -210,7 +210,7 @@ def _sentences(plan: Plan, cell: Cell, load: Load, executor: str) -> Iterator[st
 
 
 def restored_warnings(
-    plan: Plan, kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]
+    plan: Plan, planned_cells: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]
 ) -> tuple[str, ...]:
     """Memory that holds less than the data, one sentence for each dataset and memory.
 
@@ -220,7 +220,7 @@ def restored_warnings(
     if plan.dataset_by != RESTORED:
         return ()
     most: dict[tuple[Dataset, int], float] = {}
-    for planned in kept:
+    for planned in planned_cells:
         memory = memory_of(planned.cell)
         for load in planned.loads:
             data = estimate_of(load.dataset.workload).dataset_bytes(planned.cell, load)

@@ -43,34 +43,34 @@ _DEFAULT_BLOCK_BYTES = 8192
 _PREFERRED_FILESYSTEM = "ext4"
 
 
-def canary_filesystem(plan: Plan, kept: Sequence[Cell]) -> str | None:
+def canary_filesystem(plan: Plan, cells: Sequence[Cell]) -> str | None:
     """The type that the canary runs on: the plan's, else ext4 where a cell has it, else the first's."""
     if plan.canary.filesystem is not None:
         return plan.canary.filesystem
-    types = dict.fromkeys(cell.filesystem.type for cell in kept)
+    types = dict.fromkeys(cell.filesystem.type for cell in cells)
     return _PREFERRED_FILESYSTEM if _PREFERRED_FILESYSTEM in types else next(iter(types), None)
 
 
-def canary_kernel(kept: Sequence[Cell], kind: str | None) -> KernelLevels:
+def canary_kernel(cells: Sequence[Cell], kind: str | None) -> KernelLevels:
     """The kernel of a canary in a guest: that of the first cell of its type, so that none is fetched for it."""
-    return next((cell.kernel for cell in kept if cell.filesystem.type == kind), KernelLevels())
+    return next((cell.kernel for cell in cells if cell.filesystem.type == kind), KernelLevels())
 
 
-def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> PlannedCell | None:
-    """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs.
+def canary(plan: Plan, cells: Sequence[Cell], *, in_guests: bool = False) -> PlannedCell | None:
+    """The canary of a plan whose `cells` cells will run; None where it is off or nothing runs.
 
     Without guests it asks for no kernel: a canary that made the machine boot would cost too much. It needs
     nothing that the plan does not need anyway: a server where there is one, else the first workload's tool.
     """
-    kind = canary_filesystem(plan, kept)
-    if not plan.canary.enabled or kind is None or not kept:
+    kind = canary_filesystem(plan, cells)
+    if not plan.canary.enabled or kind is None or not cells:
         return None
-    builds = [cell.build for cell in kept]
+    builds = [cell.build for cell in cells]
     settings: Mapping[str, ClusterLevels] = registry.engine_parts("canary")
     build = _build([build for build in builds if build.engine in settings] or builds)
     cell = Cell(
         DeviceLevels(),
-        canary_kernel(kept, kind) if in_guests else KernelLevels(),
+        canary_kernel(cells, kind) if in_guests else KernelLevels(),
         FilesystemLevels(kind),
         build,
         settings.get(build.engine, ClusterLevels()),
@@ -170,10 +170,12 @@ def expand(
     )
 
 
-def _small_files(kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]) -> tuple[str, ...]:
+def _small_files(
+    planned_cells: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]
+) -> tuple[str, ...]:
     """Files that the cache may answer, one sentence for each size and memory."""
     found: dict[str, None] = {}
-    for planned in kept:
+    for planned in planned_cells:
         memory = memory_of(planned.cell)
         for load in planned.loads:
             file = load.dataset.levels.integer("file_bytes")
@@ -212,11 +214,11 @@ def _loads(workloads: Iterable[PlannedWorkload], known_memory_bytes: int | None)
     return tuple(found.values())
 
 
-def _same_scale(dataset: Dataset, other: Dataset) -> bool:
+def _same_scale(dataset: Dataset, earlier: Dataset) -> bool:
     """Whether two differ in nothing but how their scale was asked for."""
     one, two = (
         {name: level for name, level in each.levels.items() if name != "scale_asked"}
-        for each in (dataset, other)
+        for each in (dataset, earlier)
     )
     return one == two
 
@@ -250,13 +252,13 @@ def _memory_bytes(plan: Plan, cell: Cell, machine: Machine | None, platform: Pla
     return max(1, round(machine.memory_bytes / GIB)) * GIB
 
 
-def _warnings(plan: Plan, kept: list[PlannedCell], pruned: list[Pruned]) -> list[str]:
+def _warnings(plan: Plan, planned_cells: list[PlannedCell], pruned: list[Pruned]) -> list[str]:
     found = []
-    if not kept:
+    if not planned_cells:
         found.append(f"no cell is left ({len(pruned)} pruned): there is nothing to run")
     size = plan.scratch_device.image_bytes
     needed = max(
-        (device_bytes_needed(planned.cell, load) for planned in kept for load in planned.loads),
+        (device_bytes_needed(planned.cell, load) for planned in planned_cells for load in planned.loads),
         default=0,
     )
     if size is not None and needed > size:

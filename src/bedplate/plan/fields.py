@@ -21,7 +21,7 @@ from bedplate.model.plan import CellChoice, Plan, PlannedWorkload
 from bedplate.plan import values, words
 from bedplate.plan.table import EngineTable, PlanTable, engine_tables
 from bedplate.plan.values import TEXT, Form
-from bedplate.plan.words import shown
+from bedplate.plan.words import in_quotes
 from bedplate.units import GIB, TIB
 
 MOST_TABLES = 1000
@@ -40,27 +40,31 @@ def departures(value: object) -> tuple[Departures, ...]:
         if not isinstance(table, dict):
             raise ValueError(allowed)
         # By name alone: levels of two types have no order.
-        found.append(tuple(sorted(_named(table), key=itemgetter(0))))
+        found.append(tuple(sorted(_named_levels(table), key=itemgetter(0))))
     if len(set(found)) < len(found):
         raise ValueError("a table is there twice")
     return tuple(found)
 
 
-def chosen(plan: Plan, asked: Mapping[int, tuple[Departures, ...]], reasons: list[str]) -> Plan:
+def limit_to_cells(
+    plan: Plan, restrictions: Mapping[int, tuple[Departures, ...]], reasons: list[str]
+) -> Plan:
     """The plan with its workloads kept to the cells that they name, by the workload's place in the plan.
 
     What matches no cell, and what would visit one cell and dataset twice, is added to `reasons`.
     """
-    first: dict[str, Levels] = {}
+    first_levels: dict[str, Levels] = {}
     for cell in plan.cells():
-        first.setdefault(cell.build.engine, cell.levels)
+        first_levels.setdefault(cell.build.engine, cell.levels)
     workloads = []
     for index, workload in enumerate(plan.workloads):
         choices = tuple(
-            CellChoice(departures, levels) for departures in asked.get(index, ()) for levels in first.values()
+            CellChoice(departures, levels)
+            for departures in restrictions.get(index, ())
+            for levels in first_levels.values()
         )
         workloads.append(replace(workload, only=choices))
-        reasons += _unmatched(plan, workload, index, asked.get(index, ()), first)
+        reasons += _unmatched(plan, workload, index, restrictions.get(index, ()), first_levels)
     kept = replace(plan, workloads=tuple(workloads))
     reasons += _visited_twice(kept)
     return kept
@@ -72,38 +76,42 @@ def _sections() -> Mapping[str, type[EngineTable] | None]:
     return {"filesystem": None, **of_engines}
 
 
-def _named(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, tuple[Scalar, ...]]]:
+def _named_levels(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, tuple[Scalar, ...]]]:
     sections = _sections()
     for key, value in table.items():
         name = f"{section}.{key}" if section else key
         if name in sections and isinstance(value, dict):
-            yield from _named(value, name)
+            yield from _named_levels(value, name)
         elif section:
             # A list is several levels, as nothing that may be named here has lists for levels.
             levels = tuple(value) if isinstance(value, list) else (value,)
             wrong = [level for level in levels if not isinstance(level, (str, int, float, bool))]
             if wrong or not levels:
-                raise ValueError(f"{shown(name)} takes a level, or a list of levels; found {shown(value)}")
+                raise ValueError(
+                    f"{in_quotes(name)} takes a level, or a list of levels; found {in_quotes(value)}"
+                )
             engine = sections[section]
             if engine is None:
                 yield f"{section}.{key}", levels
             else:
                 yield engine.level_name(section, key), tuple(engine.level(section, each) for each in levels)
         else:
-            raise ValueError(f"{shown(key)}: a table names keys of {', '.join(sections)}")
+            raise ValueError(f"{in_quotes(key)}: a table names keys of {', '.join(sections)}")
 
 
 def _unmatched(
     plan: Plan,
     workload: PlannedWorkload,
     index: int,
-    asked: tuple[Departures, ...],
-    first: Mapping[str, Levels],
+    restrictions: tuple[Departures, ...],
+    first_levels: Mapping[str, Levels],
 ) -> list[str]:
     cells = [cell for cell in plan.cells() if plan.runs_on(workload, cell.build.engine)]
     found = []
-    for number, named in enumerate(asked):
-        choices = [CellChoice(named, first[engine]) for engine in {cell.build.engine for cell in cells}]
+    for number, named in enumerate(restrictions):
+        choices = [
+            CellChoice(named, first_levels[engine]) for engine in {cell.build.engine for cell in cells}
+        ]
         if not any(choice.takes(cell.levels) for cell in cells for choice in choices):
             words = (
                 ", ".join(f"{name} {'/'.join(map(_in_words, levels))}" for name, levels in named)
@@ -136,13 +144,13 @@ def _visited_twice(plan: Plan) -> list[str]:
 def _in_words(level: Scalar) -> str:
     """As it is where it can be read, in quotes and short where it cannot."""
     text = str(level)
-    return text if text.isprintable() and len(text) <= 80 else shown(level)
+    return text if text.isprintable() and len(text) <= 80 else in_quotes(level)
 
 
 def levels_of(value: Any) -> tuple[Any, ...]:
     """A bare value is one level; `{ vary = [...] }` is several."""
     if isinstance(value, list):
-        raise ValueError(f"one key has one level; several are written {{ vary = {shown(value)} }}")
+        raise ValueError(f"one key has one level; several are written {{ vary = {in_quotes(value)} }}")
     return _levels_of_lists(value)
 
 
@@ -161,7 +169,7 @@ def distinct_levels(levels: tuple[Any, ...]) -> tuple[Any, ...]:
     """The levels; ValueError where one is there twice, or is a table or a list where nothing has looked at it yet."""
     seen: set[Any] = set()
     try:
-        twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
+        twice = sorted({in_quotes(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
     except TypeError:
         raise ValueError("each level is one text, one number, true or false") from None
     if twice:
@@ -320,11 +328,11 @@ def nodes(value: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _matching(pattern: re.Pattern[str], allowed: str) -> PlainValidator:
+def _matching(pattern: re.Pattern[str], words: str) -> PlainValidator:
     def check(value: Any) -> str:
         if isinstance(value, str) and pattern.fullmatch(value):
             return value
-        raise ValueError(f"allowed is {allowed}")
+        raise ValueError(f"allowed is {words}")
 
     return within(check, form=values.pattern(pattern.pattern))
 
@@ -399,5 +407,5 @@ class SlurmTable(PlanTable):
         for key in ("devices", "journal_devices"):
             unknown = [name for name in getattr(self, key) if name not in self.nodes]
             if unknown:
-                raise ValueError(f"{key} of {', '.join(map(shown, unknown))}, which nodes does not list")
+                raise ValueError(f"{key} of {', '.join(map(in_quotes, unknown))}, which nodes does not list")
         return self

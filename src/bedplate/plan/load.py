@@ -74,23 +74,23 @@ from bedplate.plan.fields import (
     ThrottleLevel,
     Title,
     VisitsPerBoot,
-    chosen,
+    limit_to_cells,
 )
 from bedplate.plan.table import (
     EngineTable,
     PlanTable,
     WorkloadTable,
-    asked,
     at_least_one,
     engine_tables,
     keys_of,
+    levels_or_none,
     plain_setup,
     section_of,
 )
 from bedplate.plan.toml import parse_toml, toml_text
 from bedplate.plan.trees import Kernels, Revisions, left_out
 from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES, listed_for
-from bedplate.plan.words import at_most, joined, refused_mkfs_options, shown
+from bedplate.plan.words import at_most, in_quotes, joined, refused_mkfs_options
 
 
 def table_of(workload: str) -> type[WorkloadTable]:
@@ -392,14 +392,14 @@ def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
         return f"{key}.type: missing; expected {', '.join(registry.WORKLOADS)}"
     if kind == "union_tag_invalid":
         found = finding["input"]["type"]
-        return f"{key}.type: found {_found(found)}; expected {listed_for(found, registry.WORKLOADS)}"
+        return f"{key}.type: found {_value_words(found)}; expected {listed_for(found, registry.WORKLOADS)}"
     if kind == "extra_forbidden":
         return f"{key}: unknown key; {_closest(location, document)}"
     if kind == "missing":
         return f"{key}: missing; expected {_description(location)}"
     if kind == "value_error":
-        return f"{key}: found {_found(finding['input'])}; {finding['ctx']['error']}"
-    return f"{key}: found {_found(finding['input'])}; expected {_description(location)}"
+        return f"{key}: found {_value_words(finding['input'])}; {finding['ctx']['error']}"
+    return f"{key}: found {_value_words(finding['input'])}; expected {_description(location)}"
 
 
 def key_text(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
@@ -424,13 +424,13 @@ def key_text(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
 def _key(part: str) -> str:
     if part.replace("_", "").replace("-", "").replace(".", "").isalnum() and len(part) <= 60:
         return part
-    return shown(part)
+    return in_quotes(part)
 
 
-def _found(value: Any) -> str:
+def _value_words(value: Any) -> str:
     if isinstance(value, dict):
-        return f"a table with {shown(', '.join(map(str, value)))}" if value else "an empty table"
-    return shown(value)
+        return f"a table with {in_quotes(', '.join(map(str, value)))}" if value else "an empty table"
+    return in_quotes(value)
 
 
 def _as_written(location: Sequence[str | int]) -> tuple[str | int, ...]:
@@ -563,7 +563,7 @@ def load_plan(
     those notes of a study that the plan goes on with, by their paths. PlanError has all reasons, each with the file, the
     key, what was found and what is allowed.
     """
-    name = source if source.isprintable() and len(source) <= 300 else shown(source)
+    name = source if source.isprintable() and len(source) <= 300 else in_quotes(source)
     try:
         files: dict[str, str] = {}
         archives: dict[str, str] = {}
@@ -607,7 +607,7 @@ def _document(values: dict[str, Any], context: dict[str, Any]) -> Document:
 def _refuse_too_many(document: Document) -> None:
     """Counts before anything is multiplied out, so that a short text cannot fill the memory."""
     reasons = []
-    devices = prod(map(len, (*_device_factors(document), asked(document.machine.kernel))))
+    devices = prod(map(len, (*_device_factors(document), levels_or_none(document.machine.kernel))))
     filesystems = sum(prod(map(len, _filesystem_factors(table))) for table in document.filesystem)
     used = {name for table in document.workload for name in table.engines()}
     engine = sum(map(document.setup_count, used))
@@ -646,7 +646,7 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
             device=document.scratch_device.device, image_bytes=document.scratch_device.image_size
         ),
         devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
-        kernels=tuple(map(KernelLevels, asked(document.machine.kernel))),
+        kernels=tuple(map(KernelLevels, levels_or_none(document.machine.kernel))),
         filesystems=_filesystems(document, reasons),
         engines=engines,
         workloads=workloads(tables, document.seed, reasons, defaults=defaults),
@@ -657,7 +657,7 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
         fleet=_fleet(document, reasons),
     )
     if not reasons:
-        plan = chosen(plan, cells_named(document.workload), reasons)
+        plan = limit_to_cells(plan, cells_named(document.workload), reasons)
     if reasons:
         raise PlanError(*at_most(reasons, 100))
     plan = _with_place(plan)
@@ -727,7 +727,7 @@ def _device_factors(document: Document) -> tuple[tuple[Any, ...], ...]:
     scratch = document.scratch_device
     return tuple(
         map(
-            asked,
+            levels_or_none,
             (
                 document.machine.memory,
                 scratch.throttle,
@@ -743,7 +743,7 @@ def _filesystem_factors(table: FilesystemTable) -> tuple[tuple[Any, ...], ...]:
     """The block size last, so that the variants of one heat map stand together."""
     names = ("type", "mkfs_options", "mount_options", "journal", "journal_device", *FEATURES, "barrier")
     return tuple(
-        map(asked, (*(getattr(table, name) for name in names), table.block_size or table.recordsize))
+        map(levels_or_none, (*(getattr(table, name) for name in names), table.block_size or table.recordsize))
     )
 
 
@@ -834,28 +834,32 @@ def narrowed(text: str, cell: Cell, dataset: Dataset, *, directory: Path) -> dic
     values = parse_toml(text)
     if not has(values):
         raise PlanError(f"the plan has no cell {cell.id} with {dataset.words}")
-    values = _kept(values, has, ("workload",))
+    values = _with_one_alternative(values, has, ("workload",))
     # Its cells are named beside the plan's first one, which is another now.
     values = {**values, "workload": [{**values["workload"][0]}]}
     values["workload"][0].pop("cells", None)
     others = engine_tables().keys() - {section_of(cell.build.engine)}
     values = {name: each for name, each in values.items() if name not in others}
     while (path := next(_several(values), None)) is not None:
-        values = _kept(values, has, path)
+        values = _with_one_alternative(values, has, path)
     if not has(values):
         raise PlanError(f"the plan does not have cell {cell.id} alone")
     return values
 
 
-def _is(found: Cell, cell: Cell) -> bool:
+def _is(plan_cell: Cell, cell: Cell) -> bool:
     """Whether a cell of the plan is the one; an executor chooses the kernel that the plan leaves open."""
-    return cell == (found if found.kernel.release is not None else replace(found, kernel=cell.kernel))
+    return cell == (
+        plan_cell if plan_cell.kernel.release is not None else replace(plan_cell, kernel=cell.kernel)
+    )
 
 
-def _kept(values: dict[str, Any], has: Callable[[Mapping[str, Any]], bool], path: _Path) -> dict[str, Any]:
+def _with_one_alternative(
+    values: dict[str, Any], has: Callable[[Mapping[str, Any]], bool], path: _Path
+) -> dict[str, Any]:
     """The values with the one alternative at `path` with which the plan has what is asked for."""
     reasons: tuple[str, ...] = (f"{path} has no level of the cell",)
-    for alternative in _alternatives(_at(values, path)):
+    for alternative in _alternatives(_value_at(values, path)):
         candidate: dict[str, Any] = _with(values, path, alternative)
         try:
             if has(candidate):
@@ -878,15 +882,15 @@ def _several(values: object, path: _Path = ()) -> Iterator[_Path]:
             yield from _several(each, (*path, index))
 
 
-def _alternatives(found: Any) -> Iterator[Any]:
-    if isinstance(found, dict):
-        yield from found["vary"]
+def _alternatives(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value["vary"]
     else:
-        for table in found:
+        for table in value:
             yield [table]
 
 
-def _at(values: Any, path: _Path) -> Any:
+def _value_at(values: Any, path: _Path) -> Any:
     for part in path:
         values = values[part]
     return values

@@ -66,12 +66,12 @@ def by_kernel(
 
 
 def drawn_boots(
-    ranked: Mapping[int, Sequence[RankedVisit]], visits_per_boot: int, *, seed: int, standing: Schedule | None
+    ranked: Mapping[int, Sequence[RankedVisit]], visits_per_boot: int, *, seed: int, schedule: Schedule | None
 ) -> Iterator[tuple[int, tuple[Boot, ...]]]:
-    """The boots of every repetition, those of the `standing` schedule first of all kept as they are."""
-    stands = _standing_boots(ranked, standing)
+    """The boots of every repetition, those of the `schedule` schedule first of all kept as they are."""
+    stands = _standing_boots(ranked, schedule)
     number = max(
-        (visit.boot for visit in (standing.visits if standing else ()) if visit.boot is not None), default=0
+        (visit.boot for visit in (schedule.visits if schedule else ()) if visit.boot is not None), default=0
     )
     for repetition, entries in ranked.items():
         kept = stands.get(repetition, [])
@@ -86,18 +86,18 @@ def drawn_boots(
 
 
 def _standing_boots(
-    ranked: Mapping[int, Sequence[RankedVisit]], standing: Schedule | None
+    ranked: Mapping[int, Sequence[RankedVisit]], schedule: Schedule | None
 ) -> dict[int, list[Boot]]:
     """The boots of a schedule by repetition, as far as their visits are still asked for."""
     found: dict[int, dict[int, list[RankedVisit]]] = {}
-    if standing is None:
+    if schedule is None:
         return {}
     entries = {
         (repetition, entry.cell_id, entry.dataset_id): entry
         for repetition, of_one in ranked.items()
         for entry in of_one
     }
-    for visit in standing.visits:
+    for visit in schedule.visits:
         entry = entries.get((visit.repetition, visit.cell_id, visit.dataset_id))
         if not visit.canary and visit.boot is not None and entry is not None:
             found.setdefault(visit.repetition, {}).setdefault(visit.boot, []).append(entry)
@@ -139,20 +139,20 @@ def _interleaved(
     return [boot for _, boot in sorted(places)]
 
 
-def _placed(kept: Sequence[Boot], fresh: Sequence[Boot], seed: int, repetition: int) -> Iterator[Boot]:
+def _placed(boots: Sequence[Boot], fresh: Sequence[Boot], seed: int, repetition: int) -> Iterator[Boot]:
     """The fresh boots at random places among those that stand, both in their own order."""
     gaps = sorted(
-        int.from_bytes(_hash(seed, repetition, "gap", boot.visits[0].rank.hex())[:8]) % (len(kept) + 1)
+        int.from_bytes(_hash(seed, repetition, "gap", boot.visits[0].rank.hex())[:8]) % (len(boots) + 1)
         for boot in fresh
     )
     waiting = iter(zip(gaps, fresh, strict=True))
     gap, boot = next(waiting, (None, None))
-    for place in range(len(kept) + 1):
+    for place in range(len(boots) + 1):
         while boot is not None and gap == place:
             yield boot
             gap, boot = next(waiting, (None, None))
-        if place < len(kept):
-            yield kept[place]
+        if place < len(boots):
+            yield boots[place]
 
 
 def _hash(seed: int, repetition: int, *words: object) -> bytes:
@@ -269,7 +269,7 @@ def order(
     seed: int | None = None,
     *,
     executor: str = LOCAL,
-    standing: Schedule | None = None,
+    schedule: Schedule | None = None,
 ) -> Schedule:
     """The schedule of all repetitions; `seed` None takes the plan's.
 
@@ -278,7 +278,7 @@ def order(
     days. It belongs to no block; its `repetition` counts canaries.
 
     With an executor of several nodes each repetition is on one of them (room `fleet_order`). With one that
-    has guests, visits are drawn into boots. `standing` is the schedule of a study that is extended: its
+    has guests, visits are drawn into boots. `schedule` is the schedule of a study that is extended: its
     boots stay as they are, in their order.
     """
     chosen = plan.seed if seed is None else seed
@@ -299,7 +299,7 @@ def order(
         on_fleet = _on_fleet(plan, plan.fleet, expansion, ranked, seconds)
         return Schedule(chosen, plan.repetitions, on_fleet)
     if executor == QEMU:
-        blocks = drawn_boots(ranked, plan.guest.visits_per_boot, seed=chosen, standing=standing)
+        blocks = drawn_boots(ranked, plan.guest.visits_per_boot, seed=chosen, schedule=schedule)
     elif any(cell.kernel.release is not None for cell in keys.values()):
         blocks = by_kernel(ranked, seed=chosen)
     else:
@@ -307,7 +307,7 @@ def order(
     stretches = _stretches(blocks, in_one_piece=executor == QEMU)
     visits = tuple(_with_canaries(plan, expansion, stretches, seconds))
     if executor == QEMU:
-        visits = _canaries_booted(visits, standing)
+        visits = _canaries_booted(visits, schedule)
     return Schedule(chosen, plan.repetitions, visits)
 
 
@@ -372,10 +372,10 @@ def _with_canaries(
 
 
 def _canaries_booted(
-    visits: tuple[ScheduledVisit, ...], standing: Schedule | None
+    visits: tuple[ScheduledVisit, ...], schedule: Schedule | None
 ) -> tuple[ScheduledVisit, ...]:
     """Each canary in a boot of its own, with the number that it had."""
-    had = {visit.repetition: visit.boot for visit in (standing.visits if standing else ()) if visit.canary}
+    had = {visit.repetition: visit.boot for visit in (schedule.visits if schedule else ()) if visit.canary}
     taken = [visit.boot for visit in visits if visit.boot is not None]
     taken += [boot for boot in had.values() if boot is not None]
     free = max(taken, default=0)
@@ -397,7 +397,7 @@ def block_visits(
     block: Sequence[tuple[str, str]],
     *,
     repetition: int,
-    standing: Sequence[ScheduledVisit],
+    earlier_visits: Sequence[ScheduledVisit],
     executor: str,
 ) -> tuple[ScheduledVisit, ...]:
     """The visits of a block, by ids of cell and dataset, behind those that stand; a canary first where one is due."""
@@ -405,19 +405,19 @@ def block_visits(
     visits = [
         replace(visit, node=node)
         for visit in _in_boots(
-            plan, expansion, block, repetition=repetition, standing=standing, executor=executor
+            plan, expansion, block, repetition=repetition, earlier_visits=earlier_visits, executor=executor
         )
     ]
     made: list[ScheduledVisit] = []
-    if _seconds_since_canary(plan, expansion, standing, node, executor) >= plan.canary.every_s:
-        made += canary_visit(plan, expansion, (*standing, *visits), node=node, executor=executor)
-    return tuple(replace(visit, index=len(standing) + at) for at, visit in enumerate((*made, *visits)))
+    if _seconds_since_canary(plan, expansion, earlier_visits, node, executor) >= plan.canary.every_s:
+        made += canary_visit(plan, expansion, (*earlier_visits, *visits), node=node, executor=executor)
+    return tuple(replace(visit, index=len(earlier_visits) + at) for at, visit in enumerate((*made, *visits)))
 
 
 def canary_visit(
     plan: Plan,
     expansion: Expansion,
-    standing: Sequence[ScheduledVisit],
+    earlier_visits: Sequence[ScheduledVisit],
     *,
     node: str | None,
     executor: str,
@@ -426,21 +426,25 @@ def canary_visit(
     key = next((key[:2] for key in expansion.by_visit if key[2]), None)
     if key is None:
         return ()
-    own = sum(visit.canary and visit.node == node for visit in standing)
+    own = sum(visit.canary and visit.node == node for visit in earlier_visits)
     number = own + 1
     if node is not None and plan.fleet is not None:
         # As in room `fleet_order`: canaries of all nodes are counted together.
         number = own * len(plan.fleet.nodes) + plan.fleet.nodes.index(node) + 1
-    boot = _last_boot(standing) + 1 if executor == QEMU else None
-    return (ScheduledVisit(len(standing), *key, repetition=number, canary=True, boot=boot, node=node),)
+    boot = _last_boot(earlier_visits) + 1 if executor == QEMU else None
+    return (ScheduledVisit(len(earlier_visits), *key, repetition=number, canary=True, boot=boot, node=node),)
 
 
 def _seconds_since_canary(
-    plan: Plan, expansion: Expansion, standing: Sequence[ScheduledVisit], node: str | None, executor: str
+    plan: Plan,
+    expansion: Expansion,
+    earlier_visits: Sequence[ScheduledVisit],
+    node: str | None,
+    executor: str,
 ) -> float:
     """Estimated seconds of the visits after the last canary; more than any limit before the first."""
     seconds = 0.0
-    for visit in reversed(standing):
+    for visit in reversed(earlier_visits):
         if visit.node != node:
             continue
         if visit.canary:
@@ -456,7 +460,7 @@ def _in_boots(
     block: Sequence[tuple[str, str]],
     *,
     repetition: int,
-    standing: Sequence[ScheduledVisit],
+    earlier_visits: Sequence[ScheduledVisit],
     executor: str,
 ) -> Iterator[ScheduledVisit]:
     ranked = []
@@ -465,18 +469,18 @@ def _in_boots(
         place = at.to_bytes(_RANK_BYTES, "big")
         ranked.append(RankedVisit(place, *key, cell.kernel.release, cell.device.memory_bytes))
     boots: Sequence[Boot] = (Boot(None, tuple(ranked)),)
-    before = Schedule(plan.seed, plan.repetitions, tuple(standing))
+    before = Schedule(plan.seed, plan.repetitions, tuple(earlier_visits))
     if executor == QEMU:
         ((_, boots),) = drawn_boots(
-            {repetition: ranked}, plan.guest.visits_per_boot, seed=plan.seed, standing=before
+            {repetition: ranked}, plan.guest.visits_per_boot, seed=plan.seed, schedule=before
         )
     elif any(entry.kernel is not None for entry in ranked):
         ((_, boots),) = by_kernel({repetition: ranked}, seed=plan.seed)
-        boots = [Boot((boot.number or 0) + _last_boot(standing), boot.visits) for boot in boots]
+        boots = [Boot((boot.number or 0) + _last_boot(earlier_visits), boot.visits) for boot in boots]
     for boot in boots:
         for entry in boot.visits:
             yield ScheduledVisit(0, entry.cell_id, entry.dataset_id, repetition, boot=boot.number)
 
 
-def _last_boot(standing: Sequence[ScheduledVisit]) -> int:
-    return max((visit.boot for visit in standing if visit.boot is not None), default=0)
+def _last_boot(earlier_visits: Sequence[ScheduledVisit]) -> int:
+    return max((visit.boot for visit in earlier_visits if visit.boot is not None), default=0)

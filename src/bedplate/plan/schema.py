@@ -133,7 +133,7 @@ class _ForEditors(GenerateJsonSchema):
             words = f"{line.values} (default: {line.default})" if in_words else line.values
             made["properties"][key] = {
                 # A reference with anything beside it is that reference alone in this dialect.
-                **_beside(made["properties"][key]),
+                **_with_siblings(made["properties"][key]),
                 "description": _LINK.sub(r"\1", words),
                 **({"default": defaults[0]} if defaults else {}),
                 **({"examples": examples} if (examples := list(toml_values(line.example))) else {}),
@@ -141,5 +141,5 @@ class _ForEditors(GenerateJsonSchema):
         return made
 
 
-def _beside(form: JsonSchemaValue) -> JsonSchemaValue:
+def _with_siblings(form: JsonSchemaValue) -> JsonSchemaValue:
     return {"allOf": [form]} if "$ref" in form else form

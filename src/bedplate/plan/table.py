@@ -92,7 +92,7 @@ class SettingsTable(EngineTable):
 
     def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
         """In the order of the keys."""
-        return tuple(asked(getattr(self, name)) for name in type(self).model_fields)
+        return tuple(levels_or_none(getattr(self, name)) for name in type(self).model_fields)
 
     def setup(self) -> EngineSetup:
         """Every combination of what was asked for; what was not is the library's, or the workload's own way."""
@@ -135,7 +135,7 @@ def _level(level: Any) -> Scalar:
     return found
 
 
-def asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+def levels_or_none(levels: tuple[Any, ...]) -> tuple[Any, ...]:
     """The levels of a factor; None where the key was left out."""
     return levels or (None,)
 
@@ -182,7 +182,7 @@ class WorkloadTable(PlanTable):
         """The cells that it keeps to; none where it runs in all of them."""
         return ()
 
-    def against(self, others: Sequence[WorkloadTable]) -> tuple[str, ...]:  # noqa: ARG002 -- of others' tables
+    def against(self, tables: Sequence[WorkloadTable]) -> tuple[str, ...]:  # noqa: ARG002 -- of others' tables
         """What speaks against it among all workloads of the plan, each a key with a dot and a sentence."""
         return ()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bedplate.errors import PlanError
-from bedplate.plan.words import shown
+from bedplate.plan.words import in_quotes
 
 MOST_CHARACTERS = 1_000_000
 
@@ -39,7 +39,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise PlanError("not TOML: nested too deeply") from None
     except ValueError as error:
         message = str(error)
-        raise PlanError(f"not TOML: {message if len(message) <= 300 else shown(message)}") from None
+        raise PlanError(f"not TOML: {message if len(message) <= 300 else in_quotes(message)}") from None
 
 
 def _longest_key(line: str) -> int:

@@ -27,7 +27,7 @@ from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.plan import values
 from bedplate.plan.fields import distinct_levels, levels_of, one_or_varied, within
 from bedplate.plan.values import TEXT, Form
-from bedplate.plan.words import joined, shown
+from bedplate.plan.words import in_quotes, joined
 from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, MIB, format_size
 
@@ -116,7 +116,7 @@ def source_trees(value: Any, context: Mapping[str, Any], facts: FactsOf) -> tupl
         raise ValueError(
             joined(
                 [
-                    *(f"it has the unknown key {shown(key)}" for key in unknown),
+                    *(f"it has the unknown key {in_quotes(key)}" for key in unknown),
                     *(f"{key} is missing" for key in missing),
                     f"allowed is a table such as {_EXAMPLE}",
                 ]
@@ -130,7 +130,7 @@ def source_trees(value: Any, context: Mapping[str, Any], facts: FactsOf) -> tupl
         raise ValueError(joined([*reasons, f"commit: {error}"])) from None
     if len(revisions) > _MOST_COMMITS:
         reasons.append(f"{len(revisions)} commits; allowed are {_MOST_COMMITS}")
-    reasons += [f"commit {shown(each)} is no text" for each in revisions if not isinstance(each, str)]
+    reasons += [f"commit {in_quotes(each)} is no text" for each in revisions if not isinstance(each, str)]
     if reasons:
         raise ValueError(joined(reasons))
     found: list[SourceTree] = []
@@ -175,13 +175,13 @@ def _source_tree(tree: str, revision: str, context: Mapping[str, Any], facts: Fa
     return found
 
 
-def _alike(found: Iterable[SourceTree]) -> list[str]:
+def _alike(trees: Iterable[SourceTree]) -> list[str]:
     named: dict[str, list[str]] = {}
-    for each in found:
-        named.setdefault(each.level, []).append(shown(each.revision))
+    for each in trees:
+        named.setdefault(each.level, []).append(in_quotes(each.revision))
     return [
         f"{' and '.join(names)} are one and the same: {level}"
-        + ("; there is nothing that is not committed" if shown(WORKING_TREE) in names else "")
+        + ("; there is nothing that is not committed" if in_quotes(WORKING_TREE) in names else "")
         for level, names in named.items()
         if len(names) > 1
     ]
@@ -210,9 +210,9 @@ _OPTION = re.compile(
 )
 
 
-def version_of_kernel(read: Callable[[str], str | None]) -> Mapping[str, str]:
+def version_of_kernel(read_file: Callable[[str], str | None]) -> Mapping[str, str]:
     """The version in a tree's Makefile; PlanError where it is no kernel."""
-    found = dict(_OF_MAKEFILE.findall(read("Makefile") or ""))
+    found = dict(_OF_MAKEFILE.findall(read_file("Makefile") or ""))
     if not found.get("VERSION", "").isdecimal() or not found.get("PATCHLEVEL", "").isdecimal():
         raise PlanError("it is no kernel: its Makefile does not say VERSION and PATCHLEVEL")
     numbers = (found["VERSION"], found["PATCHLEVEL"], found.get("SUBLEVEL", ""))
@@ -229,7 +229,7 @@ def _kernels(levels: tuple[Any, ...], info: ValidationInfo) -> tuple[str, ...]:
             if isinstance(level, dict):
                 found += _of_tree(level, context)
             else:
-                found.append(_named(level, context))
+                found.append(_kernel_level(level, context))
         except ValueError as error:
             reasons.append(str(error))
     if reasons:
@@ -237,7 +237,7 @@ def _kernels(levels: tuple[Any, ...], info: ValidationInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _named(level: Any, context: Mapping[str, Any]) -> str:
+def _kernel_level(level: Any, context: Mapping[str, Any]) -> str:
     if isinstance(level, str) and level.startswith("~/"):
         level = str(at_home(level, Path(context.get("directory", "."))))
     return values.kernel(level)
@@ -261,7 +261,7 @@ def _fragment(config: Any, context: Mapping[str, Any]) -> tuple[str | None, str 
         return None, None
     if not is_name(config):
         raise ValueError(
-            f'config {shown(config)}: allowed is "{GUEST}", or the path of a file with lines of a .config'
+            f'config {in_quotes(config)}: allowed is "{GUEST}", or the path of a file with lines of a .config'
         )
     note = f"{note_name(_CONFIG, config)}.config"
     text = own_note(note, context)
@@ -277,18 +277,18 @@ def _fragment(config: Any, context: Mapping[str, Any]) -> tuple[str | None, str 
 def _read_configuration(config: str, path: Path) -> str:
     try:
         if not path.is_file():
-            raise ValueError(f"config {shown(config)}: there is no such file ({path})")
+            raise ValueError(f"config {in_quotes(config)}: there is no such file ({path})")
         if path.stat().st_size > _FRAGMENT_BYTES_MOST:
             raise ValueError(
-                f"config {shown(config)}: the file is larger than {format_size(_FRAGMENT_BYTES_MOST)}"
+                f"config {in_quotes(config)}: the file is larger than {format_size(_FRAGMENT_BYTES_MOST)}"
             )
         data = path.read_bytes()
     except OSError as error:
-        raise ValueError(f"config {shown(config)}: the file cannot be read: {error.strerror}") from None
+        raise ValueError(f"config {in_quotes(config)}: the file cannot be read: {error.strerror}") from None
     try:
         text = decode_text(data)
     except ValueError as error:
-        raise ValueError(f"config {shown(config)}: {error}") from None
+        raise ValueError(f"config {in_quotes(config)}: {error}") from None
     # Nothing but options is copied into a study, which is then shared.
     wrong = [
         line
@@ -297,7 +297,7 @@ def _read_configuration(config: str, path: Path) -> str:
     ]
     if wrong:
         raise ValueError(
-            f"config {shown(config)}: allowed are lines such as CONFIG_BTRFS_FS=y and # CONFIG_BTRFS_FS is not set; it has {shown(wrong[0])}"
+            f"config {in_quotes(config)}: allowed are lines such as CONFIG_BTRFS_FS=y and # CONFIG_BTRFS_FS is not set; it has {in_quotes(wrong[0])}"
         )
     return text
 
@@ -326,7 +326,7 @@ def patch_levels(value: Any, context: Mapping[str, Any]) -> tuple[str, ...]:
         try:
             levels.append(_patch(name, context))
         except ValueError as error:
-            reasons.append(f"{shown(name)}: {error}")
+            reasons.append(f"{in_quotes(name)}: {error}")
     if reasons:
         raise ValueError(joined(reasons))
     return tuple(levels)

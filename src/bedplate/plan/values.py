@@ -18,7 +18,7 @@ from bedplate.model.limits import read_at_most
 from bedplate.model.plan import COLD, WARM, DatasetScale
 from bedplate.near_names import did_you_mean
 from bedplate.plan import words
-from bedplate.plan.words import joined, shown
+from bedplate.plan.words import in_quotes, joined
 from bedplate.text_encoding import decode_text
 from bedplate.units import (
     DURATION_PATTERN,
@@ -144,7 +144,7 @@ FORMS: dict[Callable[..., Any], Callable[..., Form]] = {}
 Check = TypeVar("Check", bound=Callable[..., Any])
 
 
-def written(form: Form | Callable[..., Form]) -> Callable[[Check], Check]:
+def takes(form: Form | Callable[..., Form]) -> Callable[[Check], Check]:
     """Notes the form of the values that a check takes, by the check's bounds where it has some."""
 
     def note(check: Check) -> Check:
@@ -159,9 +159,9 @@ def either(*forms: Form) -> Form:
     return {"anyOf": list(forms)}
 
 
-def pattern(whole: str) -> Form:
+def pattern(expression: str) -> Form:
     """A text that a pattern describes from its first character to its last."""
-    return {"type": "string", "pattern": f"^(?:{whole})$"}
+    return {"type": "string", "pattern": f"^(?:{expression})$"}
 
 
 def table(keys: Mapping[str, Form], required: Sequence[str] = ()) -> Form:
@@ -180,7 +180,7 @@ TEXT: Form = {"type": "string"}
 SCALAR: Form = {"type": ["string", "number", "boolean"]}
 
 
-@written({"type": "string", "maxLength": 200})
+@takes({"type": "string", "maxLength": 200})
 def title(value: Any) -> str:
     """One line of text."""
     if isinstance(value, str) and value.strip() and len(value) <= 200 and value.isprintable():
@@ -188,7 +188,7 @@ def title(value: Any) -> str:
     raise ValueError("allowed is one line of at most 200 printable characters")
 
 
-@written(lambda lowest, highest: {"type": "integer", "minimum": lowest, "maximum": highest})
+@takes(lambda lowest, highest: {"type": "integer", "minimum": lowest, "maximum": highest})
 def whole_number(lowest: int, highest: int, value: Any) -> int:
     """A whole number within bounds."""
     if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
@@ -196,7 +196,7 @@ def whole_number(lowest: int, highest: int, value: Any) -> int:
     raise ValueError(f"allowed is a whole number from {lowest} to {highest}")
 
 
-@written({"type": "boolean"})
+@takes({"type": "boolean"})
 def flag(value: Any) -> bool:
     """True or false, and nothing that looks like it."""
     if isinstance(value, bool):
@@ -204,31 +204,31 @@ def flag(value: Any) -> bool:
     raise ValueError("allowed are true and false")
 
 
-@written(lambda allowed: {"enum": list(allowed)})
-def one_of(allowed: tuple[str, ...], value: Any) -> str:
+@takes(lambda allowed: {"enum": list(allowed)})
+def one_of(words: tuple[str, ...], value: Any) -> str:
     """One of some words."""
-    if isinstance(value, str) and value in allowed:
+    if isinstance(value, str) and value in words:
         return value
-    raise ValueError(f"allowed: {listed_for(value, allowed)}")
+    raise ValueError(f"allowed: {listed_for(value, words)}")
 
 
-@written(lambda allowed: {"enum": list(allowed)})
-def feature(allowed: tuple[str | bool, ...], value: Any) -> str | bool:
+@takes(lambda allowed: {"enum": list(allowed)})
+def feature(spellings: tuple[str | bool, ...], value: Any) -> str | bool:
     """One of the levels that some type of file system has; which one has it is a matter of pruning."""
     # 1 equals true, and is none of its spellings.
-    if isinstance(value, (str, bool)) and value in allowed:
+    if isinstance(value, (str, bool)) and value in spellings:
         return value
-    shown_levels = (str(item).lower() if isinstance(item, bool) else item for item in allowed)
+    shown_levels = (str(item).lower() if isinstance(item, bool) else item for item in spellings)
     raise ValueError(f"allowed: {listed_for(value, tuple(shown_levels))}")
 
 
-def listed_for(value: Any, allowed: Iterable[str]) -> str:
+def listed_for(value: Any, words: Iterable[str]) -> str:
     """`ext4, xfs; did you mean xfs?`: all words, and the one that a value is near to."""
-    hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
-    return f"{', '.join(allowed)}{f'; {hint}' if hint else ''}"
+    hint = did_you_mean(value, words) if isinstance(value, str) else ""
+    return f"{', '.join(words)}{f'; {hint}' if hint else ''}"
 
 
-@written({"type": "string", "maxLength": 500})
+@takes({"type": "string", "maxLength": 500})
 def kernel(value: Any) -> str:
     """A version, a release, or the absolute path of a kernel of the user's own."""
     allowed = 'allowed is a version or a release as text ("6.12", "6.12.95+deb12-amd64"), or an absolute path'
@@ -251,7 +251,7 @@ def kernel(value: Any) -> str:
     return value
 
 
-@written(
+@takes(
     lambda lowest, highest: either(
         {"type": "integer", "minimum": lowest, "maximum": highest}, pattern(SIZE_PATTERN)
     )
@@ -268,19 +268,19 @@ def size(lowest: int, highest: int, value: Any) -> int:
     return found
 
 
-@written(lambda allowed: either({"enum": [*map(size_in_kb, allowed), *allowed]}, pattern(SIZE_PATTERN)))
-def power_of_two(allowed: tuple[int, ...], value: Any) -> int:
+@takes(lambda allowed: either({"enum": [*map(size_in_kb, allowed), *allowed]}, pattern(SIZE_PATTERN)))
+def power_of_two(sizes: tuple[int, ...], value: Any) -> int:
     """One of some sizes."""
     try:
         found = parse_size(value) if isinstance(value, (str, int)) else None
     except (ValueError, OverflowError):
         found = None
-    if found not in allowed:
-        raise ValueError(f"allowed: {', '.join(size_in_kb(entry) for entry in allowed)}")
+    if found not in sizes:
+        raise ValueError(f"allowed: {', '.join(size_in_kb(entry) for entry in sizes)}")
     return found
 
 
-@written(pattern(SIZE_PATTERN))
+@takes(pattern(SIZE_PATTERN))
 def read_ahead_kb(value: Any) -> int:
     """Read-ahead in kB from a text with a unit."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -296,7 +296,7 @@ def read_ahead_kb(value: Any) -> int:
     return found // KIB
 
 
-@written(
+@takes(
     lambda lowest: either(
         {"type": "number", "minimum": lowest, "maximum": LONGEST_S}, pattern(DURATION_PATTERN)
     )
@@ -315,7 +315,7 @@ def duration(lowest: float, value: Any) -> float:
     return found
 
 
-@written(
+@takes(
     either(
         {"enum": [UNTIL_STEADY]},
         {"type": "number", "minimum": 0, "maximum": LONGEST_S},
@@ -332,7 +332,7 @@ def warmup(value: Any) -> float | str:
         raise ValueError(f'{error}, or "{UNTIL_STEADY}"') from None
 
 
-@written(either({"enum": [UNLIMITED]}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}))
+@takes(either({"enum": [UNLIMITED]}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}))
 def rate(value: Any) -> float | None:
     """Transactions a second that are offered; None for as fast as they go."""
     if value == UNLIMITED:
@@ -342,7 +342,7 @@ def rate(value: Any) -> float | None:
     raise ValueError(f'allowed is a number of transactions a second, or "{UNLIMITED}"')
 
 
-@written(either({"type": "integer", "minimum": 1, "maximum": 1_000_000}, pattern(_TIMES_MEMORY.pattern)))
+@takes(either({"type": "integer", "minimum": 1, "maximum": 1_000_000}, pattern(_TIMES_MEMORY.pattern)))
 def scale(value: Any) -> DatasetScale:
     """A scale in units of a workload, or a multiple of the memory."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
@@ -353,7 +353,7 @@ def scale(value: Any) -> DatasetScale:
     return DatasetScale(times_memory=float(found[1]))
 
 
-@written({"type": "number", "minimum": 0.01, "maximum": 10_000})
+@takes({"type": "number", "minimum": 0.01, "maximum": 10_000})
 def scale_factor(value: Any) -> float:
     """TPC-H's scale factor: 1 is a gigabyte of data; with at most two digits behind the point."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.01 <= value <= 10_000:
@@ -363,7 +363,7 @@ def scale_factor(value: Any) -> float:
     raise ValueError("allowed is a number from 0.01 to 10000 with at most two digits behind the point")
 
 
-@written({"type": "array", "items": {"enum": [COLD, WARM]}, "maxItems": MOST_PASSES})
+@takes({"type": "array", "items": {"enum": [COLD, WARM]}, "maxItems": MOST_PASSES})
 def passes(value: Any) -> tuple[str, ...]:
     """The passes over the queries, in order."""
     if isinstance(value, list) and len(value) <= MOST_PASSES and all(item in (COLD, WARM) for item in value):
@@ -371,18 +371,18 @@ def passes(value: Any) -> tuple[str, ...]:
     raise ValueError(f'allowed is a list of at most {MOST_PASSES} passes, each "{COLD}" or "{WARM}"')
 
 
-@written(lambda allowed: {"type": "array", "items": {"enum": list(allowed)}, "minItems": 1})
-def some_of(allowed: tuple[str, ...], value: Any) -> tuple[str, ...]:
-    """A list of known words, each once; they come in the order of `allowed`."""
+@takes(lambda allowed: {"type": "array", "items": {"enum": list(allowed)}, "minItems": 1})
+def some_of(words: tuple[str, ...], value: Any) -> tuple[str, ...]:
+    """A list of known words, each once; they come in the order of `words`."""
     if not isinstance(value, list) or not value:
-        raise ValueError(f"allowed is a list of {', '.join(allowed)}")
-    unknown = [item for item in value if item not in allowed]
+        raise ValueError(f"allowed is a list of {', '.join(words)}")
+    unknown = [item for item in value if item not in words]
     if unknown:
-        raise ValueError(f"allowed is a list of {listed_for(unknown[0], allowed)}")
-    return tuple(item for item in allowed if item in value)
+        raise ValueError(f"allowed is a list of {listed_for(unknown[0], words)}")
+    return tuple(item for item in words if item in value)
 
 
-@written(
+@takes(
     either(
         {"type": "integer", "minimum": MIB, "maximum": 16 * TIB},
         pattern(SIZE_PATTERN),
@@ -399,13 +399,13 @@ def file_size(value: Any) -> int | str:
     return size(MIB, 16 * TIB, value) // MIB * MIB
 
 
-@written(either({"type": "integer", "minimum": 0, "maximum": GIB}, pattern(SIZE_PATTERN)))
+@takes(either({"type": "integer", "minimum": 0, "maximum": GIB}, pattern(SIZE_PATTERN)))
 def per_character(value: Any) -> int:
     """The bytes of stages that go character by character, in whole MiB; 0 leaves them out."""
     return 0 if value in (0, "0") and not isinstance(value, bool) else size(MIB, GIB, value) // MIB * MIB
 
 
-@written({"type": "integer", "minimum": 0, "maximum": 29_000 * 1024, "multipleOf": 1024})
+@takes({"type": "integer", "minimum": 0, "maximum": 29_000 * 1024, "multipleOf": 1024})
 def file_count(value: Any) -> int:
     """How many files are created: a multiple of 1024, or none."""
     number = whole_number(0, 29_000 * 1024, value)
@@ -414,7 +414,7 @@ def file_count(value: Any) -> int:
     return number
 
 
-@written(either({"enum": [*VERSIONS, *map(int, VERSIONS)]}, pattern(_VERSION.pattern)))
+@takes(either({"enum": [*VERSIONS, *map(int, VERSIONS)]}, pattern(_VERSION.pattern)))
 def version(value: Any) -> str:
     """A major version of PostgreSQL, or an exact one."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -424,7 +424,7 @@ def version(value: Any) -> str:
     return str(text)
 
 
-@written(pattern(_NAME.pattern))
+@takes(pattern(_NAME.pattern))
 def run_name(value: Any) -> str:
     """A name for a run that also names its folder."""
     if isinstance(value, str) and _NAME.fullmatch(value):
@@ -432,7 +432,7 @@ def run_name(value: Any) -> str:
     raise ValueError("allowed are 1 to 60 letters, digits, blanks and . _ = -, a letter or digit first")
 
 
-@written({"type": "array", "items": {"type": "string"}, "maxItems": 100})
+@takes({"type": "array", "items": {"type": "string"}, "maxItems": 100})
 def mount_options(value: Any) -> tuple[str, ...]:
     """A list of mount options; the list is one level."""
     reasons: list[str] = []
@@ -446,13 +446,13 @@ def mount_options(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-@written({"type": "array", "items": {"type": "string"}, "maxItems": 100})
+@takes({"type": "array", "items": {"type": "string"}, "maxItems": 100})
 def mkfs_options(value: Any) -> tuple[str, ...]:
     """A list of argument words for mkfs; the list is one level."""
     return words.mkfs_options(_texts(value))
 
 
-@written(
+@takes(
     either({"enum": list(THROTTLES)}, table({key: {"type": ["integer", "string"]} for key in THROTTLE_KEYS}))
 )
 def throttle(value: Any) -> Throttle:
@@ -467,7 +467,7 @@ def throttle(value: Any) -> Throttle:
         try:
             limits[key] = _limit(key, limit)
         except ValueError as error:
-            reasons.append(f"{shown(key)} = {shown(limit)}: {error}")
+            reasons.append(f"{in_quotes(key)} = {in_quotes(limit)}: {error}")
     if reasons:
         raise ValueError(joined(reasons))
     name = "-".join(
@@ -482,7 +482,7 @@ def _limit(key: str, value: Any) -> int:
     return whole_number(1, 10**8, value) if key.endswith("_iops") else size(64 * KIB, TIB, value)
 
 
-@written(pattern("/dev/.+"))
+@takes(pattern("/dev/.+"))
 def device(value: Any) -> str:
     """The stable name of a device."""
     if not isinstance(value, str):
@@ -525,7 +525,7 @@ def _texts(value: Any) -> list[str]:
 _MOST_BYTES_PER_S = 10**9
 
 
-@written(
+@takes(
     either(
         {"enum": list(LATENCIES)},
         table(
@@ -551,7 +551,7 @@ def latency(value: Any) -> Latency:
         try:
             found[key] = _value(key, given)
         except ValueError as error:
-            reasons.append(f"{shown(key)} = {shown(given)}: {error}")
+            reasons.append(f"{in_quotes(key)} = {in_quotes(given)}: {error}")
     if reasons:
         raise ValueError(joined(reasons))
     # Of every key, so that two levels never have one name.

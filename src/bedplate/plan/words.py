@@ -150,13 +150,13 @@ _OTHER_FOLDERS = frozenset(
 def mount_option(word: str) -> str:
     """One mount option; ValueError says why it is refused."""
     if "," in word:
-        raise ValueError(f"{shown(word)} has a comma; write each option as a text of its own")
+        raise ValueError(f"{in_quotes(word)} has a comma; write each option as a text of its own")
     if _MOUNT_WORD.fullmatch(word) is None:
-        raise ValueError(f"{shown(word)} is not a mount option: no path, no blank, no leading dash")
+        raise ValueError(f"{in_quotes(word)} is not a mount option: no path, no blank, no leading dash")
     if word in _MOUNT_COMMANDS or word.startswith(_MOUNT_PREFIXES):
-        raise ValueError(f"{shown(word)} is not for the file system; bedplate itself says how to mount")
+        raise ValueError(f"{in_quotes(word)} is not for the file system; bedplate itself says how to mount")
     if _NAMES_A_DEVICE.search(word):
-        raise ValueError(f"{shown(word)} names a device; scratch_device is the only one that is used")
+        raise ValueError(f"{in_quotes(word)} names a device; scratch_device is the only one that is used")
     return word
 
 
@@ -167,15 +167,15 @@ def mkfs_options(words: list[str]) -> tuple[str, ...]:
     for word in words:
         option = word.startswith("-")
         if _MKFS_WORD.fullmatch(word) is None or word in {"-", "--"}:
-            reasons.append(f"{shown(word)} is not an argument word: no path, no blank, no quote")
+            reasons.append(f"{in_quotes(word)} is not an argument word: no path, no blank, no quote")
         elif _NAMES_A_DEVICE.search(word):
-            reasons.append(f"{shown(word)} names a device or a file; scratch_device is the only one used")
+            reasons.append(f"{in_quotes(word)} names a device or a file; scratch_device is the only one used")
         elif option and not word.startswith("--") and len(word) > 2:
             # Told apart, an argument cannot hide in a longer word (`-Jdevice=…`).
-            reasons.append(f"{shown(word)}: write the option and its argument as two texts")
+            reasons.append(f"{in_quotes(word)}: write the option and its argument as two texts")
         elif not option and not after_option:
             reasons.append(
-                f"{shown(word)} has no option before it; mkfs would take it for a device or a size"
+                f"{in_quotes(word)} has no option before it; mkfs would take it for a device or a size"
             )
         after_option = option
     if reasons:
@@ -203,7 +203,7 @@ def stable_device(path: str) -> str:
     found = _STABLE.fullmatch(path)
     if found is None or found["group"] in _OTHER_FOLDERS:
         raise ValueError(
-            f"{shown(path)} may be another disk after the next boot; use /dev/disk/by-id/… (ls -l /dev/disk/by-id), "
+            f"{in_quotes(path)} may be another disk after the next boot; use /dev/disk/by-id/… (ls -l /dev/disk/by-id), "
             "by-path, by-partuuid, by-partlabel, /dev/mapper/… or /dev/GROUP/VOLUME"
         )
     return path
@@ -221,7 +221,7 @@ def joined(reasons: Iterable[str], *, most: int = 5) -> str:
     return "; ".join(at_most(tuple(reasons), most))
 
 
-def shown(value: object) -> str:
+def in_quotes(value: object) -> str:
     """What was found, in quotes, without control characters, at most 80 characters long."""
     try:
         text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)

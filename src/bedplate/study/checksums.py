@@ -183,10 +183,10 @@ class VisitFiles:
         self.remarks = (*self.remarks, *_first(remarks, f"files of {self.directory}"))
 
 
-def _first(words: list[str], what: str) -> Iterator[str]:
+def _first(words: list[str], subject: str) -> Iterator[str]:
     yield from words[:_MOST_TOLD]
     if len(words) > _MOST_TOLD:
-        yield f"and so are {len(words) - _MOST_TOLD:,} more {what}"
+        yield f"and so are {len(words) - _MOST_TOLD:,} more {subject}"
 
 
 def _sizes(directory: Path) -> dict[str, int]:
@@ -282,11 +282,11 @@ def in_other_modes(runs: Sequence[Paced]) -> dict[int, Reason]:
     return {
         places[number]: reason
         for places in kinds.values()
-        for number, reason in _others([runs[place][1] for place in places])
+        for number, reason in _runs_of_other_modes([runs[place][1] for place in places])
     }
 
 
-def _others(kind: Sequence[Mapping[str, float]]) -> Iterator[tuple[int, Reason]]:
+def _runs_of_other_modes(kind: Sequence[Mapping[str, float]]) -> Iterator[tuple[int, Reason]]:
     usual_tps = median(values["tps"] for values in kind)
     usual = {
         metric: median(known) for metric in _WAYS if (known := [v for m in kind if (v := m.get(metric))])
@@ -318,11 +318,11 @@ _WHOLE = 1.01
 _LARGEST = 1e100
 
 
-def impossible(run: RunFigures, due: Sequence[RunSpec]) -> Iterator[str]:
-    """Why the figures of a run cannot be what they say; `due` are the runs that its visit may have made."""
+def impossible(run: RunFigures, due_runs: Sequence[RunSpec]) -> Iterator[str]:
+    """Why the figures of a run cannot be what they say; `due_runs` are the runs that its visit may have made."""
     if run.format_version not in KNOWN_FORMATS:
         yield f"it is of format {run.format_version}, not {KNOWN_WORDS}"
-    yield from _foreign(run, due)
+    yield from _foreign(run, due_runs)
     for what, texts in (
         ("the phase", {figure.phase for figure in run.figures}),
         ("the item", {figure.item for figure in run.figures}),
@@ -365,9 +365,9 @@ def impossible_visit(record: VisitRecord) -> Iterator[str]:
                     yield f"{name!r:.80} is no durability class"
 
 
-def _foreign(run: RunFigures, due: Sequence[RunSpec]) -> Iterator[str]:
+def _foreign(run: RunFigures, due_runs: Sequence[RunSpec]) -> Iterator[str]:
     """A run that the visit was never asked for, or another one under its name."""
-    named = [spec for spec in due if spec.name == run.run]
+    named = [spec for spec in due_runs if spec.name == run.run]
     if not named:
         yield f"schedule.json has no run {run.run!r:.80} of this visit"
     elif (run.run_id, run.workload) not in {(spec.id, spec.workload) for spec in named}:

@@ -150,7 +150,7 @@ class Folder:
     descriptor: int
 
     @classmethod
-    def at(cls, directory: Path) -> Self:
+    def of_directory(cls, directory: Path) -> Self:
         """The directory of that name, which may be a link itself; StudyError where it cannot be opened. Nothing in it is looked at."""
         try:
             return cls(directory, os.open(directory, _FOLDER))
@@ -164,7 +164,7 @@ class Folder:
         What is read of it from now on is reached by no link that comes later (`model/limits.py`).
         `to_write`: the owner must be who writes as well, or the user who called sudo.
         """
-        folder = cls.at(directory)
+        folder = cls.of_directory(directory)
         try:
             folder.require_plain(to_write=to_write)
             limits.remember(directory, folder.descriptor)

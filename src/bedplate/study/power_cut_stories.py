@@ -33,7 +33,7 @@ def read_stories(study: Path, run_directory: Path) -> Mapping[int, Story]:
 def keep_stories(study: Path, run_directory: Path, stories: Iterable[Story]) -> Path:
     """Beside those that were kept before; a story of the same cut takes the place of the former one."""
     path = stories_path(study, run_directory)
-    with Folder.at(study) as top, top.below(path.parent, make=True) as folder:
+    with Folder.of_directory(study) as top, top.below(path.parent, make=True) as folder:
         # Who tells other stories of the run waits: each writes anew what it has read.
         fcntl.flock(folder, fcntl.LOCK_EX)
         kept = {story.evidence.point: story for story in (_stories(path) if top.has(path) else ())}

@@ -264,35 +264,35 @@ def read_order(layout: StudyLayout) -> tuple[StudySchedule, SearchRecord | None]
     return schedule, found
 
 
-def _search_misfits(found: SearchRecord, schedule: StudySchedule) -> Iterator[str]:
-    if found.durable not in WANTED:
-        yield f"it asks for the durability {found.durable!r:.200}, which does not exist"
-    for dataset in filter(None, (found.dataset, found.cut_dataset)):
+def _search_misfits(search: SearchRecord, schedule: StudySchedule) -> Iterator[str]:
+    if search.durable not in WANTED:
+        yield f"it asks for the durability {search.durable!r:.200}, which does not exist"
+    for dataset in filter(None, (search.dataset, search.cut_dataset)):
         if dataset not in schedule.datasets:
             yield f"it is of the dataset {dataset!r:.200}, which the schedule does not have"
-    candidates = [each.cell for each in found.candidates]
+    candidates = [each.cell for each in search.candidates]
     if len(set(candidates)) < len(candidates):
         yield "a cell is among its candidates twice"
-    for cell in (*candidates, *(each.cell for each in found.left_out)):
+    for cell in (*candidates, *(each.cell for each in search.left_out)):
         if cell not in schedule.cells:
             yield f"it names the cell {cell!r:.200}, which the schedule does not have"
-    of_blocks = {cell for block in found.blocks for cell in block.cells}
-    of_blocks |= {cell for cell in (found.baseline, *(b.leader for b in found.blocks)) if cell is not None}
+    of_blocks = {cell for block in search.blocks for cell in block.cells}
+    of_blocks |= {cell for cell in (search.baseline, *(b.leader for b in search.blocks)) if cell is not None}
     for cell in sorted(of_blocks - set(candidates)):
         yield f"its blocks name {cell!r:.200}, which is none of its candidates"
-    if [block.number for block in found.blocks] != list(range(len(found.blocks))):
+    if [block.number for block in search.blocks] != list(range(len(search.blocks))):
         yield "its blocks are not numbered from 0 on"
     scheduled = {
-        (v.cell_id, v.repetition) for v in schedule.visits if v.dataset_id == found.dataset and not v.canary
+        (v.cell_id, v.repetition) for v in schedule.visits if v.dataset_id == search.dataset and not v.canary
     }
-    for block in found.blocks:
+    for block in search.blocks:
         if not all((cell, block.number + 1) in scheduled for cell in block.cells):
             yield f"block {block.number} has cells that repetition {block.number + 1} of the schedule lacks"
-    for each in found.candidates:
+    for each in search.candidates:
         if not each.seconds > 0:
             yield f"a visit of {each.cell!r:.200} is reckoned to take {each.seconds} s"
-    if not found.budget_s > 0 or not 0 < found.margin < 1:
-        yield f"its budget is {found.budget_s} s and its margin {found.margin}"
+    if not search.budget_s > 0 or not 0 < search.margin < 1:
+        yield f"its budget is {search.budget_s} s and its margin {search.margin}"
 
 
 PAIRED_VERSION = 1
@@ -359,17 +359,17 @@ def read_paired(layout: StudyLayout, schedule: StudySchedule) -> PairedRecord | 
     return found
 
 
-def _pair_misfits(found: PairedRecord, schedule: StudySchedule) -> Iterator[str]:
-    if not found.pairs:
+def _pair_misfits(paired: PairedRecord, schedule: StudySchedule) -> Iterator[str]:
+    if not paired.pairs:
         yield "it has no pair"
-    for pair in found.pairs:
+    for pair in paired.pairs:
         for cell in (pair.baseline, pair.contender):
             if cell not in schedule.cells:
                 yield f"it names the cell {cell!r:.200}, which the schedule does not have"
         if pair.baseline == pair.contender:
             yield f"it pairs {pair.baseline!r:.200} with itself"
-    if not found.budget_s > 0 or not 0 < found.margin < 1 or not 0 < found.wrong < 1:
-        yield f"its budget is {found.budget_s} s, its margin {found.margin}, its chance to miss {found.wrong}"
+    if not paired.budget_s > 0 or not 0 < paired.margin < 1 or not 0 < paired.wrong < 1:
+        yield f"its budget is {paired.budget_s} s, its margin {paired.margin}, its chance to miss {paired.wrong}"
 
 
 def nodes_directory(layout: StudyLayout) -> Path:

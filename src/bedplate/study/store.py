@@ -283,7 +283,7 @@ class StudyStore:
             for visit in schedule.visits
         )
 
-    def due(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
+    def due_visits(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
         """Visits that have no finished attempt, in order; with `retry_failed` also those that failed or are damaged."""
         if not retry_failed:
             return tuple(visit for visit in schedule.visits if not self.layout.attempts_at(visit))
@@ -307,10 +307,10 @@ class StudyStore:
         finally:
             self._folder.remove(directory)
 
-    def note(self, what: str) -> None:
+    def note(self, change: str) -> None:
         """Write down in the study's history that something was done to it."""
         facts = self.facts
-        self._write_facts(replace(facts, history=(*facts.history, HistoryEntry(_now(), what))))
+        self._write_facts(replace(facts, history=(*facts.history, HistoryEntry(_now(), change))))
 
     def extend(
         self,
@@ -320,7 +320,7 @@ class StudyStore:
         plan_files: Mapping[str, str],
         expansion: Expansion,
         schedule: Schedule,
-        what: str,
+        change: str,
         search: SearchRecord | None = None,
     ) -> None:
         """Put a larger plan in place of the frozen one; the caller has made sure that it only adds.
@@ -335,25 +335,25 @@ class StudyStore:
             layout.schedule: _as_file(schedule_record(expansion, schedule)),
             **({} if search is None else {layout.search: _as_file(search)}),
         }
-        history = (*facts.history, HistoryEntry(_now(), what))
+        history = (*facts.history, HistoryEntry(_now(), change))
         self._put_in_place(replace(facts, plan_digest=plan.digest, history=history), files)
 
     def search_on(
-        self, search: SearchRecord, visits: Iterable[ScheduledVisit] = (), *, what: str | None = None
+        self, search: SearchRecord, visits: Iterable[ScheduledVisit] = (), *, change: str | None = None
     ) -> None:
-        """Write down what a search came to, and the visits that it adds; `what` goes into the study's history."""
+        """Write down what a search came to, and the visits that it adds; `change` goes into the study's history."""
         facts, schedule = self.facts, self.schedule
-        if what is not None:
-            facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), what)))
+        if change is not None:
+            facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), change)))
         more = replace(schedule, visits=(*schedule.visits, *visits))
         self._put_in_place(
             facts, {self.layout.schedule: _as_file(more), self.layout.search: _as_file(search)}
         )
 
-    def pair_on(self, paired: PairedRecord, *, what: str) -> None:
-        """Write down that a study of pairs may take longer, or believes more; `what` goes into the study's history."""
+    def pair_on(self, paired: PairedRecord, *, change: str) -> None:
+        """Write down that a study of pairs may take longer, or believes more; `change` goes into the study's history."""
         facts = self.facts
-        facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), what)))
+        facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), change)))
         self._put_in_place(facts, {self.layout.paired: _as_file(paired)})
 
     def note_kernel(self, release: str) -> None:
@@ -379,12 +379,12 @@ class StudyStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _is_completed(self, visit: ScheduledVisit, known: Mapping[Place, Due]) -> bool:
+    def _is_completed(self, visit: ScheduledVisit, scheduled: Mapping[Place, Due]) -> bool:
         attempts = self.layout.attempts_at(visit)
         if not attempts:
             return False
         try:
-            last = read_visit(attempts[max(attempts)], known)
+            last = read_visit(attempts[max(attempts)], scheduled)
         except StudyError:
             return False
         return last.record.outcome is Outcome.COMPLETED
@@ -544,7 +544,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Done:
+class _FinishedVisit:
     """A finished attempt, as far as its progress needs it."""
 
     path: Path
@@ -561,13 +561,13 @@ def read_progress(directory: Path) -> Progress:
     facts = codec.read(StudyFacts, layout.facts)
     schedule = read_schedule(layout)
     scheduled = visits_by_place(schedule)
-    last: dict[Place, tuple[int, _Done | None]] = {}
+    last: dict[Place, tuple[int, _FinishedVisit | None]] = {}
     aside: list[SetAside] = []
     for path in visit_directories(layout.visits):
         place, attempt = by_path(path)
         done = None
         try:
-            done = _done(path, scheduled)
+            done = _read_finished_visit(path, scheduled)
         except StudyError as error:
             aside.append(SetAside(path, place, attempt, error.reasons))
         if place in scheduled and attempt > last.get(place, (0, None))[0]:
@@ -606,7 +606,7 @@ def read_progress(directory: Path) -> Progress:
     )
 
 
-def _done(path: Path, scheduled: Mapping[Place, Due]) -> _Done:
+def _read_finished_visit(path: Path, scheduled: Mapping[Place, Due]) -> _FinishedVisit:
     files = VisitFiles(path)
     record = read_record(files, scheduled)
     if not files.has_checksums:
@@ -619,7 +619,7 @@ def _done(path: Path, scheduled: Mapping[Place, Due]) -> _Done:
         for phase in files.record(RunRecord, f"runs/{name}/record.json").phases
         if phase.name != _WARMUP
     ]
-    return _Done(
+    return _FinishedVisit(
         path=path,
         record=record,
         measured_s=sum(phase.end_monotonic_s - phase.start_monotonic_s for phase in phases),
@@ -651,7 +651,7 @@ def _run(files: VisitFiles, name: str, record: VisitRecord) -> _Run:
     )
 
 
-def _doubted(finished: Sequence[_Done]) -> int:
+def _doubted(finished: Sequence[_FinishedVisit]) -> int:
     """How many runs are doubted, by themselves or beside their repetitions."""
     runs = [(done.record.key, run) for done in finished if not done.record.key.canary for run in done.runs]
     others = in_other_modes([((key.cell, key.dataset, run.name), run.values) for key, run in runs])
@@ -668,12 +668,12 @@ def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:
     return tuple(sorted(means, key=lambda timing: -timing.seconds))
 
 
-def _failure(done: _Done) -> FailedVisit:
-    record = done.record
+def _failure(finished_visit: _FinishedVisit) -> FailedVisit:
+    record = finished_visit.record
     what = "canary" if record.key.canary else record.cell.variant
     return FailedVisit(
         visit=f"{what}, repetition {record.key.repetition}, attempt {record.key.attempt}",
         step=record.failed_step or "unknown step",
         reasons=sentences(record.reasons),
-        logs=str(done.path / "logs"),
+        logs=str(finished_visit.path / "logs"),
     )

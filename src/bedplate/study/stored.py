@@ -322,12 +322,12 @@ def _visits(count: int) -> str:
     return format_count(count, "visit is", "visits are")
 
 
-def _mark(what: str, reasons: list[str]) -> tuple[str, ...]:
+def _mark(subject: str, reasons: list[str]) -> tuple[str, ...]:
     if not reasons:
         return ()
     more = len(reasons) - _NAMED
     rest = f"; and {more} more, which `bedplate status` names" if more > 0 else ""
-    return (f"{what}: {'; '.join(reasons[:_NAMED])}{rest}",)
+    return (f"{subject}: {'; '.join(reasons[:_NAMED])}{rest}",)
 
 
 @dataclass(frozen=True)

@@ -818,7 +818,9 @@ def _name(cell: CellFacts, run: CutRun) -> Text:
 
 def _caches(run: CutRun) -> list[str]:
     """Those that power was cut with; never empty."""
-    found = [cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all.cuts]
+    found = [
+        cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all_cuts.cuts
+    ]
     return found or [_NOT_CUT]
 
 

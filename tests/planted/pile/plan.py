@@ -10,7 +10,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, within
-from bedplate.plan.table import EngineTable, asked
+from bedplate.plan.table import EngineTable, levels_or_none
 from bedplate.units import KIB
 
 Stone: TypeAlias = Annotated[int, within(values.size, KIB, 64 * KIB)]
@@ -26,7 +26,7 @@ class PileTable(EngineTable):
         return ()
 
     def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
-        return (asked(self.mortar), self.stone)
+        return (levels_or_none(self.mortar), self.stone)
 
     def setup(self) -> EngineSetup:
         clusters = tuple(

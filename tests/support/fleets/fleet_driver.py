@@ -71,7 +71,7 @@ def main(study: Path, behaviour: Path, repetitions: str = "2", time: str = "10 m
     store = pretended_store(study, plan, text, expansion, schedule)
     with store:
         shared = SharedInputs(plan, expansion, builds, {}, (), erase_foreign=False)
-        start = StudyStart(store, shared, LineDisplay(), store.due(schedule))
+        start = StudyStart(store, shared, LineDisplay(), store.due_visits(schedule))
         found = FleetRun(start, Slurm(), manner=manner).run()
     print(json.dumps(asdict(found)))
 

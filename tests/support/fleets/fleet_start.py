@@ -80,7 +80,7 @@ def start(directory: Path, slurm: Slurm, *, grace_s: float = 0.0, **changes: Any
     manner = Manner(("true",), pause_s=0.0, file_grace_s=grace_s, listing_grace_s=0.0)
     with store:
         shared = SharedInputs(plan, expansion, builds, {}, (), erase_foreign=False)
-        begun = StudyStart(store, shared, display, store.due(schedule))
+        begun = StudyStart(store, shared, display, store.due_visits(schedule))
         return FleetRun(begun, slurm, manner=manner, **changes).run()
 
 

@@ -20,7 +20,7 @@ from bedplate.analysis.overview import BAD_SHARE, Measurement, part_figures, who
 from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.wording import recording_words
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.durability import DURABLE, measured
+from bedplate.model.durability import DURABLE, measured_durability
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome, Profile
 from bedplate.model.visit import Outcome, Validity, VisitKey
@@ -39,7 +39,7 @@ def test_the_profile_of_the_unit_stands_for_those_that_tear() -> None:
 def test_a_verdict_on_a_device_with_a_unit_is_no_class_of_the_cell(tmp_path: Path) -> None:
     verdict = judged(tmp_path, good(spec=UNIT))
     assert (DURABLE, False) == (verdict.cuts(VOLATILE_4K).shown, verdict.of_the_cell)
-    assert measured(verdict, DECLARED) is None
+    assert measured_durability(verdict, DECLARED) is None
 
 
 @pytest.mark.parametrize(("torn", "bad"), [(PointOutcome.OK, 0), (PointOutcome.SILENT, 10)])

@@ -161,7 +161,7 @@ class Laboratory:
         self.shared = SharedInputs(self.plan, self.expansion, builds, {}, (), erase_foreign=False)
 
     def run(self, executor: Pretender, due: tuple[ScheduledVisit, ...] | None = None) -> StartOutcome:
-        due = self.store.due(self.schedule) if due is None else due
+        due = self.store.due_visits(self.schedule) if due is None else due
         return StudyRun(self.store, self.shared, executor, self.watcher).run(due)
 
     def outcomes(self) -> list[tuple[int, str, tuple[str, ...]]]:
@@ -188,7 +188,7 @@ def test_visits_come_in_the_order_of_the_schedule_and_a_failure_stops_none(lab: 
     assert (5, 1) == (tally.completed, tally.failed)
     assert [1] == [index for index, outcome, _ in lab.outcomes() if outcome == "failed"]
     assert ("failed", "the disk is full") == lab.watcher.ends[1]
-    assert () == lab.store.due(lab.schedule)
+    assert () == lab.store.due_visits(lab.schedule)
     assert 1 == lab.store.unsuccessful(lab.schedule)
 
 
@@ -198,7 +198,7 @@ def test_a_lost_visit_is_recorded_with_what_is_known_and_can_be_done_again(lab: 
     place = lab.store.layout.attempt(lab.schedule.visits[2], 1)
     record = codec.read(VisitRecord, place / "visit.json")
     assert ("pretender", "visit process") == (record.executor, record.failed_step)
-    again = lab.store.due(lab.schedule, retry_failed=True)
+    again = lab.store.due_visits(lab.schedule, retry_failed=True)
     assert [2] == [visit.index for visit in again]
     executor = Pretender()
     lab.run(executor, again)
@@ -225,7 +225,7 @@ def test_an_interrupted_visit_leaves_nothing_and_is_due_again(lab: Laboratory) -
         lab.run(Pretender(visit_2=interrupted))
     assert [0] == [index for index, _, _ in lab.outcomes()]
     assert [] == list(lab.store.layout.visits.rglob("*.unfinished"))
-    assert lab.schedule.visits[1:] == lab.store.due(lab.schedule)
+    assert lab.schedule.visits[1:] == lab.store.due_visits(lab.schedule)
 
 
 def test_a_study_that_cannot_be_written_stops_with_the_reason(lab: Laboratory) -> None:
@@ -247,7 +247,7 @@ def test_what_the_machine_fails_is_no_result_and_ends_the_start(lab: Laboratory)
     assert 3 == caught.value.exit_code
     assert ([0], 2) == ([index for index, _, _ in lab.outcomes()], len(executor.requests))
     assert executor.closed
-    assert lab.schedule.visits[1:] == lab.store.due(lab.schedule)
+    assert lab.schedule.visits[1:] == lab.store.due_visits(lab.schedule)
 
 
 def misspelt(request: VisitRequest, _directory: Path) -> VisitRecord:
@@ -447,7 +447,7 @@ def test_on_the_machine_itself_a_study_goes_as_far_as_its_kernel(
     # Nothing under the wrong kernel, each kernel once or twice, and in the end all of it.
     assert set() == kernels[0]
     assert all(len(found) == 1 for found in kernels[1:])
-    assert () == lab.store.due(lab.schedule)
+    assert () == lab.store.due_visits(lab.schedule)
     assert 3 <= len(kernels) <= 5
     assert {outcome for _, outcome, _ in lab.outcomes()} == {"completed"}
 

@@ -53,7 +53,7 @@ def start(plan: Plan, tmp_path: Path) -> Iterator[StudyStart]:
         builds = {usual: EngineBuild("/p", "18.6", 8192, 8192, "", "", "", (), "d")}
         assert small not in builds
         shared = SharedInputs(plan, expansion, builds, {}, (), erase_foreign=False)
-        yield StudyStart(store, shared, LineDisplay(), store.due(schedule))
+        yield StudyStart(store, shared, LineDisplay(), store.due_visits(schedule))
 
 
 def failed(*builds: BuildLevels) -> dict[BuildLevels, BuildFailed]:

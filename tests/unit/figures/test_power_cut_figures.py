@@ -33,7 +33,7 @@ from bedplate.model.durability import (
     CutCounts,
     classes_of,
     cut_words,
-    measured,
+    measured_durability,
 )
 from bedplate.model.figure import Status
 from bedplate.model.levels import Levels
@@ -64,7 +64,7 @@ def test_a_cell_that_loses_nothing_is_durable_and_its_run_valid(tmp_path: Path) 
     assert by_name["recorded_commits_per_s", ""].value == 2000
     assert by_name["recorded_flushes_per_commit", ""].value == 0.75
     assert by_name["recovery_s_max", ""].value == pytest.approx(0.02 + 0.2 + 0.039)
-    found = measured(verdict, DECLARED)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     assert Durability(DURABLE, DURABLE, "measured", volatile_cache_512=DURABLE) == replace(found, reasons=())
     assert (
@@ -86,7 +86,7 @@ def test_barriers_off_is_unsafe_but_for_a_protected_cache(tmp_path: Path) -> Non
     assert cut_words(verdict.cuts(VOLATILE_4K).drawn) == "20 of 20 bad: 20 loss"
     assert cut_words(verdict.volatile_drawn) == "30 of 30 bad: 30 loss"
     assert verdict.loss.transactions_max == 5 + 38
-    found = measured(verdict, raw.durability)
+    found = measured_durability(verdict, raw.durability)
     assert found is not None
     assert not any("declared" in reason.sentence for reason in found.reasons)
 
@@ -107,7 +107,7 @@ def test_a_single_torn_page_is_unsafe_and_said_against_what_was_declared(
     verdict = judged(tmp_path, good(points=(*points, *controls())))
     assert shown(verdict, VOLATILE_4K) == UNSAFE
     assert verdict.cuts(VOLATILE_4K).drawn.worst == words
-    found = measured(verdict, DECLARED)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     assert sentences(found.reasons[:2]) == (
         f"volatile cache, 4 KiB sectors: 1 of 20 bad: 1 {words}",
@@ -121,7 +121,7 @@ def test_fsck_is_work_and_no_loss(tmp_path: Path) -> None:
     assert verdict is not None
     assert (DURABLE, DURABLE) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
     assert {item.value for item in figures.figures if item.metric == "recovery_fsck_s"} == {0.1}
-    found = measured(verdict, DECLARED)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     assert "40 of 40 cuts needed fsck" in sentences(found.reasons)
 
@@ -235,7 +235,7 @@ def test_an_experiment_that_does_not_hold_makes_no_class(
     assert verdict is not None
     assert any(words in reason.sentence for reason in verdict.refused), verdict.refused
     assert (None, None) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
-    assert measured(verdict, DECLARED) is None
+    assert measured_durability(verdict, DECLARED) is None
     assert (Validity.SUSPECT, verdict.refused) == (figures.validity, figures.validity_reasons)
     assert figures.figures
 
@@ -298,10 +298,10 @@ def test_a_journal_in_memory_that_was_kept_is_another_cell_s_verdict(tmp_path: P
     )
     kept = judged(tmp_path / "kept", raw)
     assert (shown(kept, VOLATILE_4K), kept.of_the_cell) == (DURABLE, False)
-    assert measured(kept, DECLARED) is None
+    assert measured_durability(kept, DECLARED) is None
     lost = judged(tmp_path / "lost", replace(raw, recording=replace(RECORDING, loses_journal=True)))
     assert lost.of_the_cell
-    found = measured(lost, raw.durability)
+    found = measured_durability(lost, raw.durability)
     assert found is not None
     assert "gone after each cut" in found.reasons[-1].sentence
 
@@ -309,7 +309,7 @@ def test_a_journal_in_memory_that_was_kept_is_another_cell_s_verdict(tmp_path: P
 def test_a_side_that_no_cut_asked_keeps_what_was_declared(tmp_path: Path) -> None:
     ordered = [point(number, PointOutcome.OK, Profile.ORDERED) for number in range(40)]
     verdict = judged(tmp_path, good(points=(*ordered, *controls())))
-    found = measured(verdict, Durability("unsafe", "durable", "declared"))
+    found = measured_durability(verdict, Durability("unsafe", "durable", "declared"))
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == ("unsafe", "durable")
     assert sentences(found.reasons[:2]) == (
@@ -343,13 +343,13 @@ def test_recovery_counts_fsck_and_nothing_where_the_engine_never_answered() -> N
 def test_few_cuts_promise_no_more_than_was_declared_and_one_bad_cut_less(tmp_path: Path) -> None:
     declared = Durability("unsafe", "unknown", "declared")
     few = judged(tmp_path / "few", good(durability=declared))
-    found = measured(few, declared)
+    found = measured_durability(few, declared)
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == ("unsafe", "unknown")
     assert any("20 cuts are too few to promise more (72 may)" in reason.sentence for reason in found.reasons)
     many = CutCounts({"ok": CUTS_FOR_MORE})
     enough = changed(changed(few, VOLATILE_4K, drawn=many), PROTECTED, drawn=many)
-    found = measured(enough, declared)
+    found = measured_durability(enough, declared)
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == (DURABLE, DURABLE)
     assert "volatile cache, 4 KiB sectors: declared unsafe, measured durable" in sentences(found.reasons)
@@ -365,7 +365,7 @@ def test_cuts_at_which_nothing_was_at_risk_promise_nothing(tmp_path: Path) -> No
     assert [10, 5, 0] == [verdict.cuts(cache).idle for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)]
     enough = changed(verdict, VOLATILE_4K, drawn=CutCounts({"ok": CUTS_FOR_MORE + 10}))
     for idle, stands in ((10, DURABLE), (11, UNSAFE)):
-        found = measured(changed(enough, VOLATILE_4K, idle=idle), declared)
+        found = measured_durability(changed(enough, VOLATILE_4K, idle=idle), declared)
         assert found is not None
         assert found.volatile_cache == stands
         words = f"nothing waited for a flush at {idle + 5} of the 92 cuts with a volatile cache"
@@ -379,7 +379,7 @@ def test_what_the_engine_s_settings_allow_stays_allowed_though_no_cut_lost_any(t
         VOLATILE_4K,
         drawn=CutCounts({"ok": 500}),
     )
-    found = measured(verdict, declared)
+    found = measured_durability(verdict, declared)
     assert found is not None
     assert found.volatile_cache == BOUNDED_LOSS
 
@@ -395,7 +395,7 @@ def test_lmdb_answers_once_it_is_mounted() -> None:
 def test_one_bad_cut_is_unsafe_where_nothing_was_known(tmp_path: Path) -> None:
     declared = Durability("unsafe", "unknown", "declared")
     points = (*points_of({Profile.ORDERED: PointOutcome.SILENT}, every=9), *controls())
-    found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
+    found = measured_durability(judged(tmp_path, good(points=points, durability=declared)), declared)
     assert found is not None
     assert found.protected_cache == "unsafe"
 
@@ -405,7 +405,7 @@ def test_a_cut_that_was_good_at_the_second_look_alone_is_counted_aloud(tmp_path:
     again = replace(first, failed_once="mount: structure needs cleaning")
     (_, verdict) = made(tmp_path, good(points=(again, *others, *controls())))
     assert verdict is not None
-    found = measured(verdict, DECLARED)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     (reason,) = (each for each in found.reasons if each.code == "good-at-second-look")
     assert reason.sentence.startswith("1 of 40 cuts were looked at twice")

@@ -20,7 +20,7 @@ from tests.support.studies.synthetic_power_cuts import (
 
 from bedplate.model.cell import ClusterLevels
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import CUTS_FOR_MORE, DURABLE, UNSAFE, CutCounts, measured
+from bedplate.model.durability import CUTS_FOR_MORE, DURABLE, UNSAFE, CutCounts, measured_durability
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     ChosenState,
@@ -46,7 +46,7 @@ def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promis
         many = changed(many, cache, drawn=CutCounts({"ok": 500}))
     assert many.cuts(VOLATILE_4K).tearing == 0
     for tearing, stands in ((0, UNSAFE), (CUTS_FOR_MORE - 1, UNSAFE), (CUTS_FOR_MORE, DURABLE)):
-        found = measured(changed(many, VOLATILE_4K, tearing=tearing), TORN_DECLARED)
+        found = measured_durability(changed(many, VOLATILE_4K, tearing=tearing), TORN_DECLARED)
         assert found is not None
         # No cut in order tears anything, so that a protected cache is as little known as before.
         assert (found.volatile_cache, found.protected_cache) == (stands, "unknown")
@@ -54,10 +54,12 @@ def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promis
         assert any(words in reason.sentence for reason in found.reasons) is (stands == UNSAFE)
     # To promise less, any cut is enough; and where the setting is on, any counts.
     bad = changed(many, PROTECTED, drawn=CutCounts({"loss": 1}), shown=UNSAFE)
-    found = measured(bad, TORN_DECLARED)
+    found = measured_durability(bad, TORN_DECLARED)
     assert found is not None
     assert found.protected_cache == UNSAFE
-    other = measured(many, Durability("unsafe", "unknown", "declared", planted("64 flushes in 0 syncs")))
+    other = measured_durability(
+        many, Durability("unsafe", "unknown", "declared", planted("64 flushes in 0 syncs"))
+    )
     assert other is not None
     assert (other.volatile_cache, other.protected_cache) == (DURABLE, DURABLE)
 
@@ -142,7 +144,7 @@ def test_controls_of_what_never_waits_are_said_to_prove_less(tmp_path: Path, nam
     raw = good(cell=replace(CELL, cluster=ClusterLevels(settings=settings)))
     verdict = judged(tmp_path, raw)
     assert verdict.refused == ()
-    found = measured(verdict, DECLARED)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     assert any("prove less here" in reason.sentence for reason in found.reasons) is (name is not None)
 
@@ -171,8 +173,8 @@ def test_a_torn_directory_block_is_unsafe_with_small_sectors_alone_and_no_share(
     assert verdict.refused == ()
     small = verdict.cuts(VOLATILE_512)
     assert (small.drawn, small.sought) == (CutCounts({"ok": 10}), CutCounts({"file system lost": 6}))
-    assert (verdict.cuts(VOLATILE_4K).sought, verdict.drawn.cuts) == (CutCounts({"ok": 6}), 40)
-    found = measured(verdict, DECLARED)
+    assert (verdict.cuts(VOLATILE_4K).sought, verdict.drawn_cuts.cuts) == (CutCounts({"ok": 6}), 40)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     assert (DURABLE, UNSAFE, DURABLE) == tuple(
         found.class_with(cache) for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
@@ -199,7 +201,7 @@ def test_a_sought_cut_that_is_missing_refuses_the_verdict(tmp_path: Path) -> Non
 def test_a_sought_cut_is_none_of_those_that_may_promise_more(tmp_path: Path) -> None:
     declared = Durability("unsafe", "durable", "declared")
     points = (*points_of({}), *sought_of({}, count=100), *controls())
-    found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
+    found = measured_durability(judged(tmp_path, good(points=points, durability=declared)), declared)
     assert found is not None
     assert (found.volatile_cache, found.volatile_cache_512) == (UNSAFE, UNSAFE)
 
@@ -244,11 +246,11 @@ def test_states_that_were_tried_are_a_sentence_and_no_share(
     assert verdict.refused == ()
     assert verdict.states is not None
     assert words == verdict.states.words
-    assert 40 == verdict.drawn.cuts
+    assert 40 == verdict.drawn_cuts.cuts
 
 
 def test_a_state_that_is_bad_makes_its_cell_unsafe(tmp_path: Path) -> None:
-    found = measured(judged(tmp_path, with_states((OK, DETECTED), (), 4)), DECLARED)
+    found = measured_durability(judged(tmp_path, with_states((OK, DETECTED), (), 4)), DECLARED)
     assert found is not None
     assert (UNSAFE, DURABLE) == (found.volatile_cache, found.protected_cache)
     assert any(

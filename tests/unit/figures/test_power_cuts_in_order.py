@@ -13,7 +13,7 @@ from bedplate.figures.power_cut import read_cuts
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE, PowerCutVerdict, measured
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE, PowerCutVerdict, measured_durability
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, RunRecord, VisitRecord
@@ -52,7 +52,7 @@ def test_what_the_repair_drops_is_told_and_not_taken_for_a_broken_experiment(tmp
     verdict = judged(tmp_path / "all", good(points=(*unreplayed, *controls())))
     assert (verdict.refused, verdict.unreplayed) == ((), len(cuts))
     assert (UNSAFE, UNSAFE) == (verdict.cuts(VOLATILE_4K).shown, verdict.cuts(PROTECTED).shown)
-    found = measured(verdict, DECLARED)
+    found = measured_durability(verdict, DECLARED)
     assert found is not None
     assert "protected cache: declared durable, measured unsafe" in sentences(found.reasons)
     assert any(
@@ -62,7 +62,7 @@ def test_what_the_repair_drops_is_told_and_not_taken_for_a_broken_experiment(tmp
     # Where the journal is gone itself, there was nothing to replay.
     gone = replace(verdict, journal_lost=True)
     assert not any(
-        "could not replay" in each.sentence for each in (measured(gone, DECLARED) or found).reasons
+        "could not replay" in each.sentence for each in (measured_durability(gone, DECLARED) or found).reasons
     )
     # One whose journal was replayed, and that is bad in order all the same, is the experiment's fault as before.
     one = next(each for each in cuts if each.point.profile is Profile.ORDERED)

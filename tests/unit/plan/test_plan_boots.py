@@ -55,7 +55,7 @@ def in_guests(plan: Plan) -> Expansion:
 
 
 def drawn(plan: Plan, *, seed: int | None = None, standing: Schedule | None = None) -> Schedule:
-    return order(plan, in_guests(plan), seed, executor=QEMU, standing=standing)
+    return order(plan, in_guests(plan), seed, executor=QEMU, schedule=standing)
 
 
 def kind_of(plan: Plan, visit: ScheduledVisit) -> Kind:
@@ -252,7 +252,7 @@ def test_a_visit_that_is_no_longer_asked_for_leaves_its_boot() -> None:
 
 def test_boots_are_numbered_from_one_in_their_order() -> None:
     ranked = {1: (), 2: ()}
-    assert [(1, ()), (2, ())] == list(drawn_boots(ranked, 8, seed=1, standing=None))
+    assert [(1, ()), (2, ())] == list(drawn_boots(ranked, 8, seed=1, schedule=None))
     plan = replace(a_plan(4, per_boot=2, repetitions=2), canary=Canary(enabled=False))
     assert [1, 1, 2, 2, 3, 3, 4, 4] == [visit.boot for visit in drawn(plan).visits]
 

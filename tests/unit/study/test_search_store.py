@@ -39,7 +39,7 @@ def test_a_block_is_in_schedule_and_search_and_leaves_no_mark(tmp_path: Path) ->
     directory = write_search(tmp_path / "study", SearchRecipe(blocks=2))
     with StudyStore.open(directory) as store:
         record, visits = one_more(store)
-        store.search_on(record, visits, what="more")
+        store.search_on(record, visits, change="more")
     study = read_study(directory)
     assert record == study.search
     assert tuple(visits) == study.schedule.visits[-2:]

@@ -92,7 +92,7 @@ def extend(store: StudyStore) -> None:
         plan_files={"own.sql": "select 1", "scripts/two.sql": "select 2"},
         expansion=EXPANSION,
         schedule=schedule(5),
-        what="extended from 3 to 5 repetitions",
+        change="extended from 3 to 5 repetitions",
     )
 
 
@@ -126,7 +126,7 @@ def indexes(visits: tuple[ScheduledVisit, ...]) -> list[int]:
 
 def test_a_new_study_has_everything_due_and_says_who_made_it(tmp_path: Path) -> None:
     with create(tmp_path / "s") as store:
-        assert [0, 1, 2] == indexes(store.due(schedule()))
+        assert [0, 1, 2] == indexes(store.due_visits(schedule()))
         assert ["created"] == [entry.what for entry in store.facts.history]
         assert PLAN.digest == store.facts.plan_digest
         assert "select 1" == (store.layout.plan_files / "own.sql").read_text()
@@ -145,19 +145,19 @@ def test_a_study_says_which_defaults_its_plan_is_read_with(tmp_path: Path) -> No
 def test_a_finished_visit_is_due_no_more_in_the_next_start_either(tmp_path: Path) -> None:
     with create(tmp_path) as store:
         assert 1 == finish(store, schedule().visits[1])
-        assert [0, 2] == indexes(store.due(schedule()))
+        assert [0, 2] == indexes(store.due_visits(schedule()))
     with StudyStore.open(tmp_path) as store:
-        assert [0, 2] == indexes(store.due(schedule()))
+        assert [0, 2] == indexes(store.due_visits(schedule()))
 
 
 def test_a_failed_visit_is_due_again_only_when_asked_and_keeps_its_first_attempt(tmp_path: Path) -> None:
     visit = schedule().visits[0]
     with create(tmp_path) as store:
         assert 1 == finish(store, visit, Outcome.FAILED)
-        assert [1, 2] == indexes(store.due(schedule()))
-        assert [0, 1, 2] == indexes(store.due(schedule(), retry_failed=True))
+        assert [1, 2] == indexes(store.due_visits(schedule()))
+        assert [0, 1, 2] == indexes(store.due_visits(schedule(), retry_failed=True))
         assert 2 == finish(store, visit)
-        assert [1, 2] == indexes(store.due(schedule(), retry_failed=True))
+        assert [1, 2] == indexes(store.due_visits(schedule(), retry_failed=True))
         assert [1, 2] == list(store.layout.attempts_at(visit))
 
 
@@ -173,7 +173,7 @@ def test_an_attempt_that_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             interrupted(store)
         assert [] == list(store.layout.place_of(visit).iterdir())
-        assert [0, 1, 2] == indexes(store.due(schedule()))
+        assert [0, 1, 2] == indexes(store.due_visits(schedule()))
 
 
 class Killed(BaseException):
@@ -217,7 +217,7 @@ def test_a_kill_while_a_visit_is_finished_leaves_it_whole_or_due(
             pass
     store.close()
     with StudyStore.open(tmp_path) as again:
-        due = indexes(again.due(schedule()))
+        due = indexes(again.due_visits(schedule()))
         if done:
             assert [1, 2] == due
         if due == [1, 2]:
@@ -237,7 +237,7 @@ def test_a_kill_while_a_study_is_created_lets_the_next_create_it(
     _free(made, tmp_path)
     if (tmp_path / "study.json").exists():
         with StudyStore.open(tmp_path) as store:
-            assert [0, 1, 2] == indexes(store.due(schedule()))
+            assert [0, 1, 2] == indexes(store.due_visits(schedule()))
     else:
         with create(tmp_path) as store:
             assert ["created"] == [entry.what for entry in store.facts.history]
@@ -261,7 +261,7 @@ def test_a_kill_while_a_study_is_extended_leaves_the_old_or_the_new_plan_whole(
             not (again.layout.plan_files / "scripts/two.sql").exists(),
         )
         assert 1 == len(set(whole)), whole
-        assert [1, 2, 3, 4] == indexes(again.due(schedule(5)))
+        assert [1, 2, 3, 4] == indexes(again.due_visits(schedule(5)))
         assert not again.layout.extension.exists()
 
 
@@ -283,7 +283,7 @@ def test_foreign_names_beside_visits_are_no_visits(names: list[str], folders: bo
         for name in names:
             if not (place / name).exists():
                 (place / name).mkdir() if folders else (place / name).write_text("{")
-        assert [1, 2] == indexes(store.due(schedule()))
+        assert [1, 2] == indexes(store.due_visits(schedule()))
         assert 2 == finish(store, schedule().visits[0])
 
 
@@ -389,7 +389,7 @@ def test_a_killed_writer_holds_nothing_and_its_unfinished_visit_is_swept(tmp_pat
     assert unfinished.exists()
     with StudyStore.open(tmp_path) as store:
         assert not unfinished.exists()
-        assert [0, 1, 2] == indexes(store.due(schedule()))
+        assert [0, 1, 2] == indexes(store.due_visits(schedule()))
 
 
 def test_an_extension_is_written_into_the_history(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_an_extension_is_written_into_the_history(tmp_path: Path) -> None:
         assert ["created", "extended from 3 to 5 repetitions"] == [
             entry.what for entry in store.facts.history
         ]
-        assert [0, 1, 2, 3, 4] == indexes(store.due(schedule(5)))
+        assert [0, 1, 2, 3, 4] == indexes(store.due_visits(schedule(5)))
 
 
 def _free(store: StudyStore | None, directory: Path) -> None:
@@ -419,12 +419,12 @@ def test_a_finished_visit_has_checksums_and_is_not_done_when_it_was_damaged_sinc
         file = store.layout.attempt(visit, 1) / "visit.json"
         assert (0, [1, 2]) == (
             store.unsuccessful(schedule()),
-            indexes(store.due(schedule(), retry_failed=True)),
+            indexes(store.due_visits(schedule(), retry_failed=True)),
         )
         file.write_text(file.read_text().replace('"seconds": 1.0', '"seconds": 2.0'))
         assert 1 == store.unsuccessful(schedule())
-        assert [1, 2] == indexes(store.due(schedule()))
-        assert [0, 1, 2] == indexes(store.due(schedule(), retry_failed=True))
+        assert [1, 2] == indexes(store.due_visits(schedule()))
+        assert [0, 1, 2] == indexes(store.due_visits(schedule(), retry_failed=True))
         assert 2 == finish(store, visit)
         assert 0 == store.unsuccessful(schedule())
 
@@ -434,5 +434,5 @@ def test_a_visit_whose_record_is_gone_keeps_its_number(tmp_path: Path) -> None:
     with create(tmp_path) as store:
         finish(store, visit)
         (store.layout.attempt(visit, 1) / "visit.json").unlink()
-        assert [0, 1, 2] == indexes(store.due(schedule(), retry_failed=True))
+        assert [0, 1, 2] == indexes(store.due_visits(schedule(), retry_failed=True))
         assert 2 == finish(store, visit)

@@ -22,7 +22,7 @@ from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, UntornWrites, within
 from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
-from bedplate.plan.table import EngineTable, asked
+from bedplate.plan.table import EngineTable, levels_or_none
 from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
@@ -75,7 +75,11 @@ class MariadbTable(EngineTable):
 
     def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
         """The page size, how pages are written, then the settings."""
-        return (asked(self.innodb_page_size), asked(self.untorn_writes), *self.settings.values())
+        return (
+            levels_or_none(self.innodb_page_size),
+            levels_or_none(self.untorn_writes),
+            *self.settings.values(),
+        )
 
     def setup(self) -> EngineSetup:
         """Every combination."""

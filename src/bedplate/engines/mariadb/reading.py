@@ -97,9 +97,9 @@ class MariadbCounters:
             "deadlocks": lambda: grown("deadlocks"),
         }
 
-    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:
+    def fuzzy(self, deltas: Deltas | None, samples: Sequence[Mapping[str, float]]) -> FuzzyLog:
         """By the log sequence number, and by the checkpoint age of each second."""
-        known = [values for values in measured if values.get("mariadb.checkpoint_max_age")]
+        known = [values for values in samples if values.get("mariadb.checkpoint_max_age")]
         return FuzzyLog(
             None if deltas is None else _turned_over(deltas),
             tuple(values["mariadb.checkpoint_age"] for values in known if "mariadb.checkpoint_age" in values),

@@ -34,9 +34,9 @@ from bedplate.model.plan import EngineSetup, Plan
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
 from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
-from bedplate.plan.table import EngineTable, asked
+from bedplate.plan.table import EngineTable, levels_or_none
 from bedplate.plan.trees import PATCHES, SOURCE, patch_levels, source_trees
-from bedplate.plan.words import joined, shown
+from bedplate.plan.words import in_quotes, joined
 from bedplate.units import GIB, KIB, MIB, format_size, parse_size
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _dotted(value: Any) -> Any:
             flat[name] = setting
     twice = sorted(name for name, count in Counter(map(str.lower, flat)).items() if count > 1)
     if twice:
-        raise ValueError(f"{', '.join(map(shown, twice))} is set twice; PostgreSQL ignores case in names")
+        raise ValueError(f"{', '.join(map(in_quotes, twice))} is set twice; PostgreSQL ignores case in names")
     return flat
 
 
@@ -152,7 +152,7 @@ class PostgresqlTable(EngineTable):
             ),
             *refused_settings(self.settings),
             *(
-                f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
+                f"scaled_page_costs scales {name}, which is {in_quotes(level)}; allowed is a positive number"
                 for name in PAGE_COSTS
                 for level in self.settings.get(name, ())
                 if True in self.scaled_page_costs and not _is_positive(level)
@@ -197,7 +197,7 @@ class PostgresqlTable(EngineTable):
             self.untorn_writes,
             self.wal_segment_size,
         )
-        return (*map(asked, scalars), *self.settings.values())
+        return (*map(levels_or_none, scalars), *self.settings.values())
 
     def setup(self) -> EngineSetup:
         """Every build with every cluster."""

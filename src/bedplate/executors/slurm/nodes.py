@@ -462,7 +462,7 @@ def words_about(found: Iterable[NodeFacts]) -> tuple[str, ...]:
     """One line for each kind of node: how many there are of it, and what they have."""
     kinds: dict[str, list[str]] = {}
     for facts in found:
-        told = facts.told
+        told = facts.compared_facts
         keys = ("cpu_count", "cpu_model", "memory_gib", "kernel", "device_model")
         parts = [told.get(key, "") for key in keys]
         words = f"{parts[0]} x {parts[1]}, {parts[2]} GiB, kernel {parts[3]}"

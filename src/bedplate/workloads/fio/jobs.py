@@ -18,7 +18,7 @@ from typing import Any
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
-from bedplate.plan.words import at_most, joined, shown
+from bedplate.plan.words import at_most, in_quotes, joined
 from bedplate.units import parse_duration_s, parse_size
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
 
@@ -395,10 +395,10 @@ def fio_jobs(value: object) -> tuple[FioRun, ...]:
     ready, name = table.pop("job", None), table.pop("name", None)
     if ready is not None and not isinstance(ready, str):
         raise ValueError(
-            f"job is one name, and does not vary; found {shown(ready)}: write a [[workload.job]] for each of them"
+            f"job is one name, and does not vary; found {in_quotes(ready)}: write a [[workload.job]] for each of them"
         )
     if ready is not None and ready not in READY_FIO_JOBS:
-        raise ValueError(f"job {shown(ready)} is not known; ready are {', '.join(READY_FIO_JOBS)}")
+        raise ValueError(f"job {in_quotes(ready)} is not known; ready are {', '.join(READY_FIO_JOBS)}")
     base: Mapping[str, Scalar] = READY_FIO_JOBS[ready].options if ready is not None else {}
     title = name if name is not None else ready if ready is not None else table.get("rw")
     if not isinstance(title, str) or not _NAME.fullmatch(title):
@@ -431,13 +431,13 @@ def _levels(option: str, value: object) -> tuple[Scalar, ...]:
     if isinstance(value, Mapping) and set(value) == {"vary"} and isinstance(value["vary"], list):
         levels = tuple(value["vary"])
         if not levels or len(set(map(repr, levels))) < len(levels):
-            raise ValueError(f"fio option {shown(option)}: vary takes a list of different levels")
+            raise ValueError(f"fio option {in_quotes(option)}: vary takes a list of different levels")
     else:
         levels = (value,)
     wrong = [level for level in levels if not isinstance(level, (str, int, float, bool))]
     if wrong:
         raise ValueError(
-            f"fio option {shown(option)} takes one value, or {{ vary = [...] }}; found {shown(wrong[0])}"
+            f"fio option {in_quotes(option)} takes one value, or {{ vary = [...] }}; found {in_quotes(wrong[0])}"
         )
     return levels
 

@@ -57,9 +57,9 @@ class FioTable(WorkloadTable):
         levels = Levels({PG_TEST_FSYNC: True} if self.pg_test_fsync else {})
         return PlannedWorkload(self.type, (), specs, (levels,))
 
-    def against(self, others: Sequence[WorkloadTable]) -> tuple[str, ...]:
+    def against(self, tables: Sequence[WorkloadTable]) -> tuple[str, ...]:
         """pg_test_fsync without a PostgreSQL that it comes with."""
-        if not self.pg_test_fsync or any(POSTGRESQL in table.engines() for table in others):
+        if not self.pg_test_fsync or any(POSTGRESQL in table.engines() for table in tables):
             return ()
         words = (
             "it is a program of PostgreSQL, and nothing here builds one; add a workload of type pgbench or tpch, or "

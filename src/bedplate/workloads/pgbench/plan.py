@@ -37,7 +37,7 @@ from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Facto
 from bedplate.plan.rules import DatasetRule
 from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY, file_beside_the_plan
-from bedplate.plan.words import joined, shown
+from bedplate.plan.words import in_quotes, joined
 from bedplate.units import KIB
 from bedplate.workloads.pgbench.model import (
     COPY,
@@ -130,7 +130,7 @@ def scripts(value: Any, info: ValidationInfo) -> tuple[Script, ...]:
         try:
             found.append(_weighted(each, info))
         except ValueError as error:
-            reasons.append(f"{shown(each)}: {error}")
+            reasons.append(f"{in_quotes(each)}: {error}")
     labels = Counter(each.label for each in found)
     reasons += (
         f"{count} scripts are called {label}, and figures are named by script; rename the file"
@@ -159,14 +159,14 @@ def variables(value: Any) -> tuple[tuple[str, str | int | float], ...]:
     for name, each in value.items():
         if not _VARIABLE.fullmatch(name) or name in BUILT_IN_VARIABLES:
             reasons.append(
-                f"{shown(name)}: a name is 1 to 60 letters, digits and _, no digit first, and none of {', '.join(BUILT_IN_VARIABLES)}, "
+                f"{in_quotes(name)}: a name is 1 to 60 letters, digits and _, no digit first, and none of {', '.join(BUILT_IN_VARIABLES)}, "
                 "which are set anyway"
             )
         elif isinstance(each, bool) or not (
             isinstance(each, (int, float)) or (isinstance(each, str) and _VARIABLE_TEXT.fullmatch(each))
         ):
             reasons.append(
-                f"{name} = {shown(each)}: allowed is a number, or a text of 1 to 60 letters, digits and . _ + -"
+                f"{name} = {in_quotes(each)}: allowed is a number, or a text of 1 to 60 letters, digits and . _ + -"
             )
     if reasons:
         raise ValueError(joined(reasons))

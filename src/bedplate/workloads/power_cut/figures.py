@@ -8,7 +8,7 @@ from statistics import median
 
 from bedplate.figures.facts import RunRules, free_space_figures
 from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s
-from bedplate.figures.power_cut_verdict import POWER_CUT_RULES, CutEvidence, judged, verdict_of
+from bedplate.figures.power_cut_verdict import POWER_CUT_RULES, CutEvidence, judge_cuts, verdict_of
 from bedplate.figures.run import FigureMaker, Made, run_figures
 from bedplate.figures.validity import NOT_COMPLETED, NOTHING_MEASURED, unreadable
 from bedplate.model import codec
@@ -58,7 +58,7 @@ class PowerCutFigures:
         if record.outcome is not Outcome.COMPLETED:
             reasons = (NOT_COMPLETED, *unreadable(cuts.problems))
             return Made(_frame(record, Validity.UNKNOWN, reasons, (), cuts.recording), {})
-        validity, reasons = judged(visit, record, cuts)
+        validity, reasons = judge_cuts(visit, record, cuts)
         return Made(_frame(record, validity, reasons, _figures(verdict, cuts), cuts.recording), {})
 
 
@@ -80,10 +80,10 @@ def _frame(
 
 def _figures(verdict: PowerCutVerdict, cuts: Cuts) -> Iterator[Figure]:
     points = [record for record in cuts.points if not record.point.control]
-    yield figure("power_cuts", verdict.all.cuts)
+    yield figure("power_cuts", verdict.all_cuts.cuts)
     # A protected cache is another machine: its cuts stand under their profile.
     yield from _bad(verdict.volatile_drawn, reason=_NO_VOLATILE_CUT)
-    yield figure("power_cuts_repaired", verdict.all.of(NEEDS_FSCK))
+    yield figure("power_cuts_repaired", verdict.all_cuts.of(NEEDS_FSCK))
     yield from _losses(verdict)
     yield from _recovery(points)
     if cuts.recording is not None:
@@ -117,7 +117,7 @@ def _bad(
 
 def _losses(verdict: PowerCutVerdict) -> Iterator[Figure]:
     loss = verdict.loss
-    why = _NO_LOSS_COUNTED if verdict.all.cuts else _NO_SUCH_CUT
+    why = _NO_LOSS_COUNTED if verdict.all_cuts.cuts else _NO_SUCH_CUT
     yield figure("lost_transactions_max", loss.transactions_max, reason=why)
     yield figure("lost_ms_max", loss.ms_max, reason=_NO_LOSS_TIMED)
 

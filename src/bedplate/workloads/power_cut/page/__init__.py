@@ -134,7 +134,7 @@ def _row(index: int, cell: CellFacts, run: CutRun) -> CutRow:
         caches=tuple(
             _cache_row(cell, run, cache)
             for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
-            if verdict.cuts(cache).all.cuts
+            if verdict.cuts(cache).all_cuts.cuts
         ),
         lost="–" if lost is None else f"{lost:,}",
         lost_within="" if lost is None or ms is None else f"{number_words(ms)} ms",
@@ -165,7 +165,7 @@ def _cache_row(cell: CellFacts, run: CutRun, cache: str) -> CacheRow:
 
 def _cache(run: CutRun, cache: str) -> dict[str, Any] | None:
     found = run.verdict.cuts(cache)
-    if not found.all.cuts:
+    if not found.all_cuts.cuts:
         return None
     return {
         "drawn": _share(found.drawn),
