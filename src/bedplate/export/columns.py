@@ -17,6 +17,7 @@ from polars import Boolean, DataFrame, Float64, Int64, String
 from bedplate.analysis.labels import plan_levels
 from bedplate.analysis.overview import Measurement, Whereabouts, is_chosen_visit
 from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.codec import named_fields
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.figure import RunFigures
 from bedplate.model.levels import Scalar, as_in_a_plan
@@ -80,7 +81,7 @@ def field_columns(
     enumeration is its value, a reason its sentence, and several are joined by `; `.
     """
     kinds = {field.name: str(field.type) for field in fields(record)}
-    pairs = [(name, field or name) for name, _, field in (pair.partition("=") for pair in names.split())]
+    pairs = named_fields(names)
     own: list[Meaning] = [(record, field) for _, field in pairs]
     texts: Sequence[Meaning] = (*meanings, *("" for _ in pairs)) if meanings else own
 

@@ -20,6 +20,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from io import BufferedReader
+from operator import attrgetter
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -82,6 +83,16 @@ def to_json(value: Any, *, in_words: bool = False) -> Any:
     if isinstance(value, (str, int, float)):
         return value
     raise TypeError(f"{kind.__name__} has no place in a record: {value!r}")
+
+
+def named_fields(names: str) -> list[tuple[str, str]]:
+    """Fields by the names that a table or a document has for them: `key=field`, or `key` where the two are the same."""
+    return [(key, field or key) for key, _, field in (pair.partition("=") for pair in names.split())]
+
+
+def json_fields(record: object, names: str) -> dict[str, Any]:
+    """Some fields of a record and of the records in it, as a document has them; a reason is its sentence."""
+    return {key: to_json(attrgetter(field)(record), in_words=True) for key, field in named_fields(names)}
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:

@@ -44,7 +44,7 @@ from bedplate.analysis.wording import (
     words_on_device,
 )
 from bedplate.model import limits
-from bedplate.model.codec import to_json
+from bedplate.model.codec import json_fields, to_json
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 from bedplate.model.device_cache import CACHE_WORDS
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
@@ -661,16 +661,16 @@ def _cells(
     ]
 
 
+# Where a label stands among the heat maps.
+_SQUARE = "panel row=filesystem_block row_bytes=filesystem_block_bytes column=database_block column_bytes=database_block_bytes"
+
+
 def _cell(found: Overview, cell: CellFacts, number: int) -> dict[str, Any]:
     label = cell.label
     return {
         "study": number,
         "id": cell.id,
-        "panel": label.panel,
-        "row": label.filesystem_block,
-        "row_bytes": label.filesystem_block_bytes,
-        "column": label.database_block,
-        "column_bytes": label.database_block_bytes,
+        **json_fields(label, _SQUARE),
         "throttle": label.emulated_device or None,
         "emulated": cell.emulated,
         "durability": durability_told(cell),
@@ -688,11 +688,7 @@ def _pruned(number: int, found: Overview) -> list[dict[str, Any]]:
     return [
         {
             "study": number,
-            "panel": label.panel,
-            "row": label.filesystem_block,
-            "row_bytes": label.filesystem_block_bytes,
-            "column": label.database_block,
-            "column_bytes": label.database_block_bytes,
+            **json_fields(label, _SQUARE),
             "reasons": list(reasons),
         }
         for label, reasons in found.pruned

@@ -55,7 +55,7 @@ from bedplate.analysis.wording import (
     verdict_word,
 )
 from bedplate.installation import COMMAND
-from bedplate.model.codec import to_json
+from bedplate.model.codec import json_fields, to_json
 from bedplate.model.course import filled, first_of
 from bedplate.model.figure import Better, Metric, Scale
 from bedplate.model.metrics import METRICS
@@ -116,9 +116,7 @@ def compare_document(found: ComparisonAnswer, condition: Condition | None = None
             {"study": name, "title": each.study.facts.title, "marks": list(each.marks)}
             for name, each in zip(names, found.overviews, strict=True)
         ],
-        "baseline": found.question.baseline,
-        "contender": found.question.contender,
-        "margin": found.question.margin,
+        **json_fields(found.question, "baseline contender margin"),
         "false_discovery_rate": RATE,
         "verdicts": found.verdicts,
         "judged": len(found.judged),
@@ -131,9 +129,7 @@ def compare_document(found: ComparisonAnswer, condition: Condition | None = None
     }
     if condition is not None:
         document["condition"] = {
-            "text": condition.text,
-            "word": condition.word,
-            "share": condition.share,
+            **json_fields(condition, "text word share"),
             "exit_status": exit_status(answer_truths(condition, found)),
             "sentence": condition_sentence(found, condition),
         }
@@ -444,25 +440,16 @@ def _compared_document(
         "dataset": asked.run[0],
         # A visit's own figure is of none of its runs.
         "run": None if asked.of_visit else asked.run[1],
-        "metric": asked.metric,
-        "unit": comparison.metric.unit,
-        "phase": asked.phase,
-        "item": asked.item,
+        **json_fields(
+            each, "metric=asked.metric unit=comparison.metric.unit phase=asked.phase item=asked.item"
+        ),
         "kind": comparison.kind.value,
         "baseline_mean": each.figures[0].centre,
         "contender_mean": each.figures[1].centre,
-        "estimate": comparison.estimate,
-        "low": comparison.low,
-        "high": comparison.high,
-        "confidence": comparison.confidence,
-        "confidence_difference": comparison.difference_confidence,
+        **json_fields(comparison, "estimate low high confidence confidence_difference=difference_confidence"),
         "verdict": None if each.incomparable or each.identical else comparison.verdict.value,
         "words": verdict_words(each),
-        "identical": each.identical,
-        "incomparable": list(each.incomparable),
-        "reasons": list(comparison.reasons),
-        "notes": list(each.notes),
-        "n": comparison.n,
+        **json_fields(each, "identical incomparable reasons=comparison.reasons notes n=comparison.n"),
         "counted": None
         if comparison.pooled is None
         else {
@@ -472,11 +459,7 @@ def _compared_document(
                 ("contender", comparison.pooled.contender),
             )
         },
-        "paired": comparison.paired,
-        "more_repetitions": comparison.more_repetitions,
-        "suspect": comparison.suspect,
-        "unknown": comparison.unknown,
-        "censored": comparison.censored,
+        **json_fields(comparison, "paired more_repetitions suspect unknown censored"),
         **({} if condition is None else {"condition": truth(condition, each).value}),
     }
 
@@ -486,28 +469,20 @@ def _pooled_document(found: ComparisonAnswer, each: PooledPairs, sentences: Sequ
     return {
         "dataset": each.asked.run[0],
         "run": None if each.asked.of_visit else each.asked.run[1],
-        "metric": each.asked.metric,
-        "unit": comparison.metric.unit,
-        "phase": each.asked.phase,
-        "item": each.asked.item,
-        "kind": comparison.kind.value,
-        "baseline": dict(each.baseline),
-        "contender": dict(each.contender),
-        "beside": dict(each.beside),
+        **json_fields(
+            each,
+            "metric=asked.metric unit=comparison.metric.unit phase=asked.phase item=asked.item kind=comparison.kind",
+        ),
+        **{side: dict(getattr(each, side)) for side in ("baseline", "contender", "beside")},
         "classes": [{"classes": list(names), "pairs": n} for names, n in each.classes],
         "pairs": [
             {side: _side_document(found, cell)["cell"] for side, cell in _sides_of_pair(one)}
             for one in each.pairs
         ],
         "left_out": len(each.left_out),
-        "estimate": comparison.estimate,
-        "low": comparison.low,
-        "high": comparison.high,
-        "confidence": comparison.confidence,
+        **json_fields(comparison, "estimate low high confidence"),
         "verdict": None if comparison.basis is None else comparison.verdict.value,
-        "n": comparison.n,
-        "pairs_disagree": each.disagree,
-        "p_disagreement": each.p_disagreement,
+        **json_fields(each, "n=comparison.n pairs_disagree=disagree p_disagreement"),
         "depends_on": [_dependence_document(one) for one in each.dependences],
         "sentences": list(sentences),
     }
@@ -515,8 +490,7 @@ def _pooled_document(found: ComparisonAnswer, each: PooledPairs, sentences: Sequ
 
 def _dependence_document(each: Dependence) -> dict[str, Any]:
     return {
-        "factor": each.factor,
-        "real": each.real,
+        **json_fields(each, "factor real"),
         "levels": [{"level": level, "estimate": ratio, "pairs": n} for level, ratio, n in each.levels],
         "strongest": None if each.strongest is None else asdict(each.strongest),
     }
@@ -557,18 +531,13 @@ def effects_document(found: StudyEffects) -> dict[str, Any]:
             {
                 "dataset": each.asked.run[0],
                 "run": each.asked.run[1],
-                "metric": each.asked.metric,
-                "phase": each.asked.phase,
-                "item": each.asked.item,
-                "suspect": each.suspect,
-                "unknown": each.unknown,
-                "unusable": each.unusable,
-                "stopped": each.stopped,
-                "incomparable": list(each.incomparable),
+                **json_fields(
+                    each,
+                    "metric=asked.metric phase=asked.phase item=asked.item suspect unknown unusable stopped incomparable",
+                ),
                 "strongest": strongest_sentence(each),
                 "classes": dict(each.classes),
-                "across_durability": each.across,
-                "crossing": to_json(each.crossing),
+                **json_fields(each, "across_durability=across crossing"),
                 "sentences": list(crossing_sentences(each)),
                 "parts": [
                     {

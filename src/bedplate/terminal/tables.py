@@ -57,7 +57,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
-from bedplate.model.codec import to_json
+from bedplate.model.codec import json_fields, to_json
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512, sectors_told
 from bedplate.model.durability import FINDINGS, GOOD, OK, CacheCuts, CutCounts, TriedStates
 from bedplate.model.figure import Better
@@ -555,26 +555,15 @@ def _doubt(summary: Summary) -> str:
 def searched_document(found: Searched) -> dict[str, Any]:
     """The same for a program, with every cell."""
     return {
-        "best": found.record.best,
-        "dataset": found.record.dataset,
-        "runs": list(found.record.runs),
-        "budget_s": found.budget_s,
-        "spent_s": found.spent_s,
+        **json_fields(found, "best=record.best dataset=record.dataset runs=record.runs budget_s spent_s"),
         "ending": None if found.end is None else str(found.end.ending),
         "named": [] if found.end is None else [found.id_of(number) for number in found.end.cells],
         "cells": [
-            {
-                "cell": cell.id,
-                "label": cell.label.full,
-                "visits": cell.visits,
-                "believed": cell.believed,
-                "measured": to_json(cell.measured),
-                "proved": to_json(cell.proved),
-                "predicted": to_json(cell.predicted),
-                "chance_near_best": cell.near,
-                "chance_best": cell.best,
-                "left_out": None if cell.closed is None else cell.closed.sentence,
-            }
+            json_fields(
+                cell,
+                "cell=id label=label.full visits believed measured proved predicted chance_near_best=near "
+                "chance_best=best left_out=closed",
+            )
             for cell in found.cells
         ],
     }
@@ -615,9 +604,7 @@ def modelled_effects_document(found: Searched) -> dict[str, Any]:
         "title": found.overview.study.facts.title,
         "marks": list(found.overview.marks),
         "by": "model of the search",
-        "metric": found.record.best,
-        "dataset": found.record.dataset,
-        "runs": list(found.record.runs),
+        **json_fields(found.record, "metric=best dataset runs"),
         "factors": [to_json(each) for each in factors_that_matter(found)],
     }
 
@@ -909,24 +896,19 @@ def _document(run: CutRun) -> dict[str, Any]:
     verdict = run.verdict
     again = run.recovery_s
     return {
-        "dataset": run.key.dataset,
-        "run": run.spec.name,
-        "repetition": run.key.repetition,
+        **json_fields(run, "dataset=key.dataset run=spec.name repetition=key.repetition"),
         "volatile_cache": verdict.cuts(VOLATILE_4K).shown,
         "volatile_cache_512": verdict.cuts(VOLATILE_512).shown,
         "protected_cache": verdict.cuts(PROTECTED).shown,
         "pages": None if (ground := run.ground(VOLATILE_4K)) is None else ground.verdict,
-        "refused": list(sentences(verdict.refused)),
-        "of_the_cell": verdict.of_the_cell,
-        "image_bytes": verdict.image_bytes,
-        "foreign_syncs": verdict.foreign_syncs,
+        **json_fields(verdict, "refused of_the_cell image_bytes foreign_syncs"),
         "declared": to_json(run.declared, in_words=True),
         "disagreement": disagreement(run.declared, run.measured),
         "window_bytes": verdict.window_bytes,
         "volatile": _cache(verdict.cuts(VOLATILE_4K)),
         "volatile_512": _cache(verdict.cuts(VOLATILE_512)),
         "protected": _cache(verdict.cuts(PROTECTED)),
-        "waiting": None if verdict.waiting is None else dict(verdict.waiting),
+        "waiting": to_json(verdict.waiting),
         "states": None if verdict.states is None else _states(verdict.states),
         "controls": _counts(verdict.controls),
         "recovery": _recovery(run),
@@ -945,34 +927,30 @@ def _recovery(run: CutRun) -> dict[str, Any] | None:
     return {
         **_counts(run.verdict.recut),
         "caches": {cache: _counts(run.verdict.cuts(cache).recut) for cache in CACHES},
-        "recoveries_asked": recoveries.asked,
-        "recoveries": recoveries.recorded,
-        "refused": list(sentences(recoveries.refused)),
-        "not_made": None if recoveries.not_made is None else recoveries.not_made.sentence,
+        **json_fields(recoveries, "recoveries_asked=asked recoveries=recorded refused not_made"),
     }
 
 
 def _cache(found: CacheCuts) -> dict[str, Any]:
     """The drawn cuts, and those that were sought without a share, which they have not."""
-    return {**_counts(found.drawn), "idle": found.idle, "sought": _without_share(found.sought)}
+    return {**_counts(found.drawn), "idle": found.idle, "sought": json_fields(found.sought, _COUNTS)}
 
 
 def _states(tried: TriedStates) -> dict[str, Any]:
     return {
         "small_states": tried.small_states,
-        "small": _without_share(tried.small),
-        "large": _without_share(tried.large),
+        "small": json_fields(tried.small, _COUNTS),
+        "large": json_fields(tried.large, _COUNTS),
     }
 
 
-def _without_share(tally: CutCounts) -> dict[str, Any]:
-    return {"cuts": tally.cuts, "bad": tally.bad, "findings": dict(tally.findings)}
+# Of cuts that were sought or tried no share is a share of anything.
+_COUNTS = "cuts bad findings"
 
 
 def _counts(tally: CutCounts) -> dict[str, Any]:
     return {
-        "cuts": tally.cuts,
-        "bad": tally.bad,
+        **json_fields(tally, "cuts bad"),
         "bad_share_high": upper_share(tally),
         "findings": dict(tally.findings),
     }
@@ -1095,10 +1073,7 @@ def _study_document(
         found = best_first(found, runs, *order)
     return {
         "study": path,
-        "title": found.study.facts.title,
-        "marks": list(found.marks),
-        "selection": found.selection,
-        "repetitions": found.repetitions,
+        **json_fields(found, "title=study.facts.title marks selection repetitions"),
         "sentence": repetitions_sentence(
             found.repetitions,
             study=path,
@@ -1117,23 +1092,18 @@ def _cell_document(
     found: Overview, cell: CellFacts, runs: Sequence[Run], metric: str | None
 ) -> Mapping[str, Any]:
     return {
-        "cell": cell.id,
-        "label": cell.label.full,
-        "variant": cell.label.panel,
-        "filesystem_block_size_bytes": cell.label.filesystem_block_bytes,
-        "block_size_bytes": cell.label.database_block_bytes,
-        "durability": to_json(cell.durability, in_words=True),
-        "device_sector_bytes": cell.sector_bytes,
-        "device_cache": cell.cache,
+        **json_fields(
+            cell,
+            "cell=id label=label.full variant=label.panel filesystem_block_size_bytes=label.filesystem_block_bytes "
+            "block_size_bytes=label.database_block_bytes durability device_sector_bytes=sector_bytes device_cache=cache",
+        ),
         **(
             {"declared": to_json(cell.declared, in_words=True), "power_cuts": power_cut_document(cell)}
             if cell.cuts
             else {}
         ),
         "flushes": [{**to_json(rate), "per_fsync": rate.per_call} for rate in cell.flushes],
-        "emulated": cell.emulated,
-        "incomparable": list(cell.incomparable),
-        "identical_to": list(cell.identical_to),
+        **json_fields(cell, "emulated incomparable identical_to"),
         "runs": [_run_document(found, cell, run, metric) for run in runs],
     }
 

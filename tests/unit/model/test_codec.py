@@ -21,8 +21,9 @@ from bedplate.model.cell import (
     RunSpec,
     Throttle,
 )
+from bedplate.model.figure import Better, Figure, Scale
 from bedplate.model.levels import Levels
-from bedplate.model.reason import Reason
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 
 _NAMES = st.text(min_size=1, max_size=20)
@@ -116,3 +117,19 @@ def test_a_half_written_file_is_never_seen(tmp_path: Any) -> None:
     with pytest.raises(TypeError):
         codec.write(path, {"a": object()})
     assert {"a": 1} == json.loads(path.read_text())
+
+
+def test_some_fields_of_a_record_are_named_as_the_document_has_them() -> None:
+    figure = Figure(
+        "measure", "", 1, "tps", None, "1/s", Scale.RATIO, Better.HIGHER, reason=because("x", "it is cold")
+    )
+    found = codec.json_fields(figure, "metric better=better reason code=reason.code value")
+    assert found == {
+        "metric": "tps",
+        "better": "higher",
+        "reason": "it is cold",
+        "code": "x",
+        "value": None,
+    }
+    with pytest.raises(AttributeError, match="colour"):
+        codec.json_fields(figure, "metric colour")
