@@ -30,6 +30,7 @@ from bedplate.analysis.wording import (
     durability_class,
     figure,
     ratio_figure,
+    says_nothing,
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
@@ -52,7 +53,6 @@ from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.near_names import unknown_run
 from bedplate.statistics.comparison import (
-    CHANCE,
     MARGIN,
     REPETITIONS_MAX,
     Comparison,
@@ -758,6 +758,8 @@ def comparison_words(objective: Objective, comparison: Comparison) -> str:
     """`tps 1.204 times (1.151–1.253)`, `cv of tps +0.03 (+0.01 to +0.05)`; without an interval so said."""
     if comparison.estimate is None:
         return f"{objective.head} unknown"
+    if says_nothing(comparison):
+        return f"{objective.head} beside it not known"
     is_ratio = comparison.kind is EstimateKind.RATIO
     values = [
         "…" if value is None else ratio_figure(value) if is_ratio else f"{value:+.2g}"
@@ -863,10 +865,10 @@ def _not_told(found: Advised, contest: Contest, cells: Sequence[str]) -> tuple[C
 
 def _settled(found: Advised, contest: Contest, cells: Sequence[str]) -> Sentence:
     fastest, *others = by_speed(found, contest, cells)
-    shown = f"is shown better than {'the other' if len(others) == 1 else f'each of {len(others)} others'} that nothing rules out"
+    alike = "the other" if len(others) == 1 else f"each of the {len(others)} others"
     return Sentence(
         "next",
-        f"{_no_visit(contest)}: {cell_words(found.overview, fastest)} {shown}, or the same within {percent(MARGIN)}.",
+        f"{_no_visit(contest)}: {cell_words(found.overview, fastest)} is the same within {percent(MARGIN)} as {alike} that nothing rules out.",
         (fastest, *others),
     )
 
@@ -917,14 +919,14 @@ def _more_repetitions(
         least = counted[0][0]
         command = extend_command(overview, overview.study.schedule.repetitions + least)
         names = "; ".join(
-            f"{cell_words(overview, each.contender)} by {more}, {comparison_words(first, each.comparison)}"
+            f"{cell_words(overview, each.contender)} {more}, {comparison_words(first, each.comparison)}"
             for more, each in counted[:SHOWN]
         )
         shown = tuple(each for _, each in counted[:SHOWN])
         yield Sentence(
             "next",
-            f"More repetitions would tell these from {cell_words(overview, pairs[0].baseline)} in {_what(contest)} with a chance of "
-            f"{percent(CHANCE)}, were what was found the truth: {names}{rest_words(counted)}.{_makes(overview, least, command)}",
+            f"If what was seen is true, so many more repetitions should show whether these differ from "
+            f"{cell_words(overview, pairs[0].baseline)} in {_what(contest)}: {names}{rest_words(counted)}.{_makes(overview, least, command)}",
             (pairs[0].baseline, *(each.contender for _, each in counted)),
             shown,
             command=command,
@@ -937,7 +939,7 @@ def _more_repetitions(
         )
         yield Sentence(
             "next",
-            f"No number of repetitions up to {REPETITIONS_MAX} promises to tell these from "
+            f"No number of repetitions up to {REPETITIONS_MAX} is likely to distinguish these from "
             f"{cell_words(overview, pairs[0].baseline)} in {_what(contest)}: {names}{rest_words(hopeless)}. Longer runs, or a quieter "
             "machine, might.",
             (pairs[0].baseline, *(each.contender for each in hopeless)),
@@ -1045,6 +1047,13 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
         sentences.append(Sentence("limits", f"{capital(found.sectors)}."))
     if not found.contests:
         sentences.insert(0, _no_contest(found))
+    if found.without:
+        names = ", ".join(run[1] for run in found.without)
+        sentences.append(
+            Sentence("limits", f"No advice on {names}: no figure of the whole run; see `bedplate compare`.")
+        )
+    sentences += [Sentence("limits", words) for words in found.overview.health.sentences()]
+    # What the comparisons are like comes behind what they say.
     if found.judged:
         own = [each.difference for contest in found.contests for each in contest.confidences]
         sentences.append(
@@ -1054,12 +1063,6 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
                 + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own)),
             )
         )
-    if found.without:
-        names = ", ".join(run[1] for run in found.without)
-        sentences.append(
-            Sentence("limits", f"No advice on {names}: no figure of the whole run; see `bedplate compare`.")
-        )
-    sentences += [Sentence("limits", words) for words in found.overview.health.sentences()]
     return tuple(sentences)
 
 
@@ -1304,7 +1307,9 @@ def _no_contest(found: Advised) -> Sentence:
 
 def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:
     summary = found.summary(contest, objective, cell)
-    unit = f" {objective.metric.unit}" if objective.metric.unit not in ("1", "share") else ""
+    unit = {"1": "", "share": "", "1/s": f" {objective.head}"}.get(
+        objective.metric.unit, f" {objective.metric.unit}"
+    )
     words = figure(summary)
     bounds = f", {words.between('–')}{'' if words.is_interval else ' found'}" if words.low else ""
     return f"{words.mean}{unit}{bounds}, n {summary.n}"

@@ -49,6 +49,7 @@ from bedplate.analysis.wording import (
     durability_class,
     figure,
     margin_words,
+    says_nothing,
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
@@ -1542,9 +1543,6 @@ _SHOWN = 3
 
 _UNNAMED_UNITS = ("1", "1/s", "share")
 
-# The ends of an interval of ratios that are further apart say nothing.
-_SAYS_NOTHING = 10.0
-
 _NOT_HEADS = {
     NotTakenFor.UNSAFE: "Unsafe",
     NotTakenFor.UNKNOWN: "Open",
@@ -1619,10 +1617,12 @@ def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[Headlin
         short = f"{pooled_in_short(pooled)}."
         yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place else 1, short=short)
     if words := _ahead_words(answer, names):
-        yield HeadlineLine("Ahead", words, 1)
+        first = answer.following if answer.following and not answer.tied else answer.default
+        is_ahead = first is not None and first.comparison.verdict not in (Verdict.SAME, Verdict.CANNOT_TELL)
+        yield HeadlineLine("Ahead" if is_ahead else "Beside", words, 1)
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
-        yield HeadlineLine("Ahead", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
+        yield HeadlineLine("Open", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
     if aside := _aside_words(answer, names):
         yield HeadlineLine("But", aside, 1)
     # What looks better than the answer belongs to the answer.
@@ -1655,7 +1655,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         many = "repetition shows" if n == 1 else "repetitions show"
         return f"{run}: {n} trusted {many} a figure, not a difference; {REPETITIONS_MIN} give a verdict. So far {_seen_words(answer, names)}."
     default = f" ({_DEFAULT})" if answer.is_default else ""
-    of = f"{taken.summary.centre_kind} of {taken.summary.n}".replace(" ", NO_BREAK)
+    of = f"mean of {taken.summary.n}".replace(" ", NO_BREAK)
     what = "" if answer.metric.unit in _UNNAMED_UNITS else f"{head} "
     own = f"{names[taken.cell]}{default}: {what}{_figure(answer, taken)}, {of}, {run}"
     if answer.answered is Answered.ALONE:
@@ -1664,7 +1664,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         return f"{own}; the best of {answer.cells} {of_class}s."
     if answer.answered is Answered.BY_LEVELS:
         return f"{own}; over all matched pairs of {answer.cells} {of_class}s no level is shown better than its own."
-    return f"{own}; of {answer.cells} {of_class}s none is shown better in {head}."
+    return f"{own}; none of {answer.cells} {of_class}s is shown better."
 
 
 def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1745,11 +1745,8 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
 
 
 def _beside_figures(comparison: Comparison, behind: str = "") -> str:
-    """`×1.08 (1.05 to 1.11)`; an interval that leaves everything open says nothing."""
-    low, high = comparison.low, comparison.high
-    is_known = comparison.kind is not EstimateKind.RATIO or low is None or high is None
-    is_known = is_known or (high or 0.0) <= _SAYS_NOTHING * (low or 0.0)
-    return f"{ratio_words(comparison)}{behind}" if is_known else "the ratio is not known"
+    """`×1.08 (1.05 to 1.11)`, with the words behind it."""
+    return "the ratio is not known" if says_nothing(comparison) else f"{ratio_words(comparison)}{behind}"
 
 
 def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
@@ -1974,7 +1971,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         takes = f" ({takes.removeprefix(', ')})" if takes else ""
         return f"{step.count} more repetition{many}{takes} should show whether {pair} differ{by}"
     if first is not None and first.answered is Answered.NO_VERDICT and not first.cells:
-        return f"{step.repetitions} repetitions give verdicts{takes}"
+        return f"{step.repetitions} repetitions in all give verdicts{takes}"
     return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
 
 

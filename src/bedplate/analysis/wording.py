@@ -204,6 +204,17 @@ def confidence_words(confidences: Iterable[float]) -> str:
     return f"{' to '.join(dict.fromkeys(f'{100 * each:.4g}' for each in (own[0], own[-1])))} %"
 
 
+# The ends of an interval of ratios that are further apart say nothing.
+_SAYS_NOTHING = 10.0
+
+
+def says_nothing(comparison: Comparison) -> bool:
+    """Whether an interval of ratios reaches from a fraction to a multiple, so that a reader learns nothing by its ends."""
+    low, high = comparison.low, comparison.high
+    is_ratio = comparison.kind is EstimateKind.RATIO and low is not None and high is not None
+    return is_ratio and (high or 0.0) > _SAYS_NOTHING * (low or 0.0)
+
+
 def margin_words(comparison: Comparison) -> str:
     """What `same` is within: a share may be zero and has no ratio, so its margin is in points of a hundred."""
     template = OF_RATIOS if comparison.kind is EstimateKind.RATIO else OF_DIFFERENCES

@@ -147,8 +147,7 @@ def test_cells_that_are_shown_the_same_leave_nothing_to_decide(tmp_path: Path) -
     (contest,) = found.contests
     (said,) = next_sentences(found, in_speed_alone(contest))
     assert said.text == (
-        "No visit would decide more in tps of read-write: xfs fs 4k db 8k is shown better than the other that nothing rules out, or "
-        "the same within 5 %."
+        "No visit would decide more in tps of read-write: xfs fs 4k db 8k is the same within 5 % as the other that nothing rules out."
     )
     assert 2 == len(said.cells)
 
