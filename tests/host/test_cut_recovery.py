@@ -39,7 +39,7 @@ from bedplate.workloads.power_cut.bench import (
     ReplayJob,
     Workers,
     image_of,
-    judged,
+    judge_alone,
 )
 from bedplate.workloads.power_cut.log import unpack_log
 
@@ -130,7 +130,7 @@ def test_what_no_cut_shows_a_cut_in_recovery_does(memory: Path, fault: str, cuts
     kept.mkdir()
     told: list[str] = []
     more = ("--recorder", str(recorder_driver()), "--kept", str(kept))
-    with Workers(log, job, 1, memory=memory, ledger=NoLedger(), more=more) as running:
+    with Workers(log, job, 1, memory=memory, ledger=NoLedger(), worker_options=more) as running:
         records = {record.point.number: record for record in running.records(told.append)}
     assert [] == told
     # Both cuts, each in the recovery from the second of them, and the whole of it.
@@ -150,7 +150,7 @@ def require_replayed(memory: Path, job: ReplayJob, bad: PointRecord, packed: Pat
     keep, recovery = memory / "image", memory / "recovery"
     keep.mkdir()
     unpack_log(packed, recovery, GIB)
-    again = judged(memory / "log", job, bad.point, memory=memory, ledger=NoLedger(), recovery=recovery)
+    again = judge_alone(memory / "log", job, bad.point, memory=memory, ledger=NoLedger(), recovery=recovery)
     built = image_of(memory / "log", job, bad.point, memory=memory, keep=keep, recovery=recovery)
     assert (bad.outcome, bad.lost_transactions) == (again.outcome, again.lost_transactions)
     assert keep / "disk" == built.disk

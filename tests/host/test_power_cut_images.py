@@ -137,7 +137,7 @@ def bad_points(
         found.sizes,
         window_bytes=WINDOW_BYTES,
         measured_from=found.measured_from,
-        lost=lost,
+        lost_devices=lost,
     ) as builder:
         for point in points:
             there = records_on(builder.build(point, place.base), place.base / "cut")

@@ -696,7 +696,7 @@ def _replay(
     keep: Path,
     recover: Callable[[Sequence[CutPoint]], tuple[PointRecord, ...]] | None,
 ) -> tuple[PointRecord, Built]:
-    from bedplate.workloads.power_cut.bench import image_of, judged  # noqa: PLC0415
+    from bedplate.workloads.power_cut.bench import image_of, judge_alone  # noqa: PLC0415
     from bedplate.workloads.power_cut.cut_questions import recovery_of  # noqa: PLC0415
     from bedplate.workloads.power_cut.log import unpacked  # noqa: PLC0415
 
@@ -704,7 +704,9 @@ def _replay(
         recovery = recovery_of(point, folder, kept)
         built = image_of(kept.log, job, point, memory=kept.memory, keep=keep, recovery=recovery)
         if recover is None:
-            record = judged(kept.log, job, point, memory=kept.memory, ledger=kept.ledger, recovery=recovery)
+            record = judge_alone(
+                kept.log, job, point, memory=kept.memory, ledger=kept.ledger, recovery=recovery
+            )
             return record, built
     (record,) = recover([point])
     return record, built

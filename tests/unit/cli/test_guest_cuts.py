@@ -355,8 +355,10 @@ def test_cuts_of_recoveries_are_asked_for_with_the_log_of_theirs(
     (run / RECOVERY_LOG_FILE.format(first=0)).write_bytes(lzma.compress(b"a recovery"))
     points = (replace(CUT, number=7, recovery_of=0), CUT, replace(CUT, number=8, recovery_of=0))
 
-    def replayed(_: Path, job: ReplayJob, told: Callable[[str], None], **__: object) -> Iterator[PointRecord]:
-        told("said")
+    def replayed(
+        _: Path, job: ReplayJob, report: Callable[[str], None], **__: object
+    ) -> Iterator[PointRecord]:
+        report("said")
         return map(came_of, job.points)
 
     def judged(_: Path, job: ReplayJob, point: CutPoint, *, recovery: Path, **__: object) -> PointRecord:
@@ -364,7 +366,7 @@ def test_cuts_of_recoveries_are_asked_for_with_the_log_of_theirs(
         return came_of(point)
 
     monkeypatch.setattr(cut_questions, "replayed", replayed)
-    monkeypatch.setattr(cut_questions, "judged", judged)
+    monkeypatch.setattr(cut_questions, "judge_alone", judged)
     told: list[str] = []
     found = list(cut_questions.outcomes(CutQuestion(str(run), JOB, points), told.append))
     assert [0, 7, 8] == [record.point.number for record in found]

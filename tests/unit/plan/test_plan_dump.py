@@ -23,7 +23,7 @@ from bedplate.plan.order import order
 from bedplate.units import MIB
 from bedplate.workloads.pgbench.model import RunScript, without_data
 from bedplate.workloads.pgbench.plan import ESTIMATE
-from bedplate.workloads.pgbench.visit import _TEMPORARY, _named, _without_names
+from bedplate.workloads.pgbench.visit import _TEMPORARY, _named_tables, _without_names
 
 ReasonsOf = Callable[..., tuple[str, ...]]
 
@@ -334,8 +334,8 @@ def test_what_pgbench_printed_is_kept_without_rows() -> None:
 def test_only_tables_that_a_script_names_are_named() -> None:
     scripts = (RunScript("mine", "INSERT INTO sessions VALUES (1);"),)
     tables = ["public.sessions", "public.secret", 'public."Own"']
-    assert "public.sessions, 2 of the database's own" == _named(tables, scripts)
-    assert "1 of the database's own" == _named(["public.secret"], scripts)
+    assert "public.sessions, 2 of the database's own" == _named_tables(tables, scripts)
+    assert "1 of the database's own" == _named_tables(["public.secret"], scripts)
 
 
 @pytest.mark.parametrize(

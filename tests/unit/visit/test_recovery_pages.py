@@ -204,7 +204,7 @@ def test_the_record_of_a_whole_recovery_has_its_pages_and_those_of_cuts_in_it_ha
     again = SecondCuts(job, tmp_path, Examined(), commands=Commands(), workers=1)
     first = Built(WINDOW, (tmp_path / "disk",))
     (tmp_path / "disk").write_bytes(bytes(1 << 20))
-    found = again.cut(Recut(3, 10, 2, 1), first, PROMISED, recorder=tmp_path, kept=tmp_path)
+    found = again.cut(Recut(3, 10, 2, 1), first, PROMISED, recorder=tmp_path, log_folder=tmp_path)
     assert {10: None, 11: None, 12: pages_found} == {each.point.number: each.pages for each in found}
 
 

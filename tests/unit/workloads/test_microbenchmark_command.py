@@ -40,7 +40,7 @@ def call(**changes: Any) -> tuple[str, ...]:
 
 def reasons(path: Path, asked: BenchCall = CALL, *, status: int = 1, said: str = "") -> tuple[str, ...]:
     with pytest.raises(BedplateError) as failed:
-        read_done(path, asked, ENGINE.remedies, status=status, said=said)
+        read_done(path, asked, ENGINE.remedies, status=status, message=said)
     return failed.value.reasons
 
 
@@ -93,7 +93,7 @@ def test_a_document_gives_time_operations_and_library(tmp_path: Path) -> None:
     text = document(RawTests(spec_of("write")), "fillseq")
     path = tmp_path / "fillseq.json"
     path.write_text(json.dumps(text))
-    done = read_done(path, CALL, ENGINE.remedies, status=0, said="")
+    done = read_done(path, CALL, ENGINE.remedies, status=0, message="")
     (test,) = text["tests"]
     assert (test["elapsed_ns"] / 1e9, 3000, text["library"]["version"]) == (
         done.seconds,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class AcksView(TransactionView):
     """A transaction is one that was acknowledged."""
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- all of them
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- all of them
         """What is acknowledged was written."""
         return True
 

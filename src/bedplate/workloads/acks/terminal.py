@@ -24,11 +24,11 @@ _WORDS = (
 )
 
 
-def acks_tables(found: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:
+def acks_tables(overview: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:
     """Rates beside what survives a power cut; then what one acknowledged transaction takes."""
     return [
-        *run_tables(found, runs, "tps"),
-        *(tool_table(found, run, _EACH, "for each acknowledged transaction") for run in runs),
+        *run_tables(overview, runs, "tps"),
+        *(tool_table(overview, run, _EACH, "for each acknowledged transaction") for run in runs),
         Text(_WORDS, style="dim"),
     ]
 

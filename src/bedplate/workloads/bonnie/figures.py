@@ -231,13 +231,13 @@ def _file_size(fields: list[str]) -> int | None:
     return int(found[1]) * {"M": MIB, "G": GIB}[found[2]]
 
 
-def _optional(fields: list[str], place: int, what: str) -> int | None:
-    return None if fields[place] == "" else _count(fields, place, what)
+def _optional(fields: list[str], place: int, expected: str) -> int | None:
+    return None if fields[place] == "" else _count(fields, place, expected)
 
 
-def _count(fields: list[str], place: int, what: str) -> int:
+def _count(fields: list[str], place: int, expected: str) -> int:
     if not _WHOLE.fullmatch(fields[place]):
-        raise _misfit(what, fields)
+        raise _misfit(expected, fields)
     return int(fields[place])
 
 
@@ -300,13 +300,13 @@ class BonnieFigures(PhasedFigures):
         """Of its stages."""
         result, problems = parsed_output(run_directory, "bonnie", parse_result)
         measured = _Measured(replace(inputs, problems=(*inputs.problems, *problems)))
-        return Made(measured.whole(result), {COURSE_FILE: measured.course(None)})
+        return Made(measured.all_figures(result), {COURSE_FILE: measured.course(None)})
 
 
 class _Measured(PhasedRun):
     """One run that came to its end."""
 
-    def whole(self, result: BonnieResult | None) -> RunFigures:
+    def all_figures(self, result: BonnieResult | None) -> RunFigures:
         """`run.json`; without a result the counters alone."""
         stages = () if result is None else result.stages
         return self.run_figures(self._figures(stages), VALIDITY.judge(self._evidence()))

@@ -21,7 +21,7 @@ class BonnieView(WorkloadView):
     heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
     headlines: ClassVar[tuple[str, ...]] = ("stages_total_s",)
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """Every run writes its file."""
         return True
 

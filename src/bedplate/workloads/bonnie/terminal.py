@@ -36,15 +36,15 @@ _WORDS = (
 )
 
 
-def bonnie_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def bonnie_tables(overview: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """In the order of the plan, and what the columns are below them."""
     shown: list[RenderableType] = []
     for run in runs:
-        spec = found.spec(run)
-        shown.append(tool_table(found, run, _FILE, "its file"))
+        spec = overview.spec(run)
+        shown.append(tool_table(overview, run, _FILE, "its file"))
         # `files = 0` leaves the small files out, and with them their table.
         if spec is None or spec.levels.integer("files") != 0:
-            shown.append(tool_table(found, run, _SMALL, "files, 1/s"))
+            shown.append(tool_table(overview, run, _SMALL, "files, 1/s"))
     return [*shown, Text(_WORDS, style="dim")]
 
 

@@ -32,7 +32,7 @@ from bedplate.workloads.faulty_disk.model import (
 class FaultEvidence(RunEvidence):
     """What the rules look at: nothing is timed, and the kernel complains of the disk that fails."""
 
-    asked: int
+    try_count: int
     tries: FaultTries
 
     def control(self, name: str) -> FaultRecord | None:
@@ -40,7 +40,7 @@ class FaultEvidence(RunEvidence):
         return next((record for record in self.tries.controls if record.fault == name), None)
 
 
-def evidence_of(tries: FaultTries, asked: int) -> FaultEvidence:
+def evidence_of(tries: FaultTries, try_count: int) -> FaultEvidence:
     """Of one run, of which so many faults were to be tried."""
     return FaultEvidence(
         duration_s=0.0,
@@ -51,7 +51,7 @@ def evidence_of(tries: FaultTries, asked: int) -> FaultEvidence:
         steal_share=None,
         course_problem=None,
         problems=tries.problems,
-        asked=asked,
+        try_count=try_count,
         tries=tries,
     )
 
@@ -62,9 +62,9 @@ _SEEN = (PointOutcome.LOST, PointOutcome.SILENT, PointOutcome.DETECTED)
 
 def _missing(evidence: FaultEvidence) -> Spoken | None:
     tried = len(evidence.tries.tried)
-    if tried >= evidence.asked:
+    if tried >= evidence.try_count:
         return None
-    return spoken(f"{tried} of {evidence.asked} faults were tried", tried=tried, asked=evidence.asked)
+    return spoken(f"{tried} of {evidence.try_count} faults were tried", tried=tried, asked=evidence.try_count)
 
 
 def _not_whole(evidence: FaultEvidence) -> Spoken | str | None:
@@ -151,14 +151,14 @@ class FaultyDiskFigures:
             return _unknown(record, NOTHING_MEASURED, tries.problems)
         if record.outcome is not Outcome.COMPLETED:
             return _unknown(record, NOT_COMPLETED, tries.problems)
-        verdict = VALIDITY.judge(evidence_of(tries, asked(record)))
+        verdict = VALIDITY.judge(evidence_of(tries, tries_requested(record)))
         found = [*_figures(tries.tried)]
         for fault, records in tries.by_fault.items():
             found += _figures(records, phase=FAULT_PHASE, item=fault)
         return Made(_frame(record, verdict, found), {})
 
 
-def asked(record: RunRecord) -> int:
+def tries_requested(record: RunRecord) -> int:
     """How many tries a run was to make, without the controls."""
     names = (record.spec.levels.text(FAULTS_LEVEL) or "").split(",")
     return len(names) * (record.spec.levels.integer(TRIES) or 1)
@@ -176,8 +176,8 @@ def _figures(records: Sequence[FaultRecord], *, phase: str = "measure", item: st
         yield figure(metric, count if hit else None, phase=phase, item=item, reason=_NOT_HIT)
 
 
-def _unknown(record: RunRecord, why: Reason, problems: Sequence[str]) -> Made:
-    return Made(_frame(record, (Validity.UNKNOWN, (why, *unreadable(problems))), ()), {})
+def _unknown(record: RunRecord, reason: Reason, problems: Sequence[str]) -> Made:
+    return Made(_frame(record, (Validity.UNKNOWN, (reason, *unreadable(problems))), ()), {})
 
 
 def _frame(

@@ -389,8 +389,8 @@ _LOST = {
 
 
 def verdict_of(
-    left: PointOutcome,
-    seen: Seen,
+    last_outcome: PointOutcome,
+    reaction: Seen,
     *,
     is_hit: bool,
     writable: bool,
@@ -400,7 +400,7 @@ def verdict_of(
     is_said: bool = False,
     ended_early: bool = False,
 ) -> FaultVerdict:
-    """`left` is what was found after the file system had been mounted anew, which took a repair or not.
+    """`last_outcome` is what was found after the file system had been mounted anew, which took a repair or not.
 
     A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops or is killed, or that bedplate `ended_early`. What is
     missing behind a repair nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything. A loss `is_said` where the
@@ -408,26 +408,26 @@ def verdict_of(
     """
     if not is_hit:
         return FaultVerdict.NOT_HIT
-    if left in _LOST and is_repaired:
+    if last_outcome in _LOST and is_repaired:
         return FaultVerdict.LOST_DETECTED
-    if left is PointOutcome.LOST and is_bounded and (seen is not Seen.WENT_ON or ended_early):
+    if last_outcome is PointOutcome.LOST and is_bounded and (reaction is not Seen.WENT_ON or ended_early):
         return FaultVerdict.BOUNDED
-    if left in _LOST:
-        return FaultVerdict.LOST_DETECTED if is_said else _LOST[left]
-    if left is PointOutcome.NEEDS_FSCK:
+    if last_outcome in _LOST:
+        return FaultVerdict.LOST_DETECTED if is_said else _LOST[last_outcome]
+    if last_outcome is PointOutcome.NEEDS_FSCK:
         return FaultVerdict.REPAIRED
-    if seen is Seen.HUNG:
+    if reaction is Seen.HUNG:
         return FaultVerdict.HUNG
     if not writable:
         return FaultVerdict.READ_ONLY
-    if is_unseen and seen is Seen.WENT_ON:
+    if is_unseen and reaction is Seen.WENT_ON:
         return FaultVerdict.NO_TRACE
-    return FaultVerdict.STOPPED if seen is Seen.STOPPED else FaultVerdict.WENT_ON
+    return FaultVerdict.STOPPED if reaction is Seen.STOPPED else FaultVerdict.WENT_ON
 
 
 def detected_by(
-    left: PointOutcome,
-    seen: Seen,
+    last_outcome: PointOutcome,
+    reaction: Seen,
     *,
     writable: bool,
     kernel_spoke: bool,
@@ -439,23 +439,31 @@ def detected_by(
     A repair speaks for the file system where a mount had asked for it, and not where a check found that nobody makes.
     """
 
-    def found() -> Iterator[Detected]:
-        if kernel_spoke or is_repaired or not writable or left is PointOutcome.FILE_SYSTEM_LOST:
+    def speakers() -> Iterator[Detected]:
+        if kernel_spoke or is_repaired or not writable or last_outcome is PointOutcome.FILE_SYSTEM_LOST:
             yield Detected.FILE_SYSTEM
-        if engine_spoke or seen is Seen.STOPPED or left is PointOutcome.DETECTED:
+        if engine_spoke or reaction is Seen.STOPPED or last_outcome is PointOutcome.DETECTED:
             yield Detected.ENGINE
 
-    return tuple(found())
+    return tuple(speakers())
 
 
 def within_bound(
-    left: PointRecord, bound_ms: float | None, bound_transactions: int | None, *, after_ms: float = 0.0
+    final_record: PointRecord,
+    bound_ms: float | None,
+    bound_transactions: int | None,
+    *,
+    after_ms: float = 0.0,
 ) -> bool:
     """Whether no more is missing than the engine's settings allow; a loss of unknown age is within no time.
 
     The age of a loss is held against the last acknowledgement, which was `after_ms` before the recording's end: the engine
     stopped then, and not when the file system was unmounted.
     """
-    by_count = bound_transactions is not None and left.lost_transactions <= bound_transactions
-    by_time = bound_ms is not None and left.lost_ms is not None and left.lost_ms - after_ms <= bound_ms
+    by_count = bound_transactions is not None and final_record.lost_transactions <= bound_transactions
+    by_time = (
+        bound_ms is not None
+        and final_record.lost_ms is not None
+        and final_record.lost_ms - after_ms <= bound_ms
+    )
     return by_count or by_time

@@ -110,13 +110,13 @@ class FaultyDiskView(WorkloadView):
     heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
     headlines: ClassVar[tuple[str, ...]] = ("faults_hit",)
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """Clients write while the disk fails."""
         return True
 
-    def answer(self, found: Overview, names: Mapping[str, str]) -> Iterator[AnswerLine]:
+    def answer(self, overview: Overview, names: Mapping[str, str]) -> Iterator[AnswerLine]:
         """What was lost, and where nothing was."""
-        return answer_lines(fault_rows(found), names)
+        return answer_lines(fault_rows(overview), names)
 
     def kind(self, spec: RunSpec) -> str | None:  # noqa: ARG002 -- all alike
         """They have a kind of their own."""
@@ -176,10 +176,10 @@ class FaultRow:
     codes: frozenset[str] = frozenset()
 
 
-def fault_runs(found: Overview) -> Iterator[tuple[Measurement, FaultTries]]:
+def fault_runs(overview: Overview) -> Iterator[tuple[Measurement, FaultTries]]:
     """The runs of faults that left any, with their tries."""
-    for m in found.measurements:
-        spec = found.spec((m.dataset, m.run))
+    for m in overview.measurements:
+        spec = overview.spec((m.dataset, m.run))
         if spec is None or spec.workload != WORKLOAD or m.directory is None or m.canary:
             continue
         tries = read_tries(m.directory)
@@ -187,20 +187,20 @@ def fault_runs(found: Overview) -> Iterator[tuple[Measurement, FaultTries]]:
             yield m, tries
 
 
-def fault_rows(found: Overview) -> tuple[FaultRow, ...]:
+def fault_rows(overview: Overview) -> tuple[FaultRow, ...]:
     """One for each cell and dataset, in the order of the cells; worked out once."""
-    return found.once(_rows)
+    return overview.once(_rows)
 
 
-def _rows(found: Overview) -> tuple[FaultRow, ...]:
+def _rows(overview: Overview) -> tuple[FaultRow, ...]:
     by_cell: dict[tuple[str, str], list[tuple[Measurement, FaultTries]]] = {}
-    for m, tries in fault_runs(found):
+    for m, tries in fault_runs(overview):
         by_cell.setdefault((m.cell, m.dataset), []).append((m, tries))
-    order = {cell: number for number, cell in enumerate(found.cells)}
+    order = {cell: number for number, cell in enumerate(overview.cells)}
     return tuple(
-        _row(found.cells[cell], dataset, runs)
+        _row(overview.cells[cell], dataset, runs)
         for (cell, dataset), runs in sorted(by_cell.items(), key=lambda item: order.get(item[0][0], 0))
-        if cell in found.cells
+        if cell in overview.cells
     )
 
 

@@ -31,10 +31,10 @@ _WORDS = (
 )
 
 
-def fault_tables(found: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:
+def fault_tables(overview: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:
     """What came of each fault in each cell."""
     wanted = {dataset for dataset, _ in runs}
-    rows = [row for row in fault_rows(found) if row.dataset in wanted]
+    rows = [row for row in fault_rows(overview) if row.dataset in wanted]
     if not rows:
         return []
     table = plain_table()

@@ -177,7 +177,7 @@ class DiskMap:
         if place is Place.JOURNAL and self.journal_bytes is not None:
             return (ByteRange(0, self.journal_bytes),)
         if place in _AREAS:
-            return self._own(place, is_written=is_written)
+            return self._own_areas(place, is_written=is_written)
         if place is Place.INODE:
             return self._inodes()
         return self._files(place, is_written=is_written)
@@ -241,7 +241,7 @@ class DiskMap:
             raise PlaceUnknown(f"no file of {', '.join(patterns)} has a block of the disk yet")
         return found
 
-    def _own(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
+    def _own_areas(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
         own = (area for area in self.layout.areas if area.place is _AREAS[place])
         # Superblocks are a place of their own.
         areas = [area for area in own if not area.words.endswith(SUPERBLOCK)]
@@ -308,16 +308,16 @@ def finder_at_rest(filesystem: str, place: Place) -> FinderAtRest | None:
     return lambda images, commands, numbers: found(at_rest(images, commands), numbers)
 
 
-def ranges_at_rest(found: RestingBlocks) -> tuple[ByteRange, ...]:
+def ranges_at_rest(resting_blocks: RestingBlocks) -> tuple[ByteRange, ...]:
     """The blocks of a place; PlaceUnknown with the reason where none can be named."""
-    if not found.ranges:
-        said = "; ".join(found.left_out) or "its files hold nothing"
+    if not resting_blocks.ranges:
+        said = "; ".join(resting_blocks.left_out) or "its files hold nothing"
         raise PlaceUnknown(f"no block of the disk can be named: {said}")
-    return joined(found.ranges)
+    return joined(resting_blocks.ranges)
 
 
-def _meet(one: ByteRange, other: ByteRange) -> bool:
-    return one.start < other.start + other.length and other.start < one.start + one.length
+def _meet(extent: ByteRange, hit: ByteRange) -> bool:
+    return extent.start < hit.start + hit.length and hit.start < extent.start + extent.length
 
 
 def joined(ranges: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
@@ -916,7 +916,7 @@ class FaultTrial:
                 log = made.log
                 self._write(FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}")
             on_journal = _is_on_journal(fault, course)
-            left, after_ms = self._left(log, course, _unreadable(fault, course), on_journal=on_journal)
+            left, after_ms = self._look_at_end(log, course, _unreadable(fault, course), on_journal=on_journal)
         finally:
             self._give_back(log, logs / f"try-{number}.server.log")
         return _record(fault, number, seed, course, left, after_ms=after_ms)
@@ -1033,7 +1033,7 @@ class FaultTrial:
             names = ", ".join(str(path.relative_to(disk.data_directory)) for path in found)
             course.hits, course.no_result = 0, f"what was hit is a part of {names}"
 
-    def _left(
+    def _look_at_end(
         self, path: Path, course: _Course, unreadable: tuple[ByteRange, ...], *, on_journal: bool
     ) -> tuple[PointRecord, float]:
         """What the disk holds in the end, mounted anew and asked; and the time from the last acknowledgement to that end, in ms."""
@@ -1055,7 +1055,7 @@ class FaultTrial:
             unreadable=unreadable,
             unreadable_on_journal=on_journal,
         )
-        replayed = partial(self._bench.replayed, path, told=lambda _: None, kept=path.parent)
+        replayed = partial(self._bench.replayed, path, report=lambda _: None, log_folder=path.parent)
         (record,) = replayed(job)
         course.repair_is_usual = course.position is not None and leaves_journal_to_repair(job.filesystem.type)
         if course.repair_is_usual and course.hits and record.replay_failed:
@@ -1073,14 +1073,16 @@ class FaultTrial:
 
 
 def _record(
-    fault: Fault, number: int, seed: int, course: _Course, left: PointRecord, *, after_ms: float
+    fault: Fault, number: int, seed: int, course: _Course, final_record: PointRecord, *, after_ms: float
 ) -> FaultRecord:
     seen = Seen.WENT_ON if course.trouble is None else Seen.HUNG if course.hung else Seen.STOPPED
-    is_usual = course.repair_is_usual and not left.replay_failed
-    is_repaired = left.fsck_s is not None and not left.unclean and not is_usual
-    is_whole = _is_unread(fault, course, left) or (is_usual and left.outcome is PointOutcome.NEEDS_FSCK)
-    outcome = PointOutcome.OK if is_whole else left.outcome
-    kernel_said, said_anew = (*(course.kernel_said or ()), *course.counted), left.kernel_said or ()
+    is_usual = course.repair_is_usual and not final_record.replay_failed
+    is_repaired = final_record.fsck_s is not None and not final_record.unclean and not is_usual
+    is_whole = _is_unread(fault, course, final_record) or (
+        is_usual and final_record.outcome is PointOutcome.NEEDS_FSCK
+    )
+    outcome = PointOutcome.OK if is_whole else final_record.outcome
+    kernel_said, said_anew = (*(course.kernel_said or ()), *course.counted), final_record.kernel_said or ()
     waited = (_WAITED,) if course.was_resumed else ()
     said = (*filter(None, [course.trouble]), *waited, *course.engine_said, *kernel_said)
     detected = detected_by(
@@ -1088,25 +1090,25 @@ def _record(
         seen,
         writable=course.writable,
         kernel_spoke=bool(kernel_said or said_anew),
-        engine_spoke=bool(course.engine_said or left.engine_said),
+        engine_spoke=bool(course.engine_said or final_record.engine_said),
         is_repaired=is_repaired,
     )
     is_hit = course.hits > 0 or isinstance(fault, NoFault)
     verdict = verdict_of(
         outcome,
         seen,
-        is_hit=is_hit and left.acknowledged > 0,
+        is_hit=is_hit and final_record.acknowledged > 0,
         writable=course.writable,
         is_repaired=is_repaired,
         is_bounded=within_bound(
-            left,
+            final_record,
             course.bound_ms,
             course.bound_transactions,
             # An engine that hung had that time too.
             after_ms=0.0 if course.hung else after_ms,
         ),
         is_unseen=fault.is_quiet and not detected,
-        is_said=bool(left.engine_said),
+        is_said=bool(final_record.engine_said),
         ended_early=course.ended_early,
     )
     return FaultRecord(
@@ -1119,28 +1121,36 @@ def _record(
         came_back=course.came_back,
         verdict=verdict,
         detected=detected,
-        acknowledged=left.acknowledged,
-        lost_transactions=left.lost_transactions,
+        acknowledged=final_record.acknowledged,
+        lost_transactions=final_record.lost_transactions,
         left=outcome,
         hit_at=course.first_hit.start if course.first_hit else None,
         hit_bytes=course.first_hit.length if course.first_hit else None,
         hit_journal=course.first_hit is not None and _is_on_journal(fault, course),
-        kernel_heard=course.kernel_said is not None and left.kernel_said is not None,
+        kernel_heard=course.kernel_said is not None and final_record.kernel_said is not None,
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
-        found=(*left.problems, *left.engine_said, *(_shortened(text) for text in said_anew[:_SAID_MOST])),
+        found=(
+            *final_record.problems,
+            *final_record.engine_said,
+            *(_shortened(text) for text in said_anew[:_SAID_MOST]),
+        ),
         no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
         aged=course.aged,
     )
 
 
-def _is_unread(fault: Fault, course: _Course, left: PointRecord) -> bool:
+def _is_unread(fault: Fault, course: _Course, final_record: PointRecord) -> bool:
     """Whether rot of a file was met by the check alone, as nobody had read it.
 
     The check of what is found at rest (ZFS' scrub) reads the data too, and has no copy to mend them by. No other type's check does.
     """
     is_of_files = isinstance(fault, Rot) and bool(course.numbers)
-    is_damage_alone = left.outcome is PointOutcome.SILENT and left.unclean is True and left.fsck_s is None
-    return is_of_files and is_damage_alone and not left.lost_transactions
+    is_damage_alone = (
+        final_record.outcome is PointOutcome.SILENT
+        and final_record.unclean is True
+        and final_record.fsck_s is None
+    )
+    return is_of_files and is_damage_alone and not final_record.lost_transactions
 
 
 def _no_result(course: _Course, verdict: FaultVerdict, *, is_hit: bool) -> str:
@@ -1262,7 +1272,7 @@ class FaultyDisk(OwnDiskWorkload):
         _try_all(recording)
 
 
-def due(spec: RunSpec) -> tuple[tuple[Fault, int], ...]:
+def tries_of(spec: RunSpec) -> tuple[tuple[Fault, int], ...]:
     """The controls, then each fault as often as it is tried; with what is added to the seed."""
     names = [name for name in (spec.levels.text(FAULTS_LEVEL) or ",".join(DEFAULT_FAULTS)).split(",") if name]
     tries = spec.levels.integer(TRIES) or 1
@@ -1277,7 +1287,7 @@ def _try_all(recording: Recording) -> None:
     trial = _trial(context)
     seed = spec.levels.integer("seed")
     seed = context.seed if seed is None else seed
-    wanted = due(spec)
+    wanted = tries_of(spec)
     started = time.monotonic()
     with (
         recording.timed_phase(FAULTS_PHASE),

@@ -55,7 +55,7 @@ def _one_of(*values: str) -> FioOption:
     )
 
 
-def _whole(least: int, most: int) -> FioOption:
+def _whole_number(least: int, most: int) -> FioOption:
     def read(value: Scalar) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             return None
@@ -118,29 +118,29 @@ FIO_OPTIONS: Mapping[str, FioOption] = {
     "bs": _size(),
     "size": _size(),
     "io_size": _size(),
-    "rwmixread": _whole(1, 99),
-    "percentage_random": _whole(0, 100),
+    "rwmixread": _whole_number(1, 99),
+    "percentage_random": _whole_number(0, 100),
     "random_distribution": _words(
         r"random|(zipf|pareto|normal):\d{1,2}(\.\d{1,6})?", '"random", or "zipf:1.2" and the like'
     ),
     "random_generator": _one_of("tausworthe", "tausworthe64", "lfsr"),
-    "randseed": _whole(0, _COUNT_MAX),
+    "randseed": _whole_number(0, _COUNT_MAX),
     "randrepeat": _flag(),
     "norandommap": _flag(),
-    "number_ios": _whole(1, _COUNT_MAX),
+    "number_ios": _whole_number(1, _COUNT_MAX),
     # How.
     "ioengine": _one_of(*ASYNCHRONOUS_ENGINES, *SYNCHRONOUS_ENGINES),
-    "iodepth": _whole(1, 65536),
-    "iodepth_batch": _whole(1, 65536),
-    "iodepth_batch_complete_min": _whole(0, 65536),
-    "iodepth_batch_complete_max": _whole(1, 65536),
+    "iodepth": _whole_number(1, 65536),
+    "iodepth_batch": _whole_number(1, 65536),
+    "iodepth_batch_complete_min": _whole_number(0, 65536),
+    "iodepth_batch_complete_max": _whole_number(1, 65536),
     "io_submit_mode": _one_of("inline", "offload"),
-    "numjobs": _whole(1, 1024),
+    "numjobs": _whole_number(1, 1024),
     "thread": _flag(),
     "direct": _flag(),
     "sync": _one_of("none", "sync", "dsync"),
-    "fsync": _whole(1, _COUNT_MAX),
-    "fdatasync": _whole(1, _COUNT_MAX),
+    "fsync": _whole_number(1, _COUNT_MAX),
+    "fdatasync": _whole_number(1, _COUNT_MAX),
     "end_fsync": _flag(),
     "fsync_on_close": _flag(),
     "sync_file_range": _words(
@@ -150,7 +150,7 @@ FIO_OPTIONS: Mapping[str, FioOption] = {
     "invalidate": _flag(),
     "fadvise_hint": _flag(),
     # On which files: always the job's own, in the directory of the run.
-    "nrfiles": _whole(1, 100_000),
+    "nrfiles": _whole_number(1, 100_000),
     "file_service_type": _one_of("random", "roundrobin", "sequential"),
     "fallocate": _one_of("none", "native", "posix", "keep", "truncate"),
     "overwrite": _flag(),
@@ -160,19 +160,19 @@ FIO_OPTIONS: Mapping[str, FioOption] = {
     "refill_buffers": _flag(),
     "zero_buffers": _flag(),
     "scramble_buffers": _flag(),
-    "buffer_compress_percentage": _whole(0, 100),
+    "buffer_compress_percentage": _whole_number(0, 100),
     "buffer_compress_chunk": _size(),
-    "dedupe_percentage": _whole(0, 100),
+    "dedupe_percentage": _whole_number(0, 100),
     # How long, and how fast at most.
     "runtime": _duration(),
     "time_based": _flag(),
     "ramp_time": _duration(),
-    "loops": _whole(1, _COUNT_MAX),
+    "loops": _whole_number(1, _COUNT_MAX),
     "rate": _size(),
-    "rate_iops": _whole(1, _COUNT_MAX),
+    "rate_iops": _whole_number(1, _COUNT_MAX),
     "rate_process": _one_of("linear", "poisson"),
-    "thinktime": FioOption("a whole number of microseconds, at least 1", _whole(1, _COUNT_MAX).read),
-    "thinktime_blocks": _whole(1, _COUNT_MAX),
+    "thinktime": FioOption("a whole number of microseconds, at least 1", _whole_number(1, _COUNT_MAX).read),
+    "thinktime_blocks": _whole_number(1, _COUNT_MAX),
     "steadystate": _words(
         r"(iops|iops_slope|bw|bw_slope):\d{1,3}(\.\d{1,6})?%", '"iops:5%", "bw_slope:0.1%" and the like'
     ),

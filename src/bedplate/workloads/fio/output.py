@@ -187,7 +187,7 @@ class _Node:
             raise self._misfit(name, "a finite number", value)
         return number
 
-    def whole(self, name: str) -> int:
+    def whole_number(self, name: str) -> int:
         value = self._get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self._misfit(name, "a whole number of zero or more", value)
@@ -222,7 +222,7 @@ class _Node:
 def _job(node: _Node) -> FioJobResult:
     return FioJobResult(
         name=node.text("jobname"),
-        error=node.whole("error"),
+        error=node.whole_number("error"),
         read=_side(node.node("read")),
         write=_side(node.node("write")),
         sync=_latency(node.node("sync"), "lat_ns"),
@@ -234,11 +234,11 @@ def _job(node: _Node) -> FioJobResult:
 
 
 def _side(node: _Node) -> FioSide | None:
-    operations = node.whole("total_ios")
+    operations = node.whole_number("total_ios")
     if operations == 0:
         return None
     return FioSide(
-        size_bytes=node.whole("io_bytes"),
+        size_bytes=node.whole_number("io_bytes"),
         operations=operations,
         runtime_s=node.number("runtime") / 1000,
         bandwidth_bytes_per_s=node.number("bw_bytes"),
@@ -250,7 +250,7 @@ def _side(node: _Node) -> FioSide | None:
 
 def _latency(parent: _Node, name: str) -> FioLatency | None:
     node = parent.node(name)
-    operations = node.whole("N")
+    operations = node.whole_number("N")
     if operations == 0:
         return None
     return FioLatency(
@@ -263,7 +263,7 @@ def _latency(parent: _Node, name: str) -> FioLatency | None:
 
 
 def _steady_state(node: _Node) -> FioSteadyState:
-    return FioSteadyState(node.text("ss"), attained=node.whole("attained") == 1)
+    return FioSteadyState(node.text("ss"), attained=node.whole_number("attained") == 1)
 
 
 _PG_TEST_FSYNC = "pg_test_fsync"

@@ -181,18 +181,18 @@ def parse_fio(text: str, kind: str, depth: int) -> AtDepth:
     return AtDepth(kind, depth, p50 * 1000, p99 * 1000, times.operations / side.runtime_s)
 
 
-def law_of(found: AtDepth) -> Law:
+def law_of(times: AtDepth) -> Law:
     """A lognormal law with that median and 99th percentile; a constant where they are one."""
-    spread = max(1.0, found.p99_us / found.p50_us) if found.p50_us else 1.0
+    spread = max(1.0, times.p99_us / times.p50_us) if times.p50_us else 1.0
     factor = min(MOST_FACTOR, round(spread ** (1 / _DEVIATIONS), 2))
-    median = f"{found.p50_us:.0f}us"
+    median = f"{times.p50_us:.0f}us"
     return Law.parse(f"lognormal {median} {factor:g}" if factor > 1 else median)
 
 
-def places_of(found: Sequence[AtDepth]) -> int:
+def places_of(depths: Sequence[AtDepth]) -> int:
     """How many requests are served at once: as many as the throughput is times that of one."""
-    alone = next(each.per_s for each in found if each.depth == 1)
-    return max(1, min(MOST_PLACES, round(max(each.per_s for each in found) / alone)))
+    alone = next(each.per_s for each in depths if each.depth == 1)
+    return max(1, min(MOST_PLACES, round(max(each.per_s for each in depths) / alone)))
 
 
 class FioMeter:
@@ -217,14 +217,14 @@ class FioMeter:
             for depth in ((1,) if kind == FLUSH else DEPTHS)
         )
 
-    def plan_line(self, found: Sequence[AtDepth]) -> str:
+    def plan_line(self, depths: Sequence[AtDepth]) -> str:
         """`latency = { … }` of what was measured; a plan asks for what is missing."""
         words = []
         for kind in self.all_kinds:
-            first = next((each for each in found if (each.kind, each.depth) == (kind, 1)), None)
+            first = next((each for each in depths if (each.kind, each.depth) == (kind, 1)), None)
             if first is not None:
                 words.append(f'{kind} = "{law_of(first).words}"')
-        reads = [each for each in found if each.kind == READ]
+        reads = [each for each in depths if each.kind == READ]
         return f"latency = {{ {', '.join([*words, f'queue_depth = {places_of(reads)}'])} }}"
 
 

@@ -24,7 +24,7 @@ class FioView(WorkloadView):
     heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _JOB_HEAD, PG_TEST_FSYNC: _SYNCS}
     headlines: ClassVar[tuple[str, ...]] = ("throughput_mib_per_s",)
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """By the job's `rw`."""
         return is_pg_test_fsync(spec) or spec.levels.text("rw") in WRITING_RW | MIXED_RW
 

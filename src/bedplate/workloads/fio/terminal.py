@@ -33,17 +33,17 @@ _JOB = (
 _WORDS = f"Geometric means of n repetitions, range below. CPU: {METRICS[CPU].definition}. {MARKS}"
 
 
-def fio_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def fio_tables(overview: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """In the order of the plan, and what the columns of jobs are below them."""
     shown: list[RenderableType] = []
     words: tuple[str, ...] = ()
     for run in runs:
-        spec = found.spec(run)
+        spec = overview.spec(run)
         if spec is not None and is_pg_test_fsync(spec):
-            table = part_table(found, run, OPERATIONS)
+            table = part_table(overview, run, OPERATIONS)
             shown += [] if table is None else [table]
         else:
-            shown.append(tool_table(found, run, _JOB, "fio"))
+            shown.append(tool_table(overview, run, _JOB, "fio"))
             words = (_WORDS,)
     return [*shown, *(Text(line, style="dim") for line in words)]
 

@@ -294,18 +294,18 @@ def parse_document(text: str) -> BenchDocument:
         raise OutputNotUnderstood(_TOOL, expected="a document of format version 1", found=text) from error
 
 
-def _of_version_1(found: dict[str, Any]) -> dict[str, Any]:
+def _of_version_1(document: dict[str, Any]) -> dict[str, Any]:
     """The same in version 2: settings stand with each test, and the program has no engine's name."""
-    options = dict(found["options"])
+    options = dict(document["options"])
     settings = {name: options.pop(name) for name in _LMDB_OPTIONS}
     del options["sync"]
     tests = []
-    for test in found["tests"]:
+    for test in document["tests"]:
         rest = {name: value for name, value in test.items() if name != "sync"}
         mode = {} if test["sync"] is None else {"sync": test["sync"]}
         tests.append({**rest, "settings": {**settings, **mode}})
-    program = found["program"].replace("lmdb-bench", "microbenchmark")
-    return {**found, "format_version": 2, "program": program, "options": options, "tests": tests}
+    program = document["program"].replace("lmdb-bench", "microbenchmark")
+    return {**document, "format_version": 2, "program": program, "options": options, "tests": tests}
 
 
 def _not_understood(error: ValidationError, text: str) -> OutputNotUnderstood:
@@ -577,7 +577,7 @@ class BenchFigures(PhasedFigures):
         measured = _Measured(inputs, *read_documents(inputs.record, run_directory))
         told = (run_directory / DOCUMENTS / PROGRESS.format(test=test) for test in tests_done(inputs.record))
         transactions = [each for path in told for each in read_progress(path)]
-        return Made(measured.whole(), {COURSE_FILE: measured.course(None, transactions)})
+        return Made(measured.all_figures(), {COURSE_FILE: measured.course(None, transactions)})
 
 
 @dataclass(frozen=True)
@@ -587,7 +587,7 @@ class _Measured(PhasedRun):
     documents: Mapping[str, BenchDocument]
     problems: tuple[str, ...]
 
-    def whole(self) -> RunFigures:
+    def all_figures(self) -> RunFigures:
         return self.run_figures(self._figures(), VALIDITY.judge(self._evidence()))
 
     def _figures(self) -> Iterator[Figure]:

@@ -183,9 +183,9 @@ def progress_of(line: bytes, now_s: float) -> OperationsDone | None:
         return None
 
 
-def write_progress(path: Path, told: Sequence[OperationsDone]) -> None:
+def write_progress(path: Path, operations: Sequence[OperationsDone]) -> None:
     """A line each."""
-    path.write_text("".join(json.dumps(asdict(each)) + "\n" for each in told), encoding="utf-8")
+    path.write_text("".join(json.dumps(asdict(each)) + "\n" for each in operations), encoding="utf-8")
 
 
 def read_progress(path: Path) -> tuple[tuple[float, int], ...]:

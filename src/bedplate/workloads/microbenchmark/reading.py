@@ -33,7 +33,7 @@ class MicrobenchmarkView(WorkloadView):
     headlines: ClassVar[tuple[str, ...]] = ("tests_s",)
     looked_at: ClassVar[tuple[str, str] | None] = (TESTS, SPEED)
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """Those of the kind that says so."""
         return spec.levels.text("kind") == WRITE
 
@@ -42,9 +42,9 @@ class MicrobenchmarkView(WorkloadView):
         return _promised(durability, item) if phase == TESTS else durability
 
 
-def run_tests(found: Overview, run: Run) -> tuple[str, ...]:
+def run_tests(overview: Overview, run: Run) -> tuple[str, ...]:
     """The tests of a run in their order."""
-    spec = found.spec(run)
+    spec = overview.spec(run)
     return () if spec is None else tests_of(spec)
 
 

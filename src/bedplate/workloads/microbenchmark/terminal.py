@@ -39,29 +39,36 @@ _WORDS = (
 )
 
 
-def test_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def test_tables(overview: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """The speed of every test of these runs, and what is to be said of the runs."""
     shown: list[RenderableType] = []
     for run in runs:
         rows = {
             test: {
-                cell.id: entry for cell in found.cells.values() if (entry := _entry(found, cell, run, test))
+                cell.id: entry
+                for cell in overview.cells.values()
+                if (entry := _entry(overview, cell, run, test))
             }
-            for test in run_tests(found, run)
+            for test in run_tests(overview, run)
         }
-        several = sum(name == run[1] for _, name in found.runs) > 1
+        several = sum(name == run[1] for _, name in overview.runs) > 1
         title = Text(
-            f"{run[1]}{f' ({found.dataset_words(run[0])})' if several else ''}: operations a second",
+            f"{run[1]}{f' ({overview.dataset_words(run[0])})' if several else ''}: operations a second",
             style="bold",
         )
         shown.append(
-            Group(Text(), title, *entry_tables(found, rows, head="test", higher=True), *_doubts(found, run))
+            Group(
+                Text(),
+                title,
+                *entry_tables(overview, rows, head="test", higher=True),
+                *_doubts(overview, run),
+            )
         )
     return [*shown, *([Text(_WORDS, style="dim")] if shown else [])]
 
 
-def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> PartEntry | None:
-    summary = found.summary(cell.id, run, SPEED, TESTS, test)
+def _entry(overview: Overview, cell: CellFacts, run: Run, test: str) -> PartEntry | None:
+    summary = overview.summary(cell.id, run, SPEED, TESTS, test)
     if summary.centre is None:
         return None
     text = Text(number_words(summary.centre))
@@ -73,12 +80,12 @@ def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> PartEntry |
     return PartEntry(summary.centre, False, text)
 
 
-def _doubts(found: Overview, run: Run) -> list[Text]:
+def _doubts(overview: Overview, run: Run) -> list[Text]:
     """A line for each thing that is to be said of the runs, with the cells that it is said of; of many the first."""
     reasons: dict[tuple[str, ...], list[Told]] = {}
     cells: dict[tuple[str, ...], dict[str, None]] = {}
-    for cell in found.cells.values():
-        for told in told_of(found.of(cell.id, run)):
+    for cell in overview.cells.values():
+        for told in told_of(overview.of(cell.id, run)):
             reasons.setdefault(shape(told), []).append(told)
             cells.setdefault(shape(told), {})[cell.label.full] = None
     lines = [f"{one_sentence(alike)} ({_first(list(cells[key]))})" for key, alike in reasons.items()]

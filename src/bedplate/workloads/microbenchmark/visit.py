@@ -118,10 +118,10 @@ class BenchDone:
     commits: int
 
 
-def read_done(path: Path, call: BenchCall, remedies: Remedies, *, status: int, said: str) -> BenchDone:
+def read_done(path: Path, call: BenchCall, remedies: Remedies, *, status: int, message: str) -> BenchDone:
     """The one test of a document; BedplateError says why it was not done, in the library's own words.
 
-    `remedies` are those of the engine (`BenchEngine`), `status` is how the driver ended, `said` its words on standard error where it left no document.
+    `remedies` are those of the engine (`BenchEngine`), `status` is how the driver ended, `message` its words on standard error where it left no document.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -142,14 +142,16 @@ def read_done(path: Path, call: BenchCall, remedies: Remedies, *, status: int, s
         raise BedplateError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         if status != 0:
-            raise BedplateError(f"{call.test}: the driver {_how(status)}{said and f': {said}'}") from error
+            raise BedplateError(
+                f"{call.test}: the driver {_end_words(status)}{message and f': {message}'}"
+            ) from error
         raise BedplateError(f"{call.test}: the driver left no whole document ({path.name})") from error
     if status != 0:
-        raise BedplateError(f"{call.test}: the driver {_how(status)} after its document")
+        raise BedplateError(f"{call.test}: the driver {_end_words(status)} after its document")
     return done
 
 
-def _how(status: int) -> str:
+def _end_words(status: int) -> str:
     if status >= 0:
         return f"ended with status {status}"
     number = -status
@@ -173,12 +175,12 @@ def _failure_reasons(failure: Mapping[str, Any], test: str, remedies: Remedies) 
     return reasons
 
 
-def _verify(found: Mapping[str, Any], call: BenchCall) -> None:
+def _verify(options: Mapping[str, Any], call: BenchCall) -> None:
     """What the driver took, and what its engine answered when it was asked for its settings."""
     wrong = [
-        f"{call.test}: {name} = {asked!r} was asked for, and {call.engine} took {found[name]!r}"
+        f"{call.test}: {name} = {asked!r} was asked for, and {call.engine} took {options[name]!r}"
         for name, asked in {**call.expected_options(), **call.settings}.items()
-        if found[name] != asked
+        if options[name] != asked
     ]
     if wrong:
         raise BedplateError(*wrong)
@@ -288,7 +290,7 @@ class _Tests:
             write_progress(self._documents / PROGRESS.format(test=test), self._progress)
         document = self._documents / f"{test}.json"
         output.with_suffix(".out").replace(document)
-        done = read_done(document, call, self._engine.remedies, status=tool.ended.status, said=said)
+        done = read_done(document, call, self._engine.remedies, status=tool.ended.status, message=said)
         self._context.tool_versions[self._engine.library] = done.library
         self._recording.add(TimedItem(TESTS, test, done.seconds, facts={"operations": done.operations}))
         self._count_flushes(test, done.commits)

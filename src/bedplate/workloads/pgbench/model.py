@@ -148,16 +148,16 @@ class NamedSource:
         except (ValueError, TypeError):
             raise ValueError(f"the study's note of it ({self.note}) is damaged") from None
 
-    def keep(self, found: Any, sha256: str) -> None:
+    def keep(self, note: Any, sha256: str) -> None:
         """Note it, and where it lies."""
-        self.files[self.note] = json.dumps(asdict(found), indent=1) + "\n"
+        self.files[self.note] = json.dumps(asdict(note), indent=1) + "\n"
         self.archives[sha256] = str(self.path)
 
 
-def named_source(value: Any, info: ValidationInfo, what: str) -> NamedSource:
+def named_source(value: Any, info: ValidationInfo, subject: str) -> NamedSource:
     """What a path leads to, from the plan's directory or absolute; ValueError in a sentence."""
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _NAME_CHARACTERS_MAX:
-        raise ValueError(f"allowed is the path of {what}")
+        raise ValueError(f"allowed is the path of {subject}")
     context = info.context or {}
     directory = Path(context["directory"])
     try:

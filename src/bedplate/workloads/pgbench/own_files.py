@@ -213,10 +213,10 @@ def against_the_files(cell: Cell, dataset: Levels) -> Iterator[str]:
     yield from _of_cluster(what, cell.cluster, int(dataset[_VERSION]), dataset)
 
 
-def _of_build(what: str, build: BuildLevels, dataset: Levels) -> Iterator[str]:
+def _of_build(subject: str, build: BuildLevels, dataset: Levels) -> Iterator[str]:
     major = major_of(build.version)
     if major != dataset[_VERSION]:
-        yield f'{what} is of PostgreSQL {dataset[_VERSION]}, not {major}; version = "{dataset[_VERSION]}" in [postgresql] fits it'
+        yield f'{subject} is of PostgreSQL {dataset[_VERSION]}, not {major}; version = "{dataset[_VERSION]}" in [postgresql] fits it'
     asked = {
         "block_size": (build.block_size_bytes, _BLOCK),
         "wal_block_size": (build.wal_block_size_bytes, _WAL_BLOCK),
@@ -225,14 +225,14 @@ def _of_build(what: str, build: BuildLevels, dataset: Levels) -> Iterator[str]:
         there = int(dataset[level])
         if wanted != there:
             fits = f'{key} = "{there // KIB} kB"'
-            yield f"{what} has a {key} of {format_size(there)}, not {format_size(wanted)}; {fits} in [postgresql] fits it"
+            yield f"{subject} has a {key} of {format_size(there)}, not {format_size(wanted)}; {fits} in [postgresql] fits it"
 
 
-def _of_cluster(what: str, cluster: ClusterLevels, major: int, dataset: Levels) -> Iterator[str]:
+def _of_cluster(subject: str, cluster: ClusterLevels, major: int, dataset: Levels) -> Iterator[str]:
     wanted = major >= _CHECKSUMS_SINCE if cluster.data_checksums is None else cluster.data_checksums
     if wanted != dataset[_CHECKSUMS]:
         has = "has" if dataset[_CHECKSUMS] else "has no"
-        yield f"{what} {has} checksums; data_checksums = {str(dataset[_CHECKSUMS]).lower()} in [postgresql] fits it"
+        yield f"{subject} {has} checksums; data_checksums = {str(dataset[_CHECKSUMS]).lower()} in [postgresql] fits it"
     least = 2 * int(dataset[_WAL_SEGMENT])
     for name, default in _WAL_LIMITS.items():
         asked = in_force(cluster, name)
@@ -242,4 +242,4 @@ def _of_cluster(what: str, cluster: ClusterLevels, major: int, dataset: Levels) 
             continue
         if there < least:
             fits = f'{name} = "{least // MIB}MB"'
-            yield f"{what} has WAL segments of {format_size(least // 2)}; {fits} or more in [postgresql.settings] fits it"
+            yield f"{subject} has WAL segments of {format_size(least // 2)}; {fits} or more in [postgresql.settings] fits it"

@@ -525,9 +525,9 @@ def _levels(table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
     return Levels({name: level for name, level in found.items() if level is not None})
 
 
-def _level_name(script: Script, beside: tuple[Script, ...]) -> str:
+def _level_name(script: Script, scripts: tuple[Script, ...]) -> str:
     """Several are told apart by their files; a single one is named by its run."""
-    return script.label if len(beside) > 1 else script.name
+    return script.label if len(scripts) > 1 else script.name
 
 
 def _default_jobs(clients: int, defaults: int) -> int:
@@ -663,9 +663,9 @@ def _copy_seconds(size_bytes: float, throttle: Throttle | None, *, emulated: boo
     return unthrottled if throttle is None else max(unthrottled, _throttled_seconds(size_bytes, throttle))
 
 
-def _throttled_seconds(written: float, throttle: Throttle) -> float:
-    by_bandwidth = written / throttle.write_bytes_per_s if throttle.write_bytes_per_s else 0.0
-    by_iops = written / _LOAD_IO_BYTES / throttle.write_iops if throttle.write_iops else 0.0
+def _throttled_seconds(size_bytes: float, throttle: Throttle) -> float:
+    by_bandwidth = size_bytes / throttle.write_bytes_per_s if throttle.write_bytes_per_s else 0.0
+    by_iops = size_bytes / _LOAD_IO_BYTES / throttle.write_iops if throttle.write_iops else 0.0
     return max(by_bandwidth, by_iops)
 
 

@@ -69,7 +69,7 @@ class OwnDatabaseInputs:
                 continue
             words = f"{name} for blocks of {build.block_size_bytes // KIB} kB"
 
-            def told(step: str, words: str = words) -> None:
+            def tell_step(step: str, words: str = words) -> None:
                 tell(f"{words}: {step}", 0, 0)
 
             path = ensure_restored(
@@ -77,7 +77,7 @@ class OwnDatabaseInputs:
                 layout,
                 archive=None if archive is None else Path(archive),
                 cache_directory=cache_directory(),
-                tell=told,
+                tell=tell_step,
             )
             found[layout.key] = str(path)
         return found

@@ -18,12 +18,14 @@ class PgbenchView(TransactionView):
 
     looked_at: ClassVar[tuple[str, str] | None] = (PHASE, "latency_ms_p99")
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
         """Of scripts of the user's own: what they wrote to the WAL in any cell."""
         known = writes(scripts_of(spec.levels))
         if known is not None:
             return known
-        wal_kib = (m.value("wal_kib_per_transaction") for cell in found.cells for m in found.of(cell, run))
+        wal_kib = (
+            m.value("wal_kib_per_transaction") for cell in overview.cells for m in overview.of(cell, run)
+        )
         return any(value is not None and value >= WAL_KIB_OF_READING_MAX for value in wal_kib)
 
 

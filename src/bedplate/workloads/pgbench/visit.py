@@ -116,7 +116,9 @@ def commit_facts(
         if roles:
             facts["role_settings"] = "; ".join(map(_without_names, roles) if hides else roles)
         if unlogged:
-            facts["unlogged_tables_written"] = _named(unlogged, scripts) if hides else ", ".join(unlogged)
+            facts["unlogged_tables_written"] = (
+                _named_tables(unlogged, scripts) if hides else ", ".join(unlogged)
+            )
         texts = [text for script in scripts for text in statement_texts(script.text or "")]
         if any(map(_SETS_ASYNCHRONOUS.search, texts)):
             facts["script_sets_synchronous_commit_off"] = True
@@ -125,7 +127,7 @@ def commit_facts(
         return {**facts, **_writing(session, context, before, after, clients)}
 
 
-def _named(tables: Sequence[str], scripts: Sequence[RunScript]) -> str:
+def _named_tables(tables: Sequence[str], scripts: Sequence[RunScript]) -> str:
     """Those that the scripts name, and how many others: a study says no more of one's own database."""
     texts = " ".join(script.text or "" for script in scripts)
     told = [name for name in tables if name.rpartition(".")[2].strip('"') in texts]
@@ -469,9 +471,9 @@ class _PgbenchRun:
             kept_of_errors=without_data if self._is_own_database else str,
         )
 
-    def _stop_when_steady(self, client: LoggedClient, seen: SecondSeen) -> None:
+    def _stop_when_steady(self, client: LoggedClient, last_second: SecondSeen) -> None:
         if not self._stopped:
-            self._detector.add_second(seen.transactions)
+            self._detector.add_second(last_second.transactions)
             if self._detector.steady:
                 # pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm).
                 client.stop_early(signal.SIGALRM)
@@ -484,12 +486,12 @@ class _PgbenchRun:
         self._last_reads = reads
 
 
-def _explained(ended: ClientEnded, protocol: str | None) -> ClientEnded:
+def _explained(failure: ClientEnded, protocol: str | None) -> ClientEnded:
     """With the way out where the server refused what a protocol makes of variables."""
-    if protocol in (None, SIMPLE) or not _PARAMETERS_REFUSED.search(ended.said):
-        return ended
+    if protocol in (None, SIMPLE) or not _PARAMETERS_REFUSED.search(failure.said):
+        return failure
     why = f'it ran with protocol = "{protocol}", where variables are parameters of statements'
-    return replace(ended, problem=f"{ended.problem}; {why}; {WAY_OUT}")
+    return replace(failure, problem=f"{failure.problem}; {why}; {WAY_OUT}")
 
 
 def pgbench_options(

@@ -179,7 +179,7 @@ def judge(
     )
     return PointRecord(
         point=point,
-        outcome=_outcome(recovered, answer, lost=bool(lost)),
+        outcome=_outcome(recovered, answer, is_lost=bool(lost)),
         flush_position=window.flush_position,
         volatile_writes=window.volatile_writes,
         volatile_discards=window.volatile_discards,
@@ -210,7 +210,7 @@ def _problems(of_filesystem: Sequence[str], of_engine: Sequence[str]) -> Sequenc
     return (*kept, *of_engine)[:_PROBLEMS_KEPT]
 
 
-def _outcome(recovered: Recovered, answer: OracleAnswer | None, *, lost: bool) -> PointOutcome:
+def _outcome(recovered: Recovered, answer: OracleAnswer | None, *, is_lost: bool) -> PointOutcome:
     """The gravest of what was found."""
     if answer is None or not recovered.mounted:
         return PointOutcome.FILE_SYSTEM_LOST
@@ -219,7 +219,7 @@ def _outcome(recovered: Recovered, answer: OracleAnswer | None, *, lost: bool) -
         return PointOutcome.DETECTED
     if answer.silent:
         return PointOutcome.SILENT
-    if lost:
+    if is_lost:
         return PointOutcome.LOST
     if recovered.repaired or recovered.unclean:
         return PointOutcome.NEEDS_FSCK
@@ -262,7 +262,7 @@ class ImageBuilder:
 
     `directory` holds the durable images, best in memory, where copies of them share no disk; a file system that can
     share blocks (`cp --reflink`) copies them in no time. `sizes` are those of the devices in bytes, the disk first.
-    The devices in `lost` stand in memory and are blank after each cut. `base` are images of what the devices held before the
+    The devices in `lost_devices` stand in memory and are blank after each cut. `base` are images of what the devices held before the
     log, which must stay as they are; without any they were blank. Not for several threads.
     """
 
@@ -274,7 +274,7 @@ class ImageBuilder:
         *,
         window_bytes: int,
         measured_from: int = 0,
-        lost: Collection[int] = (),
+        lost_devices: Collection[int] = (),
         base: Sequence[Path] = (),
     ) -> None:
         used = [bool(history.changes) for history in log.histories]
@@ -287,7 +287,7 @@ class ImageBuilder:
         self._sizes = tuple(sizes)
         self._window_bytes = window_bytes
         self._measured_from = measured_from
-        self._lost = frozenset(lost)
+        self._lost = frozenset(lost_devices)
         self._base = tuple(base)
         # How many changes of each device's history are in its durable image.
         self._applied = [0] * len(sizes)
@@ -378,12 +378,18 @@ def rebuild(
     *,
     window_bytes: int,
     measured_from: int = 0,
-    lost: Collection[int] = (),
+    lost_devices: Collection[int] = (),
     base: Sequence[Path] = (),
 ) -> Built:
     """The images of one point from the log alone, bit for bit those of any builder."""
     with ImageBuilder(
-        log, directory, sizes, window_bytes=window_bytes, measured_from=measured_from, lost=lost, base=base
+        log,
+        directory,
+        sizes,
+        window_bytes=window_bytes,
+        measured_from=measured_from,
+        lost_devices=lost_devices,
+        base=base,
     ) as builder:
         return builder.build(point, directory)
 
@@ -494,13 +500,13 @@ def _sought(
 
 
 def _controls(
-    log: Log, draw: random.Random, numbers: range, measured: range, window_bytes: int
+    log: Log, draw: random.Random, numbers: range, span: range, window_bytes: int
 ) -> list[CutPoint]:
     marks = Acknowledgements(log)
     return [
         CutPoint(
             number=number,
-            position=_control_position(log, marks, draw, measured, window_bytes),
+            position=_control_position(log, marks, draw, span, window_bytes),
             profile=_CONTROL_PROFILES[(number - numbers.start) % len(_CONTROL_PROFILES)],
             placement=Placement.UNIFORM,
             seed=draw.getrandbits(SEED_BITS),
@@ -530,17 +536,15 @@ def _volatile_changes(log: Log, measured_from: int, until: int, window_bytes: in
 
 
 def _control_position(
-    log: Log, marks: Acknowledgements, draw: random.Random, measured: range, window_bytes: int
+    log: Log, marks: Acknowledgements, draw: random.Random, span: range, window_bytes: int
 ) -> int:
     """A position as the module says; if none is found, the one of those tried with the most marks in the cache."""
-    best, most = measured.start + 1, -1
+    best, most = span.start + 1, -1
     for _ in range(_CONTROL_TRIES):
-        position = draw.choice(measured) + 1
-        opens = measured.start
+        position = draw.choice(span) + 1
+        opens = span.start
         for history in log.histories:
-            cache = cache_at(
-                history, position, window_bytes, measured_from=measured.start, honours_flushes=False
-            )
+            cache = cache_at(history, position, window_bytes, measured_from=span.start, honours_flushes=False)
             if cache.first < cache.end:
                 opens = max(opens, history.changes[cache.first])
         held = bisect_left(marks.positions, position) - bisect_left(marks.positions, opens)
@@ -783,7 +787,7 @@ class SecondCuts:
         self._workers = workers
 
     def cut(
-        self, recut: Recut, first: Built, promised: Acknowledged, *, recorder: Path, kept: Path
+        self, recut: Recut, first: Built, promised: Acknowledged, *, recorder: Path, log_folder: Path
     ) -> list[PointRecord]:
         """What came of each cut in the recovery from `first`, and of the whole recovery; of that alone where it is bad."""
         self._examiner.room.demand(first.images * _IMAGES_AT_ONCE)
@@ -814,7 +818,7 @@ class SecondCuts:
                         for each in replayed
                     ]
             if any(record.outcome.is_bad for record in found):
-                _keep(self._folder / _LOG, kept / RECOVERY_LOG_FILE.format(first=recut.first))
+                _keep(self._folder / _LOG, log_folder / RECOVERY_LOG_FILE.format(first=recut.first))
             return found
         finally:
             shutil.rmtree(self._folder)
@@ -829,7 +833,7 @@ class SecondCuts:
             self._folder,
             self._job.sizes,
             window_bytes=self._job.window_bytes,
-            lost=(JOURNAL,) if self._job.loses_journal else (),
+            lost_devices=(JOURNAL,) if self._job.loses_journal else (),
             base=first.images,
         )
         with builder:
@@ -942,8 +946,12 @@ def enumerate_states(
     for_singles = min(singles, states - for_small)
     draw = random.Random(f"power cut {seed}, states")  # noqa: S311 -- chance, not secrecy
     points = [
-        *_numbered(small, [window.subsets for window in small], _drawn(draw, subsets, for_small), _subset),
-        *_numbered(large, [window.singles for window in large], _drawn(draw, singles, for_singles), _single),
+        *_numbered(
+            small, [window.subsets for window in small], _sample_numbers(draw, subsets, for_small), _subset
+        ),
+        *_numbered(
+            large, [window.singles for window in large], _sample_numbers(draw, singles, for_singles), _single
+        ),
         *(_any_subset(draw, large) for _ in range(states - for_small - for_singles if large else 0)),
     ]
     return Enumerated(tuple(points), subsets)
@@ -974,19 +982,19 @@ def _windows(log: Log, measured_from: int, until: int, window_bytes: int) -> lis
     )
 
 
-def _drawn(draw: random.Random, count: int, wanted: int) -> Sequence[int]:
-    return range(count) if wanted >= count else sorted(draw.sample(range(count), wanted))
+def _sample_numbers(draw: random.Random, count: int, sample_size: int) -> Sequence[int]:
+    return range(count) if sample_size >= count else sorted(draw.sample(range(count), sample_size))
 
 
 def _numbered(
     windows: Sequence[_Window],
     counts: Sequence[int],
-    chosen: Sequence[int],
+    numbers: Sequence[int],
     point: Callable[[_Window, int], CutPoint],
 ) -> Iterator[CutPoint]:
     """The states with these numbers, counted through all windows."""
     ends = list(accumulate(counts))
-    for number in chosen:
+    for number in numbers:
         at = bisect_right(ends, number)
         yield point(windows[at], number - (ends[at - 1] if at else 0))
 
@@ -1483,16 +1491,18 @@ class PowerBench:
             )
 
     def replayed(
-        self, log: Path, job: ReplayJob, told: Callable[[str], None], *, kept: Path
+        self, log: Path, job: ReplayJob, report: Callable[[str], None], *, log_folder: Path
     ) -> Iterator[PointRecord]:
         """What came of each point, and of the recoveries that are cut again, from as many workers as keep the processors busy.
 
-        The logs of recoveries that are wanted are packed into `kept`.
+        The logs of recoveries that are wanted are packed into `log_folder`.
         """
         more = (
-            ("--recorder", str(self._driver()), "--kept", str(kept)) if job.recuts or job.unreadable else ()
+            ("--recorder", str(self._driver()), "--kept", str(log_folder))
+            if job.recuts or job.unreadable
+            else ()
         )
-        return replayed(log, job, told, memory=self.memory, ledger=self.ledger, more=more)
+        return replayed(log, job, report, memory=self.memory, ledger=self.ledger, worker_options=more)
 
     def _recorder(self, folder: Path, sizes: RecorderSizes) -> Recorder:
         late = late_us(self.request.dataset.levels)
@@ -1518,19 +1528,19 @@ class PowerBench:
 def replayed(
     log: Path,
     job: ReplayJob,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     memory: Path,
     ledger: Holdings,
-    more: Sequence[str] = (),
+    worker_options: Sequence[str] = (),
 ) -> Iterator[PointRecord]:
-    """What came of each point of a job, from as many workers as keep the processors busy; `more` are further options of each."""
+    """What came of each point of a job, from as many workers as keep the processors busy; `worker_options` are further options of each."""
     workers = worker_count(job, log_bytes=log.stat().st_size, room_bytes=free_bytes(memory))
-    with Workers(log, job, workers, memory=memory, ledger=ledger, more=more) as running:
-        yield from running.records(told)
+    with Workers(log, job, workers, memory=memory, ledger=ledger, worker_options=worker_options) as running:
+        yield from running.records(report)
 
 
-def judged(
+def judge_alone(
     log: Path,
     job: ReplayJob,
     point: CutPoint,
@@ -1541,7 +1551,7 @@ def judged(
 ) -> PointRecord:
     """What came of one point; `recovery` is the log of the recovery that it cuts, None for a cut of the recording itself."""
     more = () if recovery is None else ("--recovery", str(recovery))
-    with Workers(log, _alone(job, point), 1, memory=memory, ledger=ledger, more=more) as running:
+    with Workers(log, _alone(job, point), 1, memory=memory, ledger=ledger, worker_options=more) as running:
         (record,) = running.records(lambda _: None)
     return record
 
@@ -1576,14 +1586,18 @@ def inquire(
     more = ["--most", str(most), "--recording", str(recording.absolute())]
     more += [] if recovery is None else ["--recovery", str(recovery)]
     alone = _alone(job, point)
-    with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more, program=INQUESTS) as running:
+    with Workers(
+        log, alone, 1, memory=memory, ledger=ledger, worker_options=more, program=INQUESTS
+    ) as running:
         (found,) = running.printed(Found, lambda _: None)
     return found
 
 
 def rebuilt(log: Log, job: ReplayJob, folder: Path, keep: Path, recovery: Path | None) -> Built:
     """The image in `keep` of the job's last point; of a cut in recovery on the image of the first one, which is built in `folder`."""
-    build = partial(rebuild, window_bytes=job.window_bytes, lost=(JOURNAL,) if job.loses_journal else ())
+    build = partial(
+        rebuild, window_bytes=job.window_bytes, lost_devices=(JOURNAL,) if job.loses_journal else ()
+    )
     if recovery is None:
         return build(log, job.points[-1], keep, job.sizes, measured_from=job.measured_from)
     first = build(log, job.points[0], folder, job.sizes, measured_from=job.measured_from)
@@ -1609,7 +1623,7 @@ def worker_count(job: ReplayJob, *, log_bytes: int, room_bytes: int, processors:
 class Workers:
     """The workers of one job from `with` to its end; leaving the block kills those that still work.
 
-    Begin it in the thread that outlives it: the kernel ends them with that thread. `more` are further options of each.
+    Begin it in the thread that outlives it: the kernel ends them with that thread. `worker_options` are further options of each.
     """
 
     def __init__(
@@ -1620,7 +1634,7 @@ class Workers:
         *,
         memory: Path,
         ledger: Holdings,
-        more: Sequence[str] = (),
+        worker_options: Sequence[str] = (),
         program: str = REPLAYS,
     ) -> None:
         self._program = program
@@ -1629,7 +1643,7 @@ class Workers:
         self._count = count
         self._memory = memory
         self._ledger = ledger
-        self._more = tuple(more)
+        self._more = tuple(worker_options)
         self._undo = ExitStack()
         self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
 
@@ -1658,11 +1672,11 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self._undo.close()
 
-    def records(self, told: Callable[[str], None]) -> Iterator[PointRecord]:
+    def records(self, report: Callable[[str], None]) -> Iterator[PointRecord]:
         """Each record as it comes; BedplateError with a worker's words if one does not end well."""
-        return self.printed(PointRecord, told)
+        return self.printed(PointRecord, report)
 
-    def printed(self, kind: type[_Record], told: Callable[[str], None]) -> Iterator[_Record]:
+    def printed(self, kind: type[_Record], report: Callable[[str], None]) -> Iterator[_Record]:
         """The same of a program that prints others."""
         with selectors.DefaultSelector() as selector:
             for process, errors in self._running:
@@ -1675,7 +1689,7 @@ class Workers:
                     piece = os.read(stream.fileno(), 65536)
                     if not piece:
                         selector.unregister(stream)
-                        _require_success(process, errors, told)
+                        _require_success(process, errors, report)
                         continue
                     *lines, key.data[2] = (rest + piece).split(b"\n")
                     yield from (codec.from_json(kind, json.loads(line)) for line in lines)
@@ -1700,11 +1714,11 @@ class Workers:
         self._ledger.settled(Holding("process", str(process.pid)))
 
 
-def _require_success(process: subprocess.Popen[bytes], errors: Path, told: Callable[[str], None]) -> None:
+def _require_success(process: subprocess.Popen[bytes], errors: Path, report: Callable[[str], None]) -> None:
     status = process.wait()
     said = errors.read_text(encoding="utf-8", errors="replace").strip()
     if said:
-        told(said)
+        report(said)
     if status != 0:
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         raise BedplateError(f"a worker that replays cuts {how}: {said[-_QUOTED:] or '(it printed nothing)'}")
@@ -1713,10 +1727,10 @@ def _require_success(process: subprocess.Popen[bytes], errors: Path, told: Calla
 class CutCommands(Commands):
     """Commands of which none may be killed but by its own time limit; KilledFromOutside for any other."""
 
-    def run(self, argv: Sequence[str], **how: Any) -> Completed:
+    def run(self, argv: Sequence[str], **limits: Any) -> Completed:
         """As `Commands.run`."""
         try:
-            done = super().run(argv, **how)
+            done = super().run(argv, **limits)
         except CommandFailed as error:
             if error.status == -signal.SIGKILL:
                 raise KilledFromOutside(argv[0]) from error

@@ -14,7 +14,7 @@ from bedplate.model import codec
 from bedplate.model.levels import Scalar
 from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.visit.life import EventStream
-from bedplate.workloads.power_cut.bench import Found, ReplayJob, inquire, judged, replayed
+from bedplate.workloads.power_cut.bench import Found, ReplayJob, inquire, judge_alone, replayed
 from bedplate.workloads.power_cut.log import LOG_BYTES_MOST, UnpackedLog, free_bytes, unpack_log, unpacked
 
 _Question = TypeVar("_Question")
@@ -41,54 +41,61 @@ class CutQuestion:
     most: int | None = None
 
 
-def inquests(asked: CutQuestion, most: int) -> Iterator[Found]:
+def inquests(question: CutQuestion, most: int) -> Iterator[Found]:
     """Why each point is bad, one after the other; the log is unpacked once."""
-    folder = Path(asked.folder)
-    with unpacked(folder) as kept:
-        for point in asked.points:
-            yield inquest(folder, asked.job, point, kept, most=most)
+    folder = Path(question.folder)
+    with unpacked(folder) as unpacked_log:
+        for point in question.points:
+            yield inquest(folder, question.job, point, unpacked_log, most=most)
 
 
-def inquest(folder: Path, job: ReplayJob, point: CutPoint, kept: UnpackedLog, *, most: int) -> Found:
-    """Why a point of the run in `folder`, whose log is `kept`, is bad."""
+def inquest(folder: Path, job: ReplayJob, point: CutPoint, unpacked_log: UnpackedLog, *, most: int) -> Found:
+    """Why a point of the run in `folder`, whose log is `unpacked_log`, is bad."""
     return inquire(
-        kept.log,
+        unpacked_log.log,
         job,
         point,
         most=most,
-        memory=kept.memory,
-        ledger=kept.ledger,
+        memory=unpacked_log.memory,
+        ledger=unpacked_log.ledger,
         recording=folder / RECORDING_FILE,
-        recovery=recovery_of(point, folder, kept),
+        recovery=recovery_of(point, folder, unpacked_log),
     )
 
 
-def outcomes(asked: CutQuestion, told: Callable[[str], None]) -> Iterator[PointRecord]:
+def outcomes(question: CutQuestion, report: Callable[[str], None]) -> Iterator[PointRecord]:
     """The record of each point as it comes: first of those that cut the recording, then of those that cut a recovery.
 
-    `told` hears what workers say besides.
+    `report` hears what workers say besides.
     """
-    folder = Path(asked.folder)
-    of_recording = tuple(point for point in asked.points if point.recovery_of is None)
-    with unpacked(folder) as kept:
+    folder = Path(question.folder)
+    of_recording = tuple(point for point in question.points if point.recovery_of is None)
+    with unpacked(folder) as unpacked_log:
         if of_recording:
-            job = replace(asked.job, points=of_recording, recuts=())
-            yield from replayed(kept.log, job, told, memory=kept.memory, ledger=kept.ledger)
-        for point in asked.points:
-            if (recovery := recovery_of(point, folder, kept)) is not None:
-                yield judged(
-                    kept.log, asked.job, point, memory=kept.memory, ledger=kept.ledger, recovery=recovery
+            job = replace(question.job, points=of_recording, recuts=())
+            yield from replayed(
+                unpacked_log.log, job, report, memory=unpacked_log.memory, ledger=unpacked_log.ledger
+            )
+        for point in question.points:
+            if (recovery := recovery_of(point, folder, unpacked_log)) is not None:
+                yield judge_alone(
+                    unpacked_log.log,
+                    question.job,
+                    point,
+                    memory=unpacked_log.memory,
+                    ledger=unpacked_log.ledger,
+                    recovery=recovery,
                 )
 
 
-def recovery_of(point: CutPoint, folder: Path, kept: UnpackedLog) -> Path | None:
+def recovery_of(point: CutPoint, folder: Path, unpacked_log: UnpackedLog) -> Path | None:
     """The log of the recovery that a point cuts, unpacked once; None of a cut of the recording itself."""
     if point.recovery_of is None:
         return None
-    path = kept.memory / f"recovery-{point.recovery_of}"
+    path = unpacked_log.memory / f"recovery-{point.recovery_of}"
     if not path.exists():
         # A recovery is recorded on its own, with the room of a recording.
-        most_bytes = min(LOG_BYTES_MOST, free_bytes(kept.memory) * 3 // 4)
+        most_bytes = min(LOG_BYTES_MOST, free_bytes(unpacked_log.memory) * 3 // 4)
         unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), path, most_bytes)
     return path
 

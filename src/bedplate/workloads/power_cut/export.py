@@ -66,8 +66,8 @@ def _counts(
         )
 
 
-def _counts_of_cache(name: str, cache: str, drawn: str, sought: str = "") -> Iterator[Column[_Verdict]]:
-    yield from _counts(name, lambda run: run.verdict.cuts(cache).drawn, drawn, has_share=True)
+def _counts_of_cache(name: str, cache: str, words: str, sought: str = "") -> Iterator[Column[_Verdict]]:
+    yield from _counts(name, lambda run: run.verdict.cuts(cache).drawn, words, has_share=True)
     yield from _counts(f"{name}_sought", lambda run: run.verdict.cuts(cache).sought, sought)
 
 

@@ -58,7 +58,7 @@ class Questions:
         self._answers: dict[frozenset[int], bool] = {}
 
     @property
-    def asked(self) -> int:
+    def count(self) -> int:
         """How often `breaks` was called."""
         return len(self._answers)
 
@@ -66,7 +66,7 @@ class Questions:
         """NoMoreQuestions where it would be one too many."""
         lost = frozenset(parts)
         if lost not in self._answers:
-            if self.asked >= self._most:
+            if self.count >= self._most:
                 raise NoMoreQuestions
             self._answers[lost] = self._breaks(lost)
         return self._answers[lost]
@@ -185,57 +185,57 @@ class Inquest:
             return self._without_loss(begun, first, whole)
         return self._with_losses(begun, first, whole)
 
-    def _with_losses(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
+    def _with_losses(self, blame: BlameEvidence, first: PointRecord, lossless: PointRecord) -> Found:
         """What gives the same finding as the cut, of which there is none, or another one, without any loss."""
         finding = self._finding(first)
         questions = Questions(
-            lambda lost: self._finding(self._replayed(lost)) == finding,
+            lambda lost_parts: self._finding(self._replayed(lost_parts)) == finding,
             max(1, self._most - self._replays - 2),
         )
         by_write: dict[int, list[int]] = {}
         for number, piece in self._losses.parts.items():
             by_write.setdefault(piece.entry, []).append(number)
         shrunk = shrink(list(by_write.values()), questions)
-        lost = frozenset(shrunk.parts)
-        told = self._records[lost]
-        again = [self._replayed(lost)]
-        names = self._names(lost)
-        was_there = self._was_there(lost, told)
+        lost_parts = frozenset(shrunk.parts)
+        told = self._records[lost_parts]
+        again = [self._replayed(lost_parts)]
+        names = self._names(lost_parts)
+        was_there = self._was_there(lost_parts, told)
         # Whoever answers now so and now so may have spared what matters, or kept what does not.
         if shrunk.is_smallest and self._replays < self._most:
-            again.append(self._replayed(lost))
+            again.append(self._replayed(lost_parts))
         evidence = replace(
-            begun,
+            blame,
             replays=self._replays,
             steadiness=self._steadiness(first, told, *again),
-            smallest=tuple(self._blamed(lost, names)),
+            smallest=tuple(self._blamed(lost_parts, names)),
             is_smallest=shrunk.is_smallest,
-            without_loss=whole.outcome if whole.outcome.is_bad else None,
+            without_loss=lossless.outcome if lossless.outcome.is_bad else None,
             was_there=was_there,
         )
         found = self._of_record(evidence, told)
         found = replace(
             found,
-            repaired=found.repaired and _is_worse(told, whole),
-            replay_failed=found.replay_failed and not whole.replay_failed,
+            repaired=found.repaired and _is_worse(told, lossless),
+            replay_failed=found.replay_failed and not lossless.replay_failed,
         )
-        return Found(found, self._losses.only(lost))
+        return Found(found, self._losses.only(lost_parts))
 
-    def _without_loss(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
+    def _without_loss(self, blame: BlameEvidence, first: PointRecord, lossless: PointRecord) -> Found:
         again = self._replayed(())
         # Where nothing was lost the cut itself is the same image.
-        looks = (whole, again) if self._losses.parts else (first, whole, again)
-        late = self._mended() if whole.outcome.is_bad else None
+        looks = (lossless, again) if self._losses.parts else (first, lossless, again)
+        late = self._mended() if lossless.outcome.is_bad else None
         mended_by = None if late is None else self._late_write(late)
         evidence = replace(
-            begun,
+            blame,
             replays=self._replays,
             steadiness=self._steadiness(*looks),
-            bad_without_loss=whole.outcome.is_bad,
+            bad_without_loss=lossless.outcome.is_bad,
             mended_by=mended_by,
             writes_until_mended=None if late is None or mended_by is None else self._writes_behind(late),
         )
-        return Found(self._of_record(evidence, whole), self._losses.only(()))
+        return Found(self._of_record(evidence, lossless), self._losses.only(()))
 
     def _finding(self, record: PointRecord) -> str:
         return finding_of(record, self._cut.recording)
@@ -259,17 +259,17 @@ class Inquest:
         alike = len(set(map(self._finding, looks))) == 1 and all(each.failed_once is None for each in looks)
         return Repeatability.STEADY if alike and self._is_steady else Repeatability.CHANGES
 
-    def _replayed(self, lost: Iterable[int]) -> PointRecord:
-        lost = frozenset(lost)
-        record = self._asked(self._losses.only(lost), self._cut.promised)
-        self._records[lost] = record
+    def _replayed(self, lost_parts: Iterable[int]) -> PointRecord:
+        lost_parts = frozenset(lost_parts)
+        record = self._replay_point(self._losses.only(lost_parts), self._cut.promised)
+        self._records[lost_parts] = record
         return record
 
-    def _asked(
-        self, point: CutPoint, promised: Acknowledged, known: Acknowledged | None = None
+    def _replay_point(
+        self, point: CutPoint, promised: Acknowledged, acknowledged: Acknowledged | None = None
     ) -> PointRecord:
         self._replays += 1
-        return self._site.replay(point, self._builder, promised, known=known)
+        return self._site.replay(point, self._builder, promised, acknowledged=acknowledged)
 
     def _mended(self) -> int | None:
         """The first position behind the cut, found by halving, at which a cut in order has all that was promised at this one."""
@@ -294,19 +294,19 @@ class Inquest:
         """Whether a cut in order there is good, held against what was promised here; the oracle knows what is promised there."""
         if self._replays >= self._most:
             raise NoMoreQuestions
-        known = self._cut.promised if self._cut.marks is None else self._cut.marks.before(position)
-        return not self._asked(_all_before(position), self._cut.promised, known).outcome.is_bad
+        acknowledged = self._cut.promised if self._cut.marks is None else self._cut.marks.before(position)
+        return not self._replay_point(_all_before(position), self._cut.promised, acknowledged).outcome.is_bad
 
-    def _was_there(self, lost: frozenset[int], record: PointRecord) -> bool | None:
+    def _was_there(self, lost_parts: frozenset[int], record: PointRecord) -> bool | None:
         """Whether a cut in order before the first lost write has what is missing, where that is older than the write."""
-        first = min(self._losses.parts[number].entry for number in lost)
+        first = min(self._losses.parts[number].entry for number in lost_parts)
         ms = self._ms_before_cut(first)
         if record.outcome is not PointOutcome.LOST or record.lost_ms is None or ms is None:
             return None
         if record.lost_ms <= ms or self._cut.marks is None or self._replays >= self._most:
             return None
         before = self._cut.marks.before(first)
-        there = self._asked(_all_before(first), before)
+        there = self._replay_point(_all_before(first), before)
         if there.outcome is PointOutcome.LOST and there.lost_ms is not None:
             if before.cut_us is None or self._cut.promised.cut_us is None:
                 return None
@@ -320,14 +320,14 @@ class Inquest:
         at_ns, cut_ns = log.entry(entry).time_ns, log.time_before(self._cut.point.position)
         return None if at_ns is None or cut_ns is None else (cut_ns - at_ns) / 1e6
 
-    def _names(self, lost: frozenset[int]) -> ImageNames:
+    def _names(self, lost_parts: frozenset[int]) -> ImageNames:
         """Of the image that keeps everything first: there a file has its name that the bad one may lack."""
-        points = (self._losses.only(()), self._losses.only(lost))
+        points = (self._losses.only(()), self._losses.only(lost_parts))
         return self._site.names_on(points, self._builder)
 
-    def _blamed(self, lost: frozenset[int], names: ImageNames) -> Iterator[BlamedWrite]:
+    def _blamed(self, lost_parts: frozenset[int], names: ImageNames) -> Iterator[BlamedWrite]:
         by_entry: dict[int, list[Piece]] = {}
-        for number in sorted(lost):
+        for number in sorted(lost_parts):
             piece = self._losses.parts[number]
             by_entry.setdefault(piece.entry, []).append(piece)
         for entry, pieces in by_entry.items():
@@ -343,7 +343,9 @@ class Inquest:
         whole = Piece(entry, 0, log.lengths[entry])
         return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
 
-    def _write(self, entry: int, lost: tuple[tuple[int, int], ...], named: list[Named]) -> BlamedWrite:
+    def _write(
+        self, entry: int, lost_ranges: tuple[tuple[int, int], ...], labels: list[Named]
+    ) -> BlamedWrite:
         log, position = self._cut.log, self._cut.point.position
         device = log.devices[entry]
         flushes = log.histories[device].flushes
@@ -352,11 +354,11 @@ class Inquest:
             DEVICE_NAMES[device],
             log.offsets[entry],
             log.lengths[entry],
-            lost,
+            lost_ranges,
             self._ms_before_cut(entry),
             sum(entry < flush < position for flush in flushes),
-            named[0].place if named else WrittenPlace.UNKNOWN,
-            tuple(dict.fromkeys(each.words for each in named))[:_NAMES_MOST],
+            labels[0].place if labels else WrittenPlace.UNKNOWN,
+            tuple(dict.fromkeys(each.words for each in labels))[:_NAMES_MOST],
             log.histories[device].flushes_met(entry, position),
             log.writers(entry),
             is_through=bool(log.flags[entry] & FUA) and entry < position,
@@ -381,10 +383,10 @@ def _is_repaired(record: PointRecord) -> bool:
     return record.fsck_s is not None or record.outcome is PointOutcome.FILE_SYSTEM_LOST
 
 
-def _is_worse(record: PointRecord, whole: PointRecord) -> bool:
+def _is_worse(record: PointRecord, lossless: PointRecord) -> bool:
     """Whether the file system came back worse than with all that had been written; some are repaired after every cut."""
-    if whole.outcome is PointOutcome.FILE_SYSTEM_LOST:
+    if lossless.outcome is PointOutcome.FILE_SYSTEM_LOST:
         return False
-    if record.outcome is PointOutcome.FILE_SYSTEM_LOST or not _is_repaired(whole):
+    if record.outcome is PointOutcome.FILE_SYSTEM_LOST or not _is_repaired(lossless):
         return True
-    return record.replay_failed and not whole.replay_failed
+    return record.replay_failed and not lossless.replay_failed

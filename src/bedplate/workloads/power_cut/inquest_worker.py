@@ -33,27 +33,27 @@ def main(arguments: list[str]) -> int:
         job = codec.read(ReplayJob, given.job)
         files = (given.job, given.log, given.directory, given.recovery, given.recording)
         let_go_of_foreign_mounts((*filter(None, files), *paths_in(codec.to_json(job))))
-        print(codec.dumps(_found(job, given), indent=None), flush=True)
+        print(codec.dumps(_hold_inquest(job, given), indent=None), flush=True)
     except BedplateError as error:
         print(*error.reasons, sep="\n", file=sys.stderr)
         return EXIT_SOME_RUNS_FAILED
     return EXIT_DONE
 
 
-def _found(job: ReplayJob, given: argparse.Namespace) -> Found:
+def _hold_inquest(job: ReplayJob, arguments: argparse.Namespace) -> Found:
     with ExitStack() as stack:
-        log = stack.enter_context(read_log(given.log))
-        mine = WorkerShare(job, log, given.directory, workers=given.of)
+        log = stack.enter_context(read_log(arguments.log))
+        mine = WorkerShare(job, log, arguments.directory, workers=arguments.of)
         builder = stack.enter_context(mine.builder())
-        point, recording = job.points[-1], codec.read(RecordingFacts, given.recording)
-        if given.recovery is None:
+        point, recording = job.points[-1], codec.read(RecordingFacts, arguments.recording)
+        if arguments.recovery is None:
             promised = mine.marks.before(point.position)
             cut = Cut(log, point, job.measured_from, promised, mine.marks, recording)
-            return Inquest(job, cut, builder, mine.site, given.most).hold()
+            return Inquest(job, cut, builder, mine.site, arguments.most).hold()
         first_point = job.points[0]
         first = stack.enter_context(mine.first(first_point, builder))
-        again = stack.enter_context(read_log(given.recovery))
-        folder = given.directory / "recovery"
+        again = stack.enter_context(read_log(arguments.recovery))
+        folder = arguments.directory / "recovery"
         folder.mkdir()
         of_recovery = stack.enter_context(
             ImageBuilder(
@@ -61,13 +61,13 @@ def _found(job: ReplayJob, given: argparse.Namespace) -> Found:
                 folder,
                 job.sizes,
                 window_bytes=job.window_bytes,
-                lost=(JOURNAL,) if job.loses_journal else (),
+                lost_devices=(JOURNAL,) if job.loses_journal else (),
                 base=first.images,
             )
         )
         promised = mine.marks.before(first_point.position)
         cut = Cut(again, point, 0, promised, None, recording)
-        return Inquest(job, cut, of_recovery, mine.site, given.most).hold()
+        return Inquest(job, cut, of_recovery, mine.site, arguments.most).hold()
 
 
 if __name__ == "__main__":

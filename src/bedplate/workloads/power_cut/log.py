@@ -310,9 +310,9 @@ class Log:
             raise self._not_understood("a sector of 512 to 65536 bytes", str(sector_bytes))
         return sector_bytes, count or None
 
-    def _not_understood(self, expected: str, found: str, index: int | None = None) -> OutputNotUnderstood:
+    def _not_understood(self, expected: str, text: str, index: int | None = None) -> OutputNotUnderstood:
         where = "" if index is None else f", entry {index}"
-        return OutputNotUnderstood(f"the write log {self.path}{where}", expected=expected, found=found)
+        return OutputNotUnderstood(f"the write log {self.path}{where}", expected=expected, found=text)
 
 
 def packed_writers(writers: Iterable[WritingProcess]) -> bytes:
@@ -466,7 +466,9 @@ def losses(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int =
     whole = point.profile in (Profile.LOST, Profile.ORDERED)
     profile = Profile.WHOLE if whole else point.profile
     kept = {
-        (piece.entry, start) for piece in _kept(log, point, changes) for start in _starts(log, profile, piece)
+        (piece.entry, start)
+        for piece in _kept_pieces(log, point, changes)
+        for start in _starts(log, profile, piece)
     }
     found: dict[int, Piece] = {}
     number = 0
@@ -488,7 +490,7 @@ def window(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int =
         raise ValueError(f"a cut at entry {point.position}: {log.path} has {len(log)} entries")
     caches = _caches(log, point, window_bytes, measured_from)
     changes = _changes(log, caches)
-    kept = tuple(_kept(log, point, changes))
+    kept = tuple(_kept_pieces(log, point, changes))
     writes = sum(map(log.is_write, changes))
     return CrashState(
         durable_until=tuple(
@@ -552,10 +554,10 @@ def _changes(log: Log, caches: Iterable[Cache]) -> list[int]:
     )
 
 
-def _kept(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
+def _kept_pieces(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
     """The parts of these changes that the medium holds, in order."""
     blocks = [_blocks(log, _profile_at(point, index), index) for index in changes]
-    bits = _bits(point.seed, sum(blocks)) if point.state is None else _chosen(point.state, sum(blocks))
+    bits = _bits(point.seed, sum(blocks)) if point.state is None else _bits_of_state(point.state, sum(blocks))
     at = 0
     for index, count in zip(changes, blocks, strict=True):
         drawn, at = bits[at : at + count], at + count
@@ -613,15 +615,15 @@ def _starts(log: Log, profile: Profile, piece: Piece) -> Iterator[int]:
     return (part.start for part in _parts(log, profile, piece.entry) if piece.start <= part.start < end)
 
 
-def _torn(log: Log, index: int, drawn: str, block_bytes: int) -> Iterator[Piece]:
+def _torn(log: Log, index: int, bits: str, block_bytes: int) -> Iterator[Piece]:
     offset, length = log.offsets[index], log.lengths[index]
     ahead = offset % block_bytes
-    for run in _KEPT_RUN.finditer(drawn):
+    for run in _KEPT_RUN.finditer(bits):
         start = max(0, run.start() * block_bytes - ahead)
         yield Piece(index, start, min(length, run.end() * block_bytes - ahead) - start)
 
 
-def _chosen(state: ChosenState, count: int) -> str:
+def _bits_of_state(state: ChosenState, count: int) -> str:
     """So many digits, 1 where the part is kept."""
     others, these = ("0", "1") if state.kept else ("1", "0")
     digits = [others] * count
@@ -669,23 +671,24 @@ class Room:
     def demand(self, images: Iterable[Path]) -> None:
         """Before these images are examined: for what recovery adds to them, and for as much of every other worker."""
         own_bytes = allocated_bytes(images)
-        self._require(self._others(own_bytes) + RECOVERY_BYTES, "a cut is not examined without")
+        self._require(self._others_bytes(own_bytes) + RECOVERY_BYTES, "a cut is not examined without")
 
     def demand_still(self, images: Iterable[Path]) -> None:
         """After a bad point, whose images are still there; others may just have given theirs back."""
         own_bytes = allocated_bytes(images)
         self._require(
-            self._others(own_bytes) + _ROOM_LEFT_BYTES, "a cut that was found bad is not believed without"
+            self._others_bytes(own_bytes) + _ROOM_LEFT_BYTES,
+            "a cut that was found bad is not believed without",
         )
 
-    def _others(self, own_bytes: int) -> int:
+    def _others_bytes(self, own_bytes: int) -> int:
         return (self.workers - 1) * (own_bytes + RECOVERY_BYTES)
 
-    def _require(self, needed_bytes: int, why: str) -> None:
+    def _require(self, needed_bytes: int, situation: str) -> None:
         free = free_bytes(self.directory)
         if free < needed_bytes:
             raise NoRoomForImages(
-                f"{self.directory} has {format_size(free)} free, and {why} {format_size(needed_bytes)}: "
+                f"{self.directory} has {format_size(free)} free, and {situation} {format_size(needed_bytes)}: "
                 "make that tmpfs larger, or record less (duration, image_size)"
             )
 
@@ -813,21 +816,21 @@ class LogPacking:
         self._is_whole = not self._is_over
 
 
-def unpack_log(kept: Path, target: Path, most_bytes: int) -> None:
+def unpack_log(log_folder: Path, target: Path, most_bytes: int) -> None:
     """The log as it was; StudyError if the packed one is damaged, or comes to more than a log may have."""
     left_bytes = most_bytes
     try:
-        with codec.opened(kept) as file, lzma.open(file) as packed, target.open("wb") as log:
+        with codec.opened(log_folder) as file, lzma.open(file) as packed, target.open("wb") as log:
             while piece := packed.read(_PIECE_BYTES):
                 left_bytes -= len(piece)
                 if left_bytes < 0:
                     raise StudyError(
-                        f"{kept} is not unpacked: it comes to more than {most_bytes:,} bytes, which is what its recording.json says, the "
+                        f"{log_folder} is not unpacked: it comes to more than {most_bytes:,} bytes, which is what its recording.json says, the "
                         f"most that a recording has ({LOG_BYTES_MOST:,}), or three quarters of what is free in {MEMORY_DIRECTORY}"
                     )
                 log.write(piece)
     except (lzma.LZMAError, EOFError) as error:
-        raise StudyError(f"{kept} is damaged: {error}") from error
+        raise StudyError(f"{log_folder} is damaged: {error}") from error
 
 
 def most_unpacked_bytes(folder: Path) -> int:

@@ -21,7 +21,7 @@ class PowerCutView(WorkloadView):
     heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
     headlines: ClassVar[tuple[str, ...]] = ("power_cuts",)
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """What was recorded is what was written."""
         return True
 

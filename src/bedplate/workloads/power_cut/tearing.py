@@ -149,12 +149,12 @@ class PageWatch:
         cell: Cell,
         untorn: UntornWrites | None,
         *,
-        wanted: bool,
+        is_wanted: bool,
         logs: Sequence[str] = (),
     ) -> None:
         self.facts: PageFacts | None = None
         self._data_directory = data_directory = data_directory.resolve()
-        self._page_bytes = cell.database_block_bytes if wanted or untorn is not None else None
+        self._page_bytes = cell.database_block_bytes if is_wanted or untorn is not None else None
         self._untorn = untorn
         self._has_own_addresses = TRAITS[cell.filesystem.type].has_own_addresses
         self._direct = DirectFiles(data_directory, logs=logs, every_s=_LOOK_EVERY_S)
@@ -188,16 +188,16 @@ class PageWatch:
             return
         direct = self._direct.end()
         if kind is None and direct is not None:
-            self.facts = self._found(direct, self._page_bytes)
+            self.facts = self._page_facts(direct, self._page_bytes)
 
-    def facts_of(self, log: Log, measured: range, unit: Profile | None) -> PageFacts | None:
+    def facts_of(self, log: Log, span: range, unit: Profile | None) -> PageFacts | None:
         """With what reached the disk of the pages, where it is said to write a `unit` whole."""
         if self.facts is None or self._places is None or unit is None:
             return self.facts
-        writes, uncovered = self._places.writes(log, measured, unit)
+        writes, uncovered = self._places.writes(log, span, unit)
         return replace(self.facts, writes=writes, uncovered_writes=uncovered)
 
-    def _found(self, direct: AbstractSet[Path], page_bytes: int) -> PageFacts:
+    def _page_facts(self, direct: AbstractSet[Path], page_bytes: int) -> PageFacts:
         after = _mapped(direct, page_bytes, has_own_addresses=self._has_own_addresses)
         own = sorted(after)
         self._places = _places(after, page_bytes)
@@ -477,10 +477,10 @@ class _LastAsked:
 
 
 def _processes(
-    asked: Sequence[BlockRequest], titles: Mapping[int, ProcessTitle | None]
+    requests: Sequence[BlockRequest], titles: Mapping[int, ProcessTitle | None]
 ) -> Iterator[WritingProcess]:
     """Each once."""
-    for request in {(each.thread, each.thread or each.name): each for each in asked}.values():
+    for request in {(each.thread, each.thread or each.name): each for each in requests}.values():
         title = titles.get(request.thread)
         if title is None:
             yield WritingProcess(request.thread, request.name, None)
@@ -523,11 +523,11 @@ def as_with_fua(path: Path, trace: RequestTrace) -> int:
     return len(found.writes)
 
 
-def write_down(path: Path, found: WrittenThrough) -> None:
+def write_down(path: Path, through: WrittenThrough) -> None:
     """Give the entries their flags, in the log itself."""
     with read_log(path) as log:
-        changed = [(log.flags_at(index), log.flags[index] | FUA) for index in found.writes]
-        changed += [(log.flags_at(index), log.flags[index] & ~FLUSH) for index in found.needless]
+        changed = [(log.flags_at(index), log.flags[index] | FUA) for index in through.writes]
+        changed += [(log.flags_at(index), log.flags[index] & ~FLUSH) for index in through.needless]
     overwrite(path, [(at, _FLAGS.pack(flags)) for at, flags in changed])
 
 
@@ -588,12 +588,12 @@ def _syncs(requests: Sequence[BlockRequest]) -> Iterable[tuple[int, int]]:
         place += 1
 
 
-def _is_beside(began_ns: int, first_ns: int, done: Sequence[int], place: int) -> bool:
+def _is_beside(began_ns: int, first_ns: int, done_ns: Sequence[int], place: int) -> bool:
     """Whether a sync that began then, and ended at that place or later, was under way with a request of that time, which is done once."""
-    if place < len(done) and done[place] < first_ns:
+    if place < len(done_ns) and done_ns[place] < first_ns:
         return False
-    last = bisect_left(done, first_ns) + 1
-    return last >= len(done) or began_ns <= done[last]
+    last = bisect_left(done_ns, first_ns) + 1
+    return last >= len(done_ns) or began_ns <= done_ns[last]
 
 
 def _merged(waits: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -648,7 +648,7 @@ class ImageNames:
             else:
                 found = self._by_whole_blocks(log, piece) or found
             for owner in found:
-                yield self._named(owner, bytes(data[owner.start : owner.start + owner.length]))
+                yield self._label(owner, bytes(data[owner.start : owner.start + owner.length]))
 
     def _by_whole_blocks(self, log: Log, piece: Piece) -> tuple[Owner, ...]:
         """The file system's own blocks that a part is of: only its beginning says what a block is, and that may have been kept."""
@@ -663,7 +663,7 @@ class ImageNames:
                     return found
         return ()
 
-    def _named(self, owner: Owner, data: bytes) -> Named:
+    def _label(self, owner: Owner, data: bytes) -> Named:
         if owner.path is None:
             return Named(owner.place, owner.words)
         inside = owner.path.removeprefix(f"{DATA_DIRECTORY}/")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Run = tuple[str, str]
 
 
-def no_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:  # noqa: ARG001 -- of others' role
+def no_tables(overview: Overview, runs: Sequence[Run]) -> list[RenderableType]:  # noqa: ARG001 -- of others' role
     """Nothing."""
     return []
 

@@ -228,7 +228,7 @@ class _Cuts:
         setup.await_own_writeback(self._duration_s)
         pressure = self._pressure(setup, writer)
         cell, wanted, logs = context.request.cell, self._unit is not None, log_files(self._engine_name)
-        self._pages = PageWatch(setup.data_directory, cell, setup.untorn, wanted=wanted, logs=logs)
+        self._pages = PageWatch(setup.data_directory, cell, setup.untorn, is_wanted=wanted, logs=logs)
         with self._watched(setup), self._pages, self._traced(setup):
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
@@ -315,7 +315,7 @@ class _Cuts:
         """A positive control, before a cut is judged: where nothing was cut, an oracle that finds something is wrong itself."""
         self._recording.tell(POINTS, "the whole log, which nothing cut", done=0, of=len(job.points))
         (record,) = self._bench.replayed(
-            log, job.uncut(settled), lambda _: None, kept=self._recording.directory
+            log, job.uncut(settled), lambda _: None, log_folder=self._recording.directory
         )
         outcome = record.outcome
         self._whole_log = outcome
@@ -446,11 +446,11 @@ class _Cuts:
             log_bytes=log.path.stat().st_size,
         )
 
-    def _long_writes(self, log: Log, measured: range) -> tuple[int | None, int | None]:
+    def _long_writes(self, log: Log, span: range) -> tuple[int | None, int | None]:
         """How many writes are longer than a block, and how many of them the device's unit does not keep whole; None without one."""
         if self._unit is None:
             return None, None
-        long = [index for index in measured if log.is_write(index) and log.lengths[index] > WHOLE_BLOCK_BYTES]
+        long = [index for index in span if log.is_write(index) and log.lengths[index] > WHOLE_BLOCK_BYTES]
         return len(long), sum(is_torn(log, self._unit, index) for index in long)
 
     def _replay(self, log: Path, job: ReplayJob, packing: LogPacking) -> bool:
@@ -459,7 +459,7 @@ class _Cuts:
         started = time.monotonic()
         told: list[str] = []
         with (recording.directory / POINTS_FILE).open("w", encoding="utf-8") as file:
-            records = self._bench.replayed(log, job, told.append, kept=recording.directory)
+            records = self._bench.replayed(log, job, told.append, log_folder=recording.directory)
             for done, record in enumerate(records, start=1):
                 file.write(codec.dumps(record, indent=None) + "\n")
                 file.flush()

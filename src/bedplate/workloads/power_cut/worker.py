@@ -188,27 +188,27 @@ class CutSite:
         builder: ImageBuilder,
         promised: Acknowledged,
         *,
-        known: Acknowledged | None = None,
+        acknowledged: Acknowledged | None = None,
     ) -> PointRecord:
         """NoRoomForImages where memory for the image runs out: what an engine says of that is no verdict.
 
         An image that does not mount, or on which an engine does not answer in time, is built and looked at once more, before
-        anything is said of it. `known` is what the oracle takes for promised, where that is more than is held against the cut.
+        anything is said of it. `acknowledged` is what the oracle takes for promised, where that is more than is held against the cut.
         """
-        first, record = self._replayed(point, builder, promised, known or promised)
+        first, record = self._replayed(point, builder, promised, acknowledged or promised)
         if first is None:
             return record
-        second, record = self._replayed(point, builder, promised, known or promised)
+        second, record = self._replayed(point, builder, promised, acknowledged or promised)
         return looked_again(first, second, record)
 
     def _replayed(
-        self, point: CutPoint, builder: ImageBuilder, promised: Acknowledged, known: Acknowledged
+        self, point: CutPoint, builder: ImageBuilder, promised: Acknowledged, acknowledged: Acknowledged
     ) -> tuple[str | None, PointRecord]:
         """Why it should be done again, and the record."""
         built = build_in_room(point, builder, self._images)
         try:
             self.room.demand(built.images)
-            recovered, answer = self.examine(built, known.highest)
+            recovered, answer = self.examine(built, acknowledged.highest)
             record = judge(point, built.window, promised, recovered, answer)
             if record.outcome is not PointOutcome.OK:
                 self.room.demand_still(built.images)
@@ -402,7 +402,7 @@ class WorkerShare:
         self._again = SecondCuts(job, directory, self.site, commands=commands, workers=workers)
 
     def records(
-        self, share: int, of: int, *, recorder: Path | None, kept: Path | None
+        self, share: int, of: int, *, recorder: Path | None, log_folder: Path | None
     ) -> Iterator[PointRecord]:
         """Of every `of`-th point from number `share` on, and of the recoveries among them that are to be cut again."""
         recuts = {recut.first: recut for recut in self._job.recuts}
@@ -413,10 +413,12 @@ class WorkerShare:
                 yield record
                 recut = recuts.get(point.number)
                 # After a bad cut a second one asks nothing: what it finds was there before it.
-                if recut is None or recorder is None or kept is None or record.outcome.is_bad:
+                if recut is None or recorder is None or log_folder is None or record.outcome.is_bad:
                     continue
                 with self.first(point, builder) as first:
-                    yield from self._again.cut(recut, first, promised, recorder=recorder, kept=kept)
+                    yield from self._again.cut(
+                        recut, first, promised, recorder=recorder, log_folder=log_folder
+                    )
 
     def of_recovery(self, log: Log) -> Iterator[PointRecord]:
         """Of the job's points the first is the cut whose recovery `log` has; what came of the others, which cut that."""
@@ -443,7 +445,7 @@ class WorkerShare:
             job.sizes,
             window_bytes=job.window_bytes,
             measured_from=job.measured_from,
-            lost=(JOURNAL,) if job.loses_journal else (),
+            lost_devices=(JOURNAL,) if job.loses_journal else (),
         )
 
 
@@ -486,14 +488,16 @@ def main(arguments: list[str]) -> int:
     return EXIT_DONE
 
 
-def _replay(job: ReplayJob, given: argparse.Namespace) -> None:
+def _replay(job: ReplayJob, arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
-        log = stack.enter_context(read_log(given.log))
-        mine = WorkerShare(job, log, given.directory, workers=given.of, recorder=given.recorder)
-        if given.recovery is None:
-            records = mine.records(given.share, given.of, recorder=given.recorder, kept=given.kept)
+        log = stack.enter_context(read_log(arguments.log))
+        mine = WorkerShare(job, log, arguments.directory, workers=arguments.of, recorder=arguments.recorder)
+        if arguments.recovery is None:
+            records = mine.records(
+                arguments.share, arguments.of, recorder=arguments.recorder, log_folder=arguments.kept
+            )
         else:
-            records = mine.of_recovery(stack.enter_context(read_log(given.recovery)))
+            records = mine.of_recovery(stack.enter_context(read_log(arguments.recovery)))
         for record in records:
             print(codec.dumps(record, indent=None), flush=True)
 

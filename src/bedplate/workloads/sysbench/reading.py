@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class SysbenchView(TransactionView):
     """Transactions."""
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its script says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its script says it
         """All scripts but one."""
         return spec.levels.text("script") != READ_ONLY
 

@@ -57,9 +57,9 @@ class Sysbench:
         folder = socket.parent if self._endpoint.protocol == MYSQL else socket
         return Restriction(account, writable, (self._tree.root, *readable), (folder,))
 
-    def environment(self, **more: str) -> Mapping[str, str]:
+    def environment(self, **variables: str) -> Mapping[str, str]:
         """What an unpacked program needs to find its libraries and its scripts."""
-        return {**self._tree.environment, "LUA_PATH": f"{self._scripts}/?.lua;;", **more}
+        return {**self._tree.environment, "LUA_PATH": f"{self._scripts}/?.lua;;", **variables}
 
     def preparing(self) -> list[str]:
         """The argument list that makes and fills the tables."""

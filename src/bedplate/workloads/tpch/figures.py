@@ -284,17 +284,17 @@ def missing_parts(record: RunRecord) -> tuple[str, ...]:
     return (f"the kind of the run is {kind!r}; known are {LOAD}, {POWER}, {THROUGHPUT}",)
 
 
-def _missing_queries(record: RunRecord, phase: str, named: str) -> Iterator[str]:
+def _missing_queries(record: RunRecord, phase: str, template: str) -> Iterator[str]:
     items = [item for item in record.items if item.phase == phase]
     found = Counter(item.item for item in items)
-    yield from _not_once({named.format(query): found[str(query)] for query in QUERY_NUMBERS})
+    yield from _not_once({template.format(query): found[str(query)] for query in QUERY_NUMBERS})
     for item in items:
         if item.limit_s is None and not _time_s(item):
-            yield f"{named.format(item.item)} has no time"
+            yield f"{template.format(item.item)} has no time"
 
 
-def _not_once(found: Mapping[str, int]) -> Iterator[str]:
-    for name, count in found.items():
+def _not_once(times: Mapping[str, int]) -> Iterator[str]:
+    for name, count in times.items():
         if count != 1:
             yield f"{name} is not in the record" if count == 0 else f"{name} is in the record {count} times"
 
@@ -344,9 +344,9 @@ def _scale_factor(dataset: Dataset) -> float | None:
     return found if found is not None and found > 0 else None
 
 
-def _of_the_clause(metric: str, found: TpchFigure, *, pass_: int = 1) -> Figure:
-    why = None if found.value is not None else joined(found.reasons)
-    return figure(metric, found.value, pass_=pass_, reason=why)
+def _of_the_clause(metric: str, score: TpchFigure, *, pass_: int = 1) -> Figure:
+    why = None if score.value is not None else joined(score.reasons)
+    return figure(metric, score.value, pass_=pass_, reason=why)
 
 
 # A pass reads nearly every table. Compression by the file system may divide that by three, hardly by ten.
@@ -428,13 +428,13 @@ class TpchFigures(PhasedFigures):
     def of_phases(self, inputs: RunInputs, run_directory: Path) -> Made:  # noqa: ARG002 -- all is in the record
         """With the checkpoints, of one that failed too."""
         measured = _Measured(inputs)
-        return Made(measured.whole(), {COURSE_FILE: measured.course(measured.block_size_bytes)})
+        return Made(measured.all_figures(), {COURSE_FILE: measured.course(measured.block_size_bytes)})
 
 
 class _Measured(PhasedRun):
     """One run of which something was measured."""
 
-    def whole(self) -> RunFigures:
+    def all_figures(self) -> RunFigures:
         if self.inputs.record.outcome is Outcome.COMPLETED:
             verdict = VALIDITY.judge(self._evidence())
             return self.run_figures(self._figures(), verdict, self._checkpoints or ())

@@ -158,11 +158,11 @@ def ensure_tpch_data(
 
 
 def _folder(scale_factor: float, cache_directory: Path, generator: Generator) -> Path:
-    name = f"sf{_written(scale_factor)}-{_PACKAGE}-{generator.version}"
+    name = f"sf{_decimal_text(scale_factor)}-{_PACKAGE}-{generator.version}"
     return data_directory(cache_directory) / name
 
 
-def _written(scale_factor: float) -> str:
+def _decimal_text(scale_factor: float) -> str:
     """One way to write each scale factor: 1 for 1.0, 0.00001 for 1e-5."""
     return format(exact_scale_factor(scale_factor).normalize(), "f")
 
@@ -194,7 +194,7 @@ def _demand_space(scale_factor: float, directory: Path) -> None:
     wanted, free = tpch_data_bytes(scale_factor), shutil.disk_usage(directory).free
     if free < wanted:
         raise RequirementMissing(
-            f"TPC-H's data at scale factor {_written(scale_factor)} take {format_size(wanted)} in {directory}, "
+            f"TPC-H's data at scale factor {_decimal_text(scale_factor)} take {format_size(wanted)} in {directory}, "
             f"which has {format_size(free)} free; make room (`bedplate release --cache` tells what can go), set "
             "BEDPLATE_CACHE to a larger disk, or choose a smaller scale_factor"
         )
@@ -210,7 +210,7 @@ def _generate(
     total = tpch_data_bytes(scale_factor)
     # The generator dies with bedplate, even where that is killed.
     argv = ["setpriv", "--pdeathsig", "KILL"] if find_tool("setpriv") else []
-    argv += [str(generator.program), "csv", "-s", _written(scale_factor), "-o", str(work), "--quiet"]
+    argv += [str(generator.program), "csv", "-s", _decimal_text(scale_factor), "-o", str(work), "--quiet"]
     progress(TpchProgress("generate", 0, total))
     with watched(
         lambda: _bytes_in(work), lambda done: progress(TpchProgress("generate", min(done, total), total))
@@ -243,8 +243,8 @@ def _checked(
     lines, reasons, contents = [], [], {}
     for name, table in TABLES.items():
 
-        def tell(done: int, before: int = before) -> None:
-            progress(TpchProgress("check", before + done, total))
+        def tell(current: int, before: int = before) -> None:
+            progress(TpchProgress("check", before + current, total))
 
         contents[name] = found = _read(_file(work, name), tell)
         before += sizes[name]
@@ -292,15 +292,15 @@ def _header_reasons(table: SchemaTable, header: str) -> list[str]:
     return [] if header == wanted else [f"{table.name}.csv begins with {header[:200]!r}, not with {wanted!r}"]
 
 
-def _row_reasons(table: SchemaTable, found: _Content, orders: int, scale_factor: float) -> list[str]:
+def _row_reasons(table: SchemaTable, content: _Content, orders: int, scale_factor: float) -> list[str]:
     """Rows of no known number are those of the order lines alone."""
     wanted = row_count(table, scale_factor)
-    if found.rest:
-        return [f"{table.name}.csv ends within its row {found.rows + 1}"]
-    if wanted is not None and found.rows != wanted:
-        return [f"{table.name}.csv has {found.rows} rows, not {wanted}"]
-    if wanted is None and not orders <= found.rows <= _LINES_PER_ORDER_MAX * orders:
-        return [f"{table.name}.csv has {found.rows} rows for {orders} orders, which is not 1 to 7 for each"]
+    if content.rest:
+        return [f"{table.name}.csv ends within its row {content.rows + 1}"]
+    if wanted is not None and content.rows != wanted:
+        return [f"{table.name}.csv has {content.rows} rows, not {wanted}"]
+    if wanted is None and not orders <= content.rows <= _LINES_PER_ORDER_MAX * orders:
+        return [f"{table.name}.csv has {content.rows} rows for {orders} orders, which is not 1 to 7 for each"]
     return []
 
 

@@ -1173,17 +1173,17 @@ def answer_digest(query: int, rows: Sequence[Sequence[str | None]]) -> str:
 
 
 def answer_differences(
-    query: int, expected: Sequence[Sequence[str | None]], found: Sequence[Sequence[str | None]]
+    query: int, expected: Sequence[Sequence[str | None]], actual: Sequence[Sequence[str | None]]
 ) -> tuple[str, ...]:
-    """One sentence per way in which `found` is not the answer `expected`; empty where it is right.
+    """One sentence per way in which `actual` is not the answer `expected`; empty where it is right.
 
     At most five, and a count of the rest. A tie that the row limit cuts is told as a difference: with
     prices to the cent it does not come up.
     """
-    if len(expected) != len(found):
-        return (f"query {query}: expected {len(expected)} rows, found {len(found)}",)
+    if len(expected) != len(actual):
+        return (f"query {query}: expected {len(expected)} rows, found {len(actual)}",)
     shape = SHAPES[query]
-    found_rows = [_canonical_row(query, shape, row) for row in found]
+    found_rows = [_canonical_row(query, shape, row) for row in actual]
     reasons: list[str] = []
     start = 0
     for group in _ties(shape, [_canonical_row(query, shape, row) for row in expected]):
@@ -1195,9 +1195,9 @@ def answer_differences(
     return tuple(reasons)
 
 
-def _group_differences(query: int, start: int, expected: list[Row], found: list[Row]) -> list[str]:
+def _group_differences(query: int, start: int, expected: list[Row], actual: list[Row]) -> list[str]:
     """Pair rows that may stand in any order; `start` is the place of the first."""
-    left = list(found)
+    left = list(actual)
     missing = []
     for place, row in enumerate(expected, start + 1):
         pair = next((other for other in left if _equal_rows(query, row, other)), None)
@@ -1206,35 +1206,35 @@ def _group_differences(query: int, start: int, expected: list[Row], found: list[
         else:
             left.remove(pair)
     return [
-        f"query {query}, row {place}: expected {_shown(row)}, found {_shown(other)}"
+        f"query {query}, row {place}: expected {_row_text(row)}, found {_row_text(other)}"
         for (place, row), other in zip(missing, left, strict=True)
     ]
 
 
-def _equal_rows(query: int, expected: Row, found: Row) -> bool:
+def _equal_rows(query: int, expected: Row, actual: Row) -> bool:
     return all(
         value == other if value is None or other is None else _EQUAL[kind](value, other)
-        for kind, value, other in zip(SHAPES[query].columns, expected, found, strict=True)
+        for kind, value, other in zip(SHAPES[query].columns, expected, actual, strict=True)
     )
 
 
-def _equal_sums(expected: str, found: str) -> bool:
-    return abs(Decimal(found) - Decimal(expected)) <= _SUM_TOLERANCE
+def _equal_sums(expected: str, actual: str) -> bool:
+    return abs(Decimal(actual) - Decimal(expected)) <= _SUM_TOLERANCE
 
 
-def _equal_ratios(expected: str, found: str) -> bool:
+def _equal_ratios(expected: str, actual: str) -> bool:
     # The clause's 0.99 v <= round(r, 2) <= 1.01 v, written so that a negative v is held to it too. Its v
     # have two digits, as the canonical form has: with more of them 0.034 would be no share of 0.0344.
     value = Decimal(expected)
-    return abs(Decimal(found) - value) <= abs(value) * _RATIO_TOLERANCE
+    return abs(Decimal(actual) - value) <= abs(value) * _RATIO_TOLERANCE
 
 
-def _equal_sum_ratios(expected: str, found: str) -> bool:
-    return _equal_sums(expected, found) and _equal_ratios(expected, found)
+def _equal_sum_ratios(expected: str, actual: str) -> bool:
+    return _equal_sums(expected, actual) and _equal_ratios(expected, actual)
 
 
-def _equal_exactly(expected: str, found: str) -> bool:
-    return expected == found
+def _equal_exactly(expected: str, actual: str) -> bool:
+    return expected == actual
 
 
 _EQUAL: Mapping[ColumnKind, Callable[[str, str], bool]] = {
@@ -1250,7 +1250,7 @@ _EQUAL: Mapping[ColumnKind, Callable[[str, str], bool]] = {
 def _canonical_row(query: int, shape: Shape, row: Sequence[str | None]) -> Row:
     if len(row) != len(shape.columns):
         raise OutputNotUnderstood(
-            f"query {query}", expected=f"{len(shape.columns)} columns", found=_shown(tuple(row))
+            f"query {query}", expected=f"{len(shape.columns)} columns", found=_row_text(tuple(row))
         )
     return tuple(
         None if value is None else _canonical(query, kind, value)
@@ -1286,7 +1286,7 @@ def _sortable(row: Row) -> tuple[tuple[bool, str], ...]:
     return tuple((value is None, value or "") for value in row)
 
 
-def _shown(row: Row) -> str:
+def _row_text(row: Row) -> str:
     return "(" + ", ".join("null" if value is None else value for value in row) + ")"
 
 
@@ -1336,13 +1336,13 @@ def item_place(question: QueryCall) -> tuple[str, str]:
     return phase, str(question.query)
 
 
-def check_answers(recording: TpchRecording, asked: Iterable[QueryAnswer]) -> None:
+def check_answers(recording: TpchRecording, query_answers: Iterable[QueryAnswer]) -> None:
     """Put a digest at each item that has an answer, and a reason into the record for each wrong one."""
     specified = (
         exact_scale_factor(recording.scale_factor) == SCALE_FACTOR
         and recording.spec.levels.text("parameters") != DRAWN
     )
-    for one in asked:
+    for one in query_answers:
         if one.rows is not None:
             recording.reasons += _problems(recording, one.question, one.rows, specified=specified)
 

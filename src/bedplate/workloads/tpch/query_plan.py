@@ -98,7 +98,7 @@ def plan_hash(explained: str) -> str:
 def _node(node: object) -> dict[str, Any]:
     if not isinstance(node, dict) or "Node Type" not in node:
         raise OutputNotUnderstood(_TOOL, expected="a node with its `Node Type`", found=str(node))
-    kept: dict[str, Any] = _kept(node)
+    kept: dict[str, Any] = _structure_of(node)
     children = node.get(_CHILDREN, [])
     if not isinstance(children, list):
         raise OutputNotUnderstood(_TOOL, expected=f"a list of `{_CHILDREN}`", found=str(children))
@@ -107,7 +107,7 @@ def _node(node: object) -> dict[str, Any]:
     return kept
 
 
-def _kept(node: Mapping[str, Any]) -> dict[str, Any]:
+def _structure_of(node: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: node[key] for key in _STRUCTURE if key in node}
     if isinstance(name := kept.get(_SUBPLAN), str):
         kept[_SUBPLAN] = _RETURNS.sub("", name)
@@ -175,20 +175,23 @@ def plan_lines(explained: str) -> tuple[PlanLine, ...]:
     )
 
 
-def first_difference(left: Sequence[PlanLine], right: Sequence[PlanLine]) -> PlanDifference | None:
+def first_difference(left_plan: Sequence[PlanLine], right_plan: Sequence[PlanLine]) -> PlanDifference | None:
     """Where two plans part, read from the root down; None where they are one plan.
 
     A plan that ends earlier parts from the other at the line that it lacks.
     """
-    for number, (one, other) in enumerate(zip(left, right, strict=False)):
+    for number, (one, other) in enumerate(zip(left_plan, right_plan, strict=False)):
         if one.depth != other.depth:
             return PlanDifference(number, (f"{_place(one)} | {_place(other)}",))
         if one.structure != other.structure:
             return PlanDifference(number, tuple(_differing(one.structure, other.structure)))
-    if len(left) == len(right):
+    if len(left_plan) == len(right_plan):
         return None
-    number = min(len(left), len(right))
-    ends = ("ends" if number == len(left) else "goes on", "ends" if number == len(right) else "goes on")
+    number = min(len(left_plan), len(right_plan))
+    ends = (
+        "ends" if number == len(left_plan) else "goes on",
+        "ends" if number == len(right_plan) else "goes on",
+    )
     return PlanDifference(number, (" | ".join(ends),))
 
 
@@ -202,11 +205,11 @@ def _place(line: PlanLine) -> str:
     return f"{line.words} at depth {line.depth}"
 
 
-def _differing(left: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[str]:
+def _differing(left_node: Mapping[str, Any], right_node: Mapping[str, Any]) -> Iterator[str]:
     """Keys in the order in which EXPLAIN prints them, what only the right side has at the end."""
-    for key in dict.fromkeys((*left, *right)):
-        if left.get(key) != right.get(key):
-            yield f"{key}: {_value(left.get(key))} | {_value(right.get(key))}"
+    for key in dict.fromkeys((*left_node, *right_node)):
+        if left_node.get(key) != right_node.get(key):
+            yield f"{key}: {_value(left_node.get(key))} | {_value(right_node.get(key))}"
 
 
 def _value(value: object) -> str:

@@ -25,7 +25,7 @@ class TpchRunsView(WorkloadView):
     headlines: ClassVar[tuple[str, ...]] = ("queries_total_s", "streams_s", "load_total_s")
     scoring: ClassVar[Scoring | None] = Scoring(pass_views, with_composites)
 
-    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+    def writes(self, overview: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """The answer is ordered by the queries, which read."""
         return False
 
@@ -35,9 +35,9 @@ class TpchRunsView(WorkloadView):
             return query_phase(int(item))
         return f"{phase}, query {item}" if phase.startswith(STREAM) or phase == THROUGHPUT else None
 
-    def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+    def document(self, overview: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
         """The scores of their passes."""
-        views = [tpch_document(view) for view in found.scores if (view.dataset, view.run) in runs]
+        views = [tpch_document(view) for view in overview.scores if (view.dataset, view.run) in runs]
         return {"tpch": views} if views else {}
 
 

@@ -42,8 +42,8 @@ def pass_views(
     return tuple(_view(run, found, cells) for run, found in by_run.items() if any(m.parts for m in found))
 
 
-def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[str]) -> ScoreView:
-    completed = [m for m in found if m.outcome is Outcome.COMPLETED]
+def _view(run: tuple[str, str], measurements: Sequence[Measurement], cells: Sequence[str]) -> ScoreView:
+    completed = [m for m in measurements if m.outcome is Outcome.COMPLETED]
     plans_of = {(m.cell, m.repetition): plan_hashes(m) for m in completed}
     rows = [row for m in completed for row in _query_runs(m, plans_of[m.cell, m.repetition])]
     made = scores(rows, cells)
@@ -143,13 +143,13 @@ def _tpch_figure(m: Measurement, metric: str) -> TpchFigure:
     return TpchFigure(value, (), () if value is not None else (reason,))
 
 
-def power_notes(found: Overview, cell: str, run: tuple[str, str]) -> tuple[str, ...]:
+def power_notes(overview: Overview, cell: str, run: tuple[str, str]) -> tuple[str, ...]:
     """What sets the power of one cell apart beyond what holds of all: coarse or raised intervals, in any repetition."""
-    scale = found.study.schedule.datasets[run[0]].levels.number("scale_factor")
+    scale = overview.study.schedule.datasets[run[0]].levels.number("scale_factor")
     if scale is None:
         return ()
     notes: dict[Reason, None] = {}
-    for m in found.of(cell, run):
+    for m in overview.of(cell, run):
         times = {
             int(item): row.value
             for (phase, item, metric), row in m.parts.items()

@@ -42,52 +42,52 @@ _QUERY_WORDS = (
 )
 
 
-def tpch_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def tpch_tables(overview: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """Every table of these runs of a study, its load first."""
-    loads = [run for run in runs if _kind(found, run) == tpch.LOAD]
-    powers = [run for run in runs if _kind(found, run) == tpch.POWER]
-    views = {(view.dataset, view.run): view for view in found.scores}
-    queries = [_query_table(found, views[run]) for run in powers if run in views]
+    loads = [run for run in runs if _kind(overview, run) == tpch.LOAD]
+    powers = [run for run in runs if _kind(overview, run) == tpch.POWER]
+    views = {(view.dataset, view.run): view for view in overview.scores}
+    queries = [_query_table(overview, views[run]) for run in powers if run in views]
     rated = [run for run in runs if run not in loads]
     return [
-        *(_load_table(found, run) for run in loads),
-        *(_score_table(found, run, views.get(run)) for run in powers),
+        *(_load_table(overview, run) for run in loads),
+        *(_score_table(overview, run, views.get(run)) for run in powers),
         *([Text(_SCORE_WORDS, style="dim")] if powers else []),
-        *(_rate_tables(found, rated) if rated else []),
+        *(_rate_tables(overview, rated) if rated else []),
         *queries,
         *([Text(_QUERY_WORDS, style="dim")] if queries else []),
     ]
 
 
-def _kind(found: Overview, run: Run) -> str | None:
-    spec = found.spec(run)
+def _kind(overview: Overview, run: Run) -> str | None:
+    spec = overview.spec(run)
     return None if spec is None else spec.levels.text("kind")
 
 
-def _title(found: Overview, run: Run, words: str) -> Text:
-    dataset = found.study.schedule.datasets[run[0]]
+def _title(overview: Overview, run: Run, words: str) -> Text:
+    dataset = overview.study.schedule.datasets[run[0]]
     scale = dataset.levels.number("scale_factor")
     return Text(f"{words}, scale factor {scale:g}" if scale is not None else words, style="bold")
 
 
-def _load_table(found: Overview, run: Run) -> RenderableType:
+def _load_table(overview: Overview, run: Run) -> RenderableType:
     notes = Notes()
-    totals = {cell: found.summary(cell, run, "load_total_s") for cell in found.cells}
+    totals = {cell: overview.summary(cell, run, "load_total_s") for cell in overview.cells}
     unit, seconds = _unit(total.centre for total in totals.values())
     table = _cells_table()
     for phase in tpch.LOAD_PHASES:
         table.add_column(_HEADS.get(phase, phase.replace(" ", "\n")), justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=5)
-    for cell in cells_due(found, [run]):
-        phases = [found.summary(cell.id, run, "phase_s", phase) for phase in tpch.LOAD_PHASES]
+    for cell in cells_due(overview, [run]):
+        phases = [overview.summary(cell.id, run, "phase_s", phase) for phase in tpch.LOAD_PHASES]
         times = [Text(_few(summary.centre, seconds)) for summary in (*phases, totals[cell.id])]
         # Seven columns of times leave no room for both ends of a range beside each other.
         times[-1].append(_range(totals[cell.id], seconds, columns=7), style="dim")
-        state = state_text([totals[cell.id].n], found.of(cell.id, run), notes)
-        table.add_row(cell_name(found, cell, notes), *times, state)
+        state = state_text([totals[cell.id].n], overview.of(cell.id, run), notes)
+        table.add_row(cell_name(overview, cell, notes), *times, state)
     words = f"Geometric means in {unit} of n repetitions, range of the total below it. {MARKS}"
-    return Group(Text(), _title(found, run, "Load"), table, Text(words, style="dim"), *notes.lines())
+    return Group(Text(), _title(overview, run, "Load"), table, Text(words, style="dim"), *notes.lines())
 
 
 def _unit(values_s: Iterable[float | None]) -> tuple[str, float]:
@@ -112,7 +112,7 @@ def _range(summary: Summary, unit: float = 1.0, *, columns: int = 11) -> str:
     return f"\n{text}" if len(text) <= columns else f"\n{low}–\n{high}"
 
 
-def _score_table(found: Overview, run: Run, view: ScoreView | None) -> RenderableType:
+def _score_table(overview: Overview, run: Run, view: ScoreView | None) -> RenderableType:
     notes = Notes()
     scores = None if view is None else view.scores
     unit, seconds = _unit(cell.time.value for cell in scores.cells) if scores else _unit(())
@@ -122,25 +122,25 @@ def _score_table(found: Overview, run: Run, view: ScoreView | None) -> Renderabl
         table.add_column(head if scores else head.partition(",")[0], justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=5)
     by_cell = {cell.cell: cell for cell in scores.cells} if scores else {}
-    for cell in cells_due(found, [run]):
+    for cell in cells_due(overview, [run]):
         count = 0 if view is None else view.repetitions.get(cell.id, 0)
-        state = state_text([count], found.of(cell.id, run), notes)
+        state = state_text([count], overview.of(cell.id, run), notes)
         texts = _score_texts(cell, by_cell.get(cell.id), notes, seconds=seconds)
-        table.add_row(cell_name(found, cell, notes), *texts, state)
+        table.add_row(cell_name(overview, cell, notes), *texts, state)
     return Group(
         Text(),
-        _title(found, run, _over(found, f"Scores of {run[1]}, over {len(by_cell)}")),
+        _title(overview, run, _over(overview, f"Scores of {run[1]}, over {len(by_cell)}")),
         table,
         *([] if scores is None else [Text(line) for line in dropped_lines(scores)]),
-        *([] if scores is None else [Text(line) for line in suspect_lines(found, scores)]),
+        *([] if scores is None else [Text(line) for line in suspect_lines(overview, scores)]),
         *notes.lines(),
     )
 
 
-def _over(found: Overview, words: str) -> str:
+def _over(overview: Overview, words: str) -> str:
     """The cells that have scores, of those that are here, and which of the study's these are."""
-    of = f"{words} of {len(found.cells)} cells"
-    return f"{of} (selected: {found.selection})" if found.selection else of
+    of = f"{words} of {len(overview.cells)} cells"
+    return f"{of} (selected: {overview.selection})" if overview.selection else of
 
 
 def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, seconds: float) -> list[Text]:
@@ -181,9 +181,9 @@ def dropped_lines(scores: Scores) -> list[str]:
     return [f"{left}. Dropped:", *(f"  {', '.join(queries)}: {why}" for why, queries in groups.items())]
 
 
-def suspect_lines(found: Overview, scores: Scores) -> list[str]:
+def suspect_lines(overview: Overview, scores: Scores) -> list[str]:
     """Which cells have no trusted run, and what that means for the others; nothing where there are none."""
-    named = "; ".join(found.cells[cell].label.full for cell in scores.only_suspect)
+    named = "; ".join(overview.cells[cell].label.full for cell in scores.only_suspect)
     if not named:
         return []
     if len(scores.only_suspect) == len(scores.cells):
@@ -191,68 +191,68 @@ def suspect_lines(found: Overview, scores: Scores) -> list[str]:
     return [filled(SOME_UNTRUSTED, cells=named)]
 
 
-def _rate_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def _rate_tables(overview: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """Power of every pass, throughput, and the composite of the two; no table mixes scale factors."""
     tables = []
     for dataset in dict.fromkeys(run[0] for run in runs):
-        columns = list(_rate_columns(found, [run for run in runs if run[0] == dataset]))
+        columns = list(_rate_columns(overview, [run for run in runs if run[0] == dataset]))
         tables += [
-            _rate_table(found, columns[start : start + _RATES_IN_A_TABLE])
+            _rate_table(overview, columns[start : start + _RATES_IN_A_TABLE])
             for start in range(0, len(columns), _RATES_IN_A_TABLE)
         ]
-    words = f"{_sentence(rate_notes(found, runs))} Mean of n repetitions, range below it. {MARKS}"
+    words = f"{_sentence(rate_notes(overview, runs))} Mean of n repetitions, range below it. {MARKS}"
     return [*tables, Text(words, style="dim")]
 
 
-def _rate_columns(found: Overview, runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
+def _rate_columns(overview: Overview, runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
     """Run, metric and head of every column, power before throughput."""
     for run in runs:
-        if _kind(found, run) == tpch.POWER:
+        if _kind(overview, run) == tpch.POWER:
             yield run, "tpch_power", f"power\n{run[1]}"
     for run in runs:
-        spec = found.spec(run)
-        if spec is not None and _kind(found, run) == tpch.THROUGHPUT:
+        spec = overview.spec(run)
+        if spec is not None and _kind(overview, run) == tpch.THROUGHPUT:
             streams = spec.levels.integer("streams") or 1
             yield run, "tpch_throughput", f"throughput\n{format_count(streams, 'stream')}"
             yield run, "tpch_composite", "composite\n"
 
 
-def _rate_table(found: Overview, columns: Sequence[tuple[Run, str, str]]) -> RenderableType:
+def _rate_table(overview: Overview, columns: Sequence[tuple[Run, str, str]]) -> RenderableType:
     notes = Notes()
     table = _cells_table()
     for _, _, head in columns:
         table.add_column(head, justify="right", no_wrap=True, min_width=10)
     table.add_column("", no_wrap=True, min_width=5)
-    for cell in cells_due(found, (run for run, _, _ in columns)):
+    for cell in cells_due(overview, (run for run, _, _ in columns)):
         texts = []
-        summaries = [found.summary(cell.id, run, metric) for run, metric, _ in columns]
+        summaries = [overview.summary(cell.id, run, metric) for run, metric, _ in columns]
         for (run, metric, _), summary in zip(columns, summaries, strict=True):
             text = Text(_few(summary.centre))
-            if summary.n == 0 and (reason := _absence(found, cell, run, metric)):
+            if summary.n == 0 and (reason := _absence(overview, cell, run, metric)):
                 text.append(notes.marks(f"{metric}: {reason}"), style="dim")
             if metric == "tpch_power" and summary.n:
-                text.append(notes.marks(*power_notes(found, cell.id, run)), style="dim")
+                text.append(notes.marks(*power_notes(overview, cell.id, run)), style="dim")
             text.append(_range(summary), style="dim")
             texts.append(text)
         runs = dict.fromkeys(run for run, _, _ in columns)
-        measurements = [m for run in runs for m in found.of(cell.id, run)]
+        measurements = [m for run in runs for m in overview.of(cell.id, run)]
         state = state_text([summary.n for summary in summaries], measurements, notes)
-        table.add_row(cell_name(found, cell, notes), *texts, state)
-    title = _title(found, columns[0][0], "Power and throughput, QphH@SF")
+        table.add_row(cell_name(overview, cell, notes), *texts, state)
+    title = _title(overview, columns[0][0], "Power and throughput, QphH@SF")
     return Group(Text(), title, table, *notes.lines())
 
 
-def _absence(found: Overview, cell: CellFacts, run: Run, metric: str) -> Reason | None:
-    reasons = (m.by_metric[metric].reason for m in found.of(cell.id, run) if metric in m.by_metric)
+def _absence(overview: Overview, cell: CellFacts, run: Run, metric: str) -> Reason | None:
+    reasons = (m.by_metric[metric].reason for m in overview.of(cell.id, run) if metric in m.by_metric)
     return next((reason for reason in reasons if reason), None)
 
 
-def rate_notes(found: Overview, runs: Sequence[Run]) -> tuple[str, ...]:
+def rate_notes(overview: Overview, runs: Sequence[Run]) -> tuple[str, ...]:
     """What sets these runs' power and throughput apart from the specification's; never without `not audited`."""
     notes = dict.fromkeys((NOT_AUDITED, WITHOUT_REFRESH))
     for run in runs:
-        spec = found.spec(run)
-        scale = found.study.schedule.datasets[run[0]].levels.number("scale_factor")
+        spec = overview.spec(run)
+        scale = overview.study.schedule.datasets[run[0]].levels.number("scale_factor")
         streams = spec.levels.integer("streams") if spec else None
         if streams is not None and scale is not None:
             notes |= dict.fromkeys(throughput(streams, 1.0, scale).notes)
@@ -263,7 +263,7 @@ def _sentence(notes: Sequence[str]) -> str:
     return f"{capital('; '.join(notes))}."
 
 
-def _query_table(found: Overview, view: ScoreView) -> RenderableType:
+def _query_table(overview: Overview, view: ScoreView) -> RenderableType:
     letters = plan_letters(view)
     rows: dict[str, dict[str, PartEntry]] = {}
     for query in view.scores.queries:
@@ -274,8 +274,8 @@ def _query_table(found: Overview, view: ScoreView) -> RenderableType:
             if query in cell.times_s
         }
     run = (view.dataset, view.run)
-    title = _title(found, run, f"Queries of {view.run}")
-    return Group(Text(), title, *entry_tables(found, rows, head="query"))
+    title = _title(overview, run, f"Queries of {view.run}")
+    return Group(Text(), title, *entry_tables(overview, rows, head="query"))
 
 
 def _query_entry(

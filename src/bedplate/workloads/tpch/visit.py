@@ -412,12 +412,12 @@ def run_power(recording: TpchRecording) -> None:
     check_answers(recording, asked)
 
 
-def timed(asked: QueryAnswer, limit_s: float | None) -> TimedItem:
+def timed(query_answer: QueryAnswer, limit_s: float | None) -> TimedItem:
     """The item of a query; one that was stopped has its limit in place of its seconds."""
-    phase, item = item_place(asked.question)
-    if asked.rows is None:
+    phase, item = item_place(query_answer.question)
+    if query_answer.rows is None:
         return TimedItem(phase, item, None, limit_s)
-    return TimedItem(phase, item, asked.seconds, facts={"rows": len(asked.rows)})
+    return TimedItem(phase, item, query_answer.seconds, facts={"rows": len(query_answer.rows)})
 
 
 # A session keeps its counters to itself for up to ten seconds (pgstat.c, PGSTAT_IDLE_INTERVAL); asked so, it
@@ -494,13 +494,13 @@ def run_throughput(recording: TpchRecording) -> None:
                 with recording.phase(THROUGHPUT, sessions):
                     streams.run()
             finally:
-                for one in streams.asked:
+                for one in streams.answers:
                     recording.add(timed(one, limit_s))
         keep_plans(recording, sessions[0], (question for stream in asked_for for question in stream))
-    recording.facts["streams_s"] = max(one.received_s for one in streams.asked) - min(
-        one.sent_s for one in streams.asked
+    recording.facts["streams_s"] = max(one.received_s for one in streams.answers) - min(
+        one.sent_s for one in streams.answers
     )
-    check_answers(recording, streams.asked)
+    check_answers(recording, streams.answers)
 
 
 # How long an interruption waits for a stream whose session was abandoned.
@@ -528,7 +528,7 @@ class _Streams:
         self._asked: list[list[QueryAnswer]] = [[] for _ in sessions]
 
     @property
-    def asked(self) -> list[QueryAnswer]:
+    def answers(self) -> list[QueryAnswer]:
         """What was asked, stream by stream."""
         return [one for stream in self._asked for one in stream]
 
@@ -560,14 +560,14 @@ class _Streams:
             if failure is not None:
                 raise failure
 
-    def _end_stream(self, place: int, ended: SimpleQueue[BaseException | None]) -> None:
+    def _end_stream(self, place: int, outcomes: SimpleQueue[BaseException | None]) -> None:
         """A stream, and what it failed of."""
         try:
             self._run_stream(place)
         except BaseException as failure:  # noqa: BLE001 - it is raised where the streams are waited for
-            ended.put(failure)
+            outcomes.put(failure)
         else:
-            ended.put(None)
+            outcomes.put(None)
 
     def _run_stream(self, place: int) -> None:
         self._start.wait()

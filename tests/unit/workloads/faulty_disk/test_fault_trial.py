@@ -215,7 +215,7 @@ def test_what_rots_below_a_file_system_that_is_known_at_rest_is_found_when_nothi
     number: list[int] = []
     monkeypatch.setattr(visit, "finder_at_rest", lambda *_: resting)
     monkeypatch.setattr(FaultTrial, "_write", write)
-    monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
+    monkeypatch.setattr(FaultTrial, "_look_at_end", lambda *_, **__: (whole(), 0.0))
     monkeypatch.setattr(visit, "KernelLog", lambda: KernelLog(tmp_path / "none"))
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
     monkeypatch.setattr(visit, "FaultSetup", lambda **_: None)
@@ -247,7 +247,7 @@ def test_what_the_kernel_said_of_a_device_is_of_the_file_system_while_that_has_i
     monkeypatch.setattr(visit, "KernelLog", lambda: KernelLog(tmp_path / "kmsg"))
     monkeypatch.setattr(visit, "FaultSetup", lambda **_: None)
     monkeypatch.setattr(FaultTrial, "_write", lambda *_, **__: bench.say("clients"))
-    monkeypatch.setattr(FaultTrial, "_left", lambda *_, **__: (whole(), 0.0))
+    monkeypatch.setattr(FaultTrial, "_look_at_end", lambda *_, **__: (whole(), 0.0))
     monkeypatch.setattr(FaultTrial, "_give_back", lambda *_: None)
     tried = FaultTrial(
         cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
@@ -333,7 +333,7 @@ def test_a_journal_that_is_never_replayed_says_nothing_of_a_fault_in_it(
     log = written_log(tmp_path / "log", [*entries, Written(flags=MARK, text=END.encode())])
     jobs = list[ReplayJob]()
 
-    def replay(_: Path, job: ReplayJob, told: object, *, kept: Path) -> Iterator[PointRecord]:
+    def replay(_: Path, job: ReplayJob, report: object, *, log_folder: Path) -> Iterator[PointRecord]:
         jobs.append(job)
         failed = not (replayed if job.points[0].position == 4 else control)
         return iter([replace(whole(), outcome=PointOutcome.LOST, replay_failed=failed)])
@@ -345,7 +345,7 @@ def test_a_journal_that_is_never_replayed_says_nothing_of_a_fault_in_it(
         cast("Any", None), cast("Any", bench), ENGINE, "lmdb", clients=1, duration_s=1.0, image_bytes=65536
     )
     course, unreadable = _Course(hits=hit, no_result="nothing", position=4), (ByteRange(0, 4096),)
-    tried._left(log, course, unreadable, on_journal=False)
+    tried._look_at_end(log, course, unreadable, on_journal=False)
     assert hits == course.hits
     assert (course.no_result == "nothing") == (hits == hit)
     assert (4, unreadable) == (jobs[0].points[0].position, jobs[0].unreadable)

@@ -15,7 +15,7 @@ from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, DiskFault, Place, Rot, fault_named
 from bedplate.workloads.faulty_disk.plan import FaultyDiskTable
-from bedplate.workloads.faulty_disk.visit import due
+from bedplate.workloads.faulty_disk.visit import tries_of
 
 
 def table(**keys: object) -> FaultyDiskTable:
@@ -76,7 +76,7 @@ def test_the_controls_come_first_and_each_try_has_a_seed_of_its_own() -> None:
     assert [
         *(("control-none", 0), ("control-lost", 0)),
         *(("full", 0), ("flush-on", 0), ("full", 1), ("flush-on", 1)),
-    ] == [(fault.name, more) for fault, more in due(spec)]
+    ] == [(fault.name, more) for fault, more in tries_of(spec)]
 
 
 def test_every_engine_whose_power_is_cut_has_a_disk_that_fails() -> None:

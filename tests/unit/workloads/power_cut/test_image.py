@@ -146,7 +146,7 @@ def test_what_stands_in_memory_is_blank_after_a_cut(tmp_path: Path) -> None:
     ]
     with read_log(written_log(tmp_path / "log", entries)) as log:
         built = rebuild(
-            log, point_at(4, Profile.ORDERED), tmp_path, SIZES, window_bytes=10**6, lost={JOURNAL}
+            log, point_at(4, Profile.ORDERED), tmp_path, SIZES, window_bytes=10**6, lost_devices={JOURNAL}
         )
     assert built.journal is not None
     assert bytes(SIZES[1]) == built.journal.read_bytes()

@@ -56,8 +56,10 @@ class PlantedSite:
     replay_failed: Callable[[CutPoint], bool] = lambda _: False
     asked: list[CutPoint] = field(default_factory=list)
 
-    def replay(self, point: CutPoint, _builder: Any, _promised: Any, *, known: Any = None) -> PointRecord:
-        del known
+    def replay(
+        self, point: CutPoint, _builder: Any, _promised: Any, *, acknowledged: Any = None
+    ) -> PointRecord:
+        del acknowledged
         self.asked.append(point)
         outcome = self.outcome(point)
         return PointRecord(

@@ -86,7 +86,7 @@ def test_a_write_to_the_engines_log_is_told_from_one_to_its_data(
 ) -> None:
     names = ImageNames((), None, log_files=log_files(engine))
     owner = Owner(WrittenPlace.OTHER_FILE, f"{path}, byte 0", path, 0, 0, 8)
-    assert place is names._named(owner, bytes(8)).place
+    assert place is names._label(owner, bytes(8)).place
 
 
 def test_a_relation_has_its_name_in_each_of_its_forks_and_segments() -> None:

@@ -40,7 +40,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def unmapped_of(data: Path, filesystem: str) -> tuple[int, int]:
     cell = replace(CELL, filesystem=replace(CELL.filesystem, type=filesystem))
-    with PageWatch(data, cell, None, wanted=True) as watch:
+    with PageWatch(data, cell, None, is_wanted=True) as watch:
         pass
     assert watch.facts is not None
     return watch.facts.after.unmapped, watch.facts.after.extents
@@ -62,12 +62,12 @@ def test_a_first_page_without_room_is_a_finding_and_any_other_refusal_an_error(
     probed = "bedplate.workloads.power_cut.tearing.probe_untorn_write"
     monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: ())
     monkeypatch.setattr(probed, lambda *_: "ENOSPC")
-    with PageWatch(data, CELL, untorn, wanted=False) as watch:
+    with PageWatch(data, CELL, untorn, is_wanted=False) as watch:
         pass
     assert watch.facts is not None
     assert "ENOSPC" == watch.facts.probe
     monkeypatch.setattr(probed, lambda *_: "EINVAL")
-    with pytest.raises(BedplateError, match="came to EINVAL"), PageWatch(data, CELL, untorn, wanted=False):
+    with pytest.raises(BedplateError, match="came to EINVAL"), PageWatch(data, CELL, untorn, is_wanted=False):
         pass
 
 
@@ -110,7 +110,7 @@ def test_what_reached_the_device_of_the_pages_is_held_against_its_unit(
 ) -> None:
     two = (FileExtent(0, 2 * PAGE, 64 * PAGE), FileExtent(2 * PAGE, 2 * PAGE, 66 * PAGE))
     monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: two)
-    with PageWatch(data, CELL, None, wanted=True) as watch:
+    with PageWatch(data, CELL, None, is_wanted=True) as watch:
         pass
     outside = at(64, 4)
     with read_log(written_log(data.parent / "log", [outside, Written(flags=FLUSH), entry])) as log:
@@ -134,7 +134,7 @@ def test_a_data_directory_below_a_link_is_looked_for_where_it_is(
         lambda below: frozenset({below / "relation"} if below == data.resolve() else ()),
     )
     (link := data.parent / "link").symlink_to(data)
-    with PageWatch(link, CELL, None, wanted=True) as watch:
+    with PageWatch(link, CELL, None, is_wanted=True) as watch:
         pass
     assert watch.facts is not None
     assert (1, 4) == (watch.facts.direct_files, watch.facts.before.pages)
@@ -151,7 +151,7 @@ def test_the_log_of_an_engine_holds_no_pages(data: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("bedplate.workloads.power_cut.tearing.extents_of", lambda _: one)
     logs = log_files("postgresql")
     with (
-        PageWatch(data, CELL, None, wanted=True, logs=logs) as watch,
+        PageWatch(data, CELL, None, is_wanted=True, logs=logs) as watch,
         RecoveryWatch(data, "xfs", PAGE, None, logs=logs) as recovering,
     ):
         pass

@@ -26,13 +26,13 @@ def test_the_planted_parts_are_left_and_no_others(planted: tuple[int, ...]) -> N
     questions = Questions(needs(*planted), 2000)
     shrunk = shrink(writes_of(100, 8), questions)
     assert (planted, True) == (shrunk.parts, shrunk.is_smallest)
-    assert questions.asked < 100 * len(planted)
+    assert questions.count < 100 * len(planted)
 
 
 def test_one_of_a_hundred_writes_of_many_blocks_takes_few_questions() -> None:
     questions = Questions(needs(777), 1000)
     assert (777,) == shrink(writes_of(100, 8), questions).parts
-    assert questions.asked <= 24
+    assert questions.count <= 24
 
 
 def test_nothing_that_is_left_can_be_spared_whatever_breaks() -> None:
@@ -74,7 +74,7 @@ def test_a_set_is_asked_once() -> None:
 def test_too_few_questions_leave_more_and_say_so() -> None:
     questions = Questions(needs(5, 700), 6)
     shrunk = shrink(writes_of(100, 8), questions)
-    assert 6 == questions.asked
+    assert 6 == questions.count
     assert not shrunk.is_smallest
     assert {5, 700} < set(shrunk.parts)
     with pytest.raises(NoMoreQuestions):

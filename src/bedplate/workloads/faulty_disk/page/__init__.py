@@ -84,10 +84,10 @@ def _indexed(overviews: Sequence[Overview]) -> Iterator[tuple[int, FaultRow, Map
         before += len(found.cells)
 
 
-def _plan_of(found: Overview, row: FaultRow) -> Mapping[str, Any]:
+def _plan_of(overview: Overview, row: FaultRow) -> Mapping[str, Any]:
     from bedplate.plan.load import narrowed  # noqa: PLC0415
 
-    study = found.study
+    study = overview.study
     dataset = study.schedule.datasets.get(row.dataset)
     if dataset is None:
         return {}
@@ -110,7 +110,7 @@ def _plan_again(plan: Mapping[str, Any], record: FaultRecord) -> str:
 def _square(row: FaultRow, fault: str, plan: Mapping[str, Any]) -> MatrixSquare:
     for square in row.squares:
         if square.fault == fault:
-            record = _shown(square)
+            record = _worst_try(square)
             return MatrixSquare(
                 square.verdicts,
                 # Controls that went wrong leave nothing to believe.
@@ -122,7 +122,7 @@ def _square(row: FaultRow, fault: str, plan: Mapping[str, Any]) -> MatrixSquare:
     return MatrixSquare()
 
 
-def _shown(square: FaultSquare) -> FaultRecord:
+def _worst_try(square: FaultSquare) -> FaultRecord:
     """The first try with the worst verdict."""
     return next(each for each in square.records if each.verdict is square.worst)
 

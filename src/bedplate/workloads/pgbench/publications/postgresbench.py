@@ -150,8 +150,8 @@ def _runs(
         )
 
 
-def _doubts(tps: float, told: Mapping[str, Any], benchmark: Mapping[str, Any]) -> Iterator[Reason]:
-    transactions, failed = number(told.get("transactions")), number(told.get("failed_transactions"))
+def _doubts(tps: float, result: Mapping[str, Any], benchmark: Mapping[str, Any]) -> Iterator[Reason]:
+    transactions, failed = number(result.get("transactions")), number(result.get("failed_transactions"))
     return doubts_of(tps, transactions, _duration_s(benchmark), failed)
 
 
@@ -178,9 +178,9 @@ def _differences(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "cluster_size", str(count)
 
 
-def _figures(told: Mapping[str, Any]) -> Iterator[Figure]:
+def _figures(result: Mapping[str, Any]) -> Iterator[Figure]:
     for name, metric in _METRICS.items():
-        value = number(told.get(name))
+        value = number(result.get(name))
         if value is not None:
             yield figure(metric, value)
 
@@ -200,5 +200,5 @@ def _size(document: Mapping[str, Any]) -> str:
     return _text(document.get("machine")) or UNKNOWN
 
 
-def _text(told: Any) -> str | None:
-    return shown(told.strip()[:120]) if isinstance(told, str) and told.strip() else None
+def _text(value: Any) -> str | None:
+    return shown(value.strip()[:120]) if isinstance(value, str) and value.strip() else None

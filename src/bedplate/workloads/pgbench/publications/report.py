@@ -163,11 +163,11 @@ def with_report(
     return read, report
 
 
-def left_out(file: str, others: Counter[str]) -> Reason:
+def left_out(file: str, tests: Counter[str]) -> Reason:
     """What of a file is no run of pgbench, by the names that it has there: its figures are of other units."""
     shown_most = 8
-    names = ", ".join(f"{name} ({count})" for name, count in others.most_common(shown_most))
-    more = f" and {len(others) - shown_most} more" if len(others) > shown_most else ""
+    names = ", ".join(f"{name} ({count})" for name, count in tests.most_common(shown_most))
+    more = f" and {len(tests) - shown_most} more" if len(tests) > shown_most else ""
     return because("source-result-left-out", f"{file}: results of other tests are left out: {names}{more}")
 
 
@@ -189,9 +189,9 @@ def with_whole_specs(runs: Sequence[PublishedRun]) -> tuple[PublishedRun, ...]:
     return tuple(run if run.failure is None else replace(run, spec=whole_spec(run)) for run in runs)
 
 
-def script_name(told: str) -> str:
+def script_name(name: str) -> str:
     """A built-in script by bedplate's name for it, else what it is called."""
-    own = shown(told.strip("<> ").removeprefix("builtin: "))
+    own = shown(name.strip("<> ").removeprefix("builtin: "))
     if len(own) > _LONGEST_NAME:
         # Two paths that begin alike are two scripts.
         own = f"{own[: _LONGEST_NAME - 9]}~{sha256(own.encode()).hexdigest()[:8]}"

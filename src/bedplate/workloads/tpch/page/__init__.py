@@ -142,9 +142,9 @@ def _power_notes(
 
 
 def _scores(
-    found: Overview, view: ScoreView, *, study: int, run: int, cell_of: Mapping[str, int]
+    overview: Overview, view: ScoreView, *, study: int, run: int, cell_of: Mapping[str, int]
 ) -> dict[str, Any]:
-    names = _Names(found)
+    names = _Names(overview)
     return {
         "study": study,
         "run": run,
@@ -156,7 +156,7 @@ def _scores(
         ],
         "only_suspect": [cell_of[cell] for cell in view.scores.only_suspect],
         "cells": [
-            _cell_scores(cell, view, cell_of[cell.cell], bounded=not found.cells[cell.cell].incomparable)
+            _cell_scores(cell, view, cell_of[cell.cell], bounded=not overview.cells[cell.cell].incomparable)
             for cell in view.scores.cells
         ],
     }
@@ -189,8 +189,8 @@ def _cell_scores(cell: CellScores, view: ScoreView, index: int, *, bounded: bool
 class _Names:
     """Cells by the names that readers know, in sentences that name them by their ids."""
 
-    def __init__(self, found: Overview) -> None:
-        self._labels = {cell: facts.label.full for cell, facts in found.cells.items()}
+    def __init__(self, overview: Overview) -> None:
+        self._labels = {cell: facts.label.full for cell, facts in overview.cells.items()}
         ids = "|".join(re.escape(cell) for cell in sorted(self._labels, key=len, reverse=True)) or "(?!)"
         self._id = re.compile(ids)
         self._list = re.compile(f"(?:{ids})(?:, (?:{ids}))*")
@@ -277,15 +277,17 @@ def _plans(
     )
 
 
-def _keep(kept: _Kept, m: Measurement, *, run: int, cell: int, label: str) -> None:
+def _keep(plan_table: _Kept, m: Measurement, *, run: int, cell: int, label: str) -> None:
     plans = read_plans(m)
     if plans is None:
         return
     settings = tuple(sorted(plans.settings.items()))
-    number = kept.settings.setdefault(settings, len(kept.settings))
+    number = plan_table.settings.setdefault(settings, len(plan_table.settings))
     for plan in plans.plans:
-        place = kept.add(plan, f"{label}, {m.run}, repetition {m.repetition}")
-        row = kept.rows.setdefault((run, cell, plan.item, place), {"repetitions": [], "settings": number})
+        place = plan_table.add(plan, f"{label}, {m.run}, repetition {m.repetition}")
+        row = plan_table.rows.setdefault(
+            (run, cell, plan.item, place), {"repetitions": [], "settings": number}
+        )
         if m.repetition not in row["repetitions"]:
             row["repetitions"].append(m.repetition)
 
