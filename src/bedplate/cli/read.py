@@ -220,6 +220,7 @@ def advise(
     (study,) = require_studies([study])
     from bedplate.analysis.advice import advised  # noqa: PLC0415
     from bedplate.analysis.comparison import accepting, selected_overviews  # noqa: PLC0415
+    from bedplate.analysis.headline import headline  # noqa: PLC0415
     from bedplate.analysis.overview import DOUBTS_OF_A_SEARCH, NO_ADVICE_OF_A_SEARCH, is_chosen  # noqa: PLC0415
     from bedplate.analysis.search import answer_document, answer_lines, search_of  # noqa: PLC0415
     from bedplate.cli.ask import parse_not_worse  # noqa: PLC0415
@@ -243,10 +244,12 @@ def advise(
     (counted,) = accepting([narrowed], accepted)
     limits = tuple(map(parse_not_worse, not_worse))
     found = advised(counted, workloads=workloads, durability=durability, cache=cache, not_worse=limits)
+    # The answer is of the whole study.
+    answer = None if workloads or durability or not_worse else headline(counted, found)
     if as_json:
-        print_json(advice_document(found))
+        print_json(advice_document(found, answer))
     else:
-        print_tables(advice_tables(found))
+        print_tables(advice_tables(found, answer))
 
 
 @click.command()

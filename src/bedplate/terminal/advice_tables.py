@@ -36,6 +36,7 @@ from bedplate.analysis.claims import (
     unmeasured_sentence,
 )
 from bedplate.analysis.comparison import study_names
+from bedplate.analysis.headline import NO_BREAK, Headline, fitted, headline_lines
 from bedplate.analysis.wording import device_sectors, figure
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
@@ -58,12 +59,14 @@ _LEGEND = (
 _NOT_JUDGED = "Means of few repetitions, with an interval or else their range: what was found, and no order."
 
 
-def advice_tables(found: Advised) -> list[RenderableType]:
-    """For each run and class a table and its sentences, then what holds for all."""
+def advice_tables(found: Advised, answer: Headline | None = None) -> list[RenderableType]:
+    """The answer where one is given, for each run and class a table and its sentences, then what holds for all."""
     overview = found.overview
     shown: list[RenderableType] = [
         Group(Text(overview.study.facts.title, style="bold"), *mark_lines(overview))
     ]
+    if answer is not None:
+        shown.append(Text("\n".join(["", *fitted(headline_lines(answer), most=None)])))
     for contest in found.contests:
         shown.append(_table(found, contest))
         shown.append(_lines(contest_sentences(found, contest)))
@@ -72,7 +75,7 @@ def advice_tables(found: Advised) -> list[RenderableType]:
     return shown
 
 
-def advice_document(found: Advised) -> dict[str, Any]:
+def advice_document(found: Advised, answer: Headline | None = None) -> dict[str, Any]:
     """The same as JSON. Bounds that are open and figures that are absent are null."""
     overview = found.overview
     return {
@@ -84,11 +87,52 @@ def advice_document(found: Advised) -> dict[str, Any]:
         "false_discovery_rate": RATE,
         "verdicts": found.verdicts,
         "judged": found.judged,
+        "answer": None if answer is None else _answer_document(answer),
         "durability": {
             cell: {"label": cell_words(overview, cell), "class": name} for cell, name in found.classes.items()
         },
         "contests": [_contest_document(found, contest) for contest in found.contests],
         "sentences": [_sentence_document(each) for each in closing_sentences(found)],
+    }
+
+
+def _answer_document(answer: Headline) -> dict[str, Any]:
+    """What to take and what not, by run, what would show more, and the lines that say it."""
+    return {
+        "runs": [
+            {
+                "dataset": own.run[0],
+                "run": own.run[1],
+                "metric": own.metric.name,
+                "durability": own.durability or None,
+                "answered": own.answered.value,
+                "judged_cells": own.cells,
+                "taken": None if own.taken is None else own.taken.cell,
+                "as_good": [each.other.cell for each in own.tied],
+                "not_taken": [
+                    {
+                        "why": each.why.value,
+                        "cells": list(each.cells),
+                        "reason": each.reason or None,
+                        "looks_better": [one.cell for one in each.seen if each.looks_better(own, one)],
+                    }
+                    for each in own.not_taken
+                ],
+            }
+            for own in answer.answers
+        ],
+        "next": [
+            {
+                "kind": step.kind.value,
+                "count": step.count,
+                "command": step.command or None,
+                "seconds": step.seconds,
+            }
+            for step in answer.following
+        ],
+        "lines": [
+            {"head": line.head, "text": line.text.replace(NO_BREAK, " ")} for line in headline_lines(answer)
+        ],
     }
 
 

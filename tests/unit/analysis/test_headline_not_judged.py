@@ -6,9 +6,11 @@ import math
 import random
 import re
 from dataclasses import replace
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 from tests.support.studies.known_study import Place, change_records, known_study, with_provenance
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_changed_study
@@ -28,6 +30,7 @@ from bedplate.analysis.overview import Overview, overview
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.machine import NodeFacts
 from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.terminal.advice_tables import advice_document, advice_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -301,3 +304,29 @@ def test_what_the_answer_is_worse_in_is_said_beside_it(tmp_path: Path) -> None:
     words = words_of(overview(write_changed_study(tmp_path / "study", recipe, slow_at_the_end)))
     assert re.search(r"Take +xfs: 1,\d\d\d tps", words)
     assert re.search(r"But +p99 is (2\.\d+|1\.9\d) times \([^)]*\) that of ext4", words)
+
+
+def test_advise_begins_with_the_answer_and_its_document_has_the_same(tmp_path: Path) -> None:
+    found = doubted(tmp_path, "btrfs")
+    advice = advised(found)
+    told = headline(found, advice)
+    document = advice_document(advice, told)["answer"]
+    assert [(line.head, line.text.replace("\N{NO-BREAK SPACE}", " ")) for line in headline_lines(told)] == [
+        (line["head"], line["text"]) for line in document["lines"]
+    ]
+    (own,) = document["runs"]
+    assert (CELLS[1].id, "durable", "leads", 2) == (
+        own["taken"],
+        own["durability"],
+        own["answered"],
+        own["judged_cells"],
+    )
+    (left,) = own["not_taken"]
+    assert ("too few", [CELLS[2].id], [CELLS[2].id]) == (left["why"], left["cells"], left["looks_better"])
+    assert [step.command or None for step in told.following] == [each["command"] for each in document["next"]]
+    console = Console(width=80, record=True, file=StringIO())
+    for part in advice_tables(advice, told):
+        console.print(part)
+    text = console.export_text()
+    assert text.index("Take  ") < text.index("leads")
+    assert "looks better" in text
