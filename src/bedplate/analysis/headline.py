@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -97,110 +96,64 @@ from bedplate.statistics.summary import TRUSTED, Summary
 from bedplate.units import format_count, format_size, percent
 
 if TYPE_CHECKING:
-    from bedplate.analysis.pooled import NamedLevels, PooledPairs
+    from bedplate.analysis.pooled import PooledPairs
 
 
-@dataclass(frozen=True)
-class AllPairs:
-    """Of a study: the cells of one durability class in what one run answers. `classes` are those of all cells."""
+def not_beaten(found: Overview, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
+    """Of some cells those at no level that `effects` shows worse than a level of another of them; all where none would be left.
 
-    found: Overview
-    classes: Mapping[str, str]
-    _pooled: dict[tuple[Run, str, str], tuple[PooledPairs, ...]] = field(default_factory=dict, repr=False)
+    Not where the ratio depends on another factor beyond chance: then a ratio over all pairs is not that of each.
+    """
+    if len(cells) < 2 or of.metric.scale is not Scale.RATIO:
+        return tuple(cells)
+    levels = {one.cell: one.levels for one in candidates_of([found]) if one.cell in cells}
+    worse = [
+        pair
+        for each in study_effects(found, workload=of.run[1], metrics=(of.metric.name,)).found
+        if each.asked.run == of.run
+        for part in each.parts
+        if part.durability == of.durability
+        for pair in _worse_levels(part, of.metric)
+    ]
+    left = tuple(
+        cell
+        for cell in cells
+        if not any(
+            levels[cell].get(factor) == low and any(own.get(factor) == high for own in levels.values())
+            for factor, low, high in worse
+        )
+    )
+    return left or tuple(cells)
 
-    def not_beaten(self, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
-        """Of some cells those at no level that is shown worse than a level of another of them; all where none would be left.
 
-        By `effects`, and of the type also by what `compare` pools, which asks one question and so tells more. Not where the ratio
-        depends on another factor beyond chance: then a ratio over all pairs is not that of each.
-        """
-        if len(cells) < 2 or of.metric.scale is not Scale.RATIO:
-            return tuple(cells)
-        left = self._at_levels_not_worse(of, cells)
-        kinds = {self._type_of(cell) for cell in left}
-        worse = {
-            kind
-            for line in self._types(of, self._type_of(left[0]))
-            for kind, other in (_worse_and_better(line),)
-            if kind is not None and {kind, other} <= kinds
+def beside_other_types(advice: Advised, of: RunAnswer, cell: str) -> tuple[PooledPairs, ...]:
+    """The type of a cell beside each other one of its class, over all pairs of cells that differ in the type alone.
+
+    As `compare` pools them, the most pairs first; none where no two pairs do.
+    """
+    found, cells = advice.overview, advice.overview.study.schedule.cells
+    own = cells[cell].filesystem.type
+    others = sorted(
+        {cells[other].filesystem.type for other in found.cells if found.of(other, of.run)} - {own}
+    )
+    question = ComparisonQuestion(
+        f"{TYPE}={','.join(others)}", f"{TYPE}={own}", workload=of.run[1], metrics=(of.metric.name,)
+    )
+    try:
+        lines = pooled_pairs(answer([found], question)) if others else ()
+    except PlanError:
+        return ()
+    of_class = [
+        line
+        for line in lines
+        if not line.beside
+        and line.asked.run == of.run
+        and {
+            advice.classes[side.cell] for side in (line.pairs[0].pair.baseline, line.pairs[0].pair.contender)
         }
-        return tuple(cell for cell in left if self._type_of(cell) not in worse) or left
-
-    def beside_other_types(self, of: RunAnswer, cell: str) -> tuple[PooledPairs, ...]:
-        """The type of a cell beside each other one, over all pairs of cells that differ in the type alone.
-
-        As `compare` pools them, the most pairs first; none where no two pairs do.
-        """
-        own = self._type_of(cell)
-        beside = [each for each in self._types(of, own) if _type_in(each.contender) == own]
-        return tuple(sorted(beside, key=lambda each: -len(each.pairs)))
-
-    def _type_of(self, cell: str) -> str:
-        return self.found.study.schedule.cells[cell].filesystem.type
-
-    def _at_levels_not_worse(self, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
-        levels = {one.cell: one.levels for one in candidates_of([self.found]) if one.cell in cells}
-        told = study_effects(self.found, workload=of.run[1], metrics=(of.metric.name,)).found
-        worse = [
-            pair
-            for each in told
-            if each.asked.run == of.run
-            for part in each.parts
-            if part.durability == of.durability
-            for pair in _worse_levels(part, of.metric)
-        ]
-        left = tuple(
-            cell
-            for cell in cells
-            if not any(
-                levels[cell].get(factor) == low and any(own.get(factor) == high for own in levels.values())
-                for factor, low, high in worse
-            )
-        )
-        return left or tuple(cells)
-
-    def _types(self, of: RunAnswer, first: str) -> tuple[PooledPairs, ...]:
-        """Those of its own class."""
-        place = (of.run, of.metric.name, first)
-        if place not in self._pooled:
-            self._pooled[place] = self._of_every_two_types(*place)
-        return tuple(each for each in self._pooled[place] if not each.beside and self._is_own(of, each))
-
-    def _of_every_two_types(self, run: Run, metric: str, first: str) -> tuple[PooledPairs, ...]:
-        """Every two types once, all as one family whatever is `first`, which stands as the contender of its pairs."""
-        others = {self._type_of(cell) for cell in self.found.cells if self.found.of(cell, run)} - {first}
-        order = (first, *sorted(others))
-        answers = []
-        for place, kind in enumerate(order[:-1]):
-            question = ComparisonQuestion(
-                f"{TYPE}={','.join(order[place + 1 :])}",
-                f"{TYPE}={kind}",
-                workload=run[1],
-                metrics=(metric,),
-            )
-            with suppress(PlanError):
-                answers.append(answer([self.found], question))
-        return pooled_pairs(*answers)
-
-    def _is_own(self, of: RunAnswer, line: PooledPairs) -> bool:
-        """Whether its pairs are of this run and class; all pairs of a line keep the same of a power cut."""
-        pair = line.pairs[0].pair
-        return line.asked.run == of.run and all(
-            self.classes[side.cell] == of.durability for side in (pair.baseline, pair.contender)
-        )
-
-
-def _type_in(levels: NamedLevels) -> Scalar | None:
-    return dict(levels).get(TYPE)
-
-
-def _worse_and_better(line: PooledPairs) -> tuple[Scalar | None, Scalar | None]:
-    """The type that is shown worse and the other one; none where the pairs disagree, or nothing is shown."""
-    told = line.comparison
-    if line.disagree or told.estimate is None or told.verdict in (Verdict.SAME, Verdict.CANNOT_TELL):
-        return None, None
-    types = (_type_in(line.contender), _type_in(line.baseline))
-    return types if (told.estimate < 1) == (told.metric.better is Better.HIGHER) else (types[1], types[0])
+        == {of.durability}
+    ]
+    return tuple(sorted(of_class, key=lambda line: -len(line.pairs)))
 
 
 def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, Scalar]]:
@@ -1133,17 +1086,17 @@ class Headline:
 def headline(found: Overview, advice: Advised | None = None) -> Headline:
     """The answer of a study; `advice` is its advice with a volatile cache, where a caller has it already."""
     told = advised(found, cache=VOLATILE) if advice is None else advice
-    defaults, pairs = defaults_of(found), AllPairs(found, told.classes)
+    defaults = defaults_of(found)
     asked = [
         (run, objectives[0])
         for run in found.runs
         if has_speed(found, run) and (objectives := objectives_of(found, run))
     ]
     answers = tuple(
-        _answer(told, defaults, pairs, run, objective)
+        _answer(told, defaults, run, objective)
         for run, objective in sorted(asked, key=lambda each: _order(found, *each))
     )
-    answers = (*(_with_types(pairs, each) for each in answers[:1]), *answers[1:])
+    answers = (*(_with_types(told, each) for each in answers[:1]), *answers[1:])
     cuts = cuts_answer(found, told.cache)
     return Headline(
         advice=told,
@@ -1154,10 +1107,10 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
     )
 
 
-def _with_types(pairs: AllPairs, own: RunAnswer) -> RunAnswer:
+def _with_types(advice: Advised, own: RunAnswer) -> RunAnswer:
     if own.taken is None:
         return own
-    return replace(own, types=pairs.beside_other_types(own, own.taken.cell))
+    return replace(own, types=beside_other_types(advice, own, own.taken.cell))
 
 
 def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
@@ -1168,9 +1121,7 @@ def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
     return not writes(found, run), headlines.index(name) if name in headlines else len(headlines)
 
 
-def _answer(
-    advice: Advised, defaults: Defaults, pairs: AllPairs, run: Run, objective: Objective
-) -> RunAnswer:
+def _answer(advice: Advised, defaults: Defaults, run: Run, objective: Objective) -> RunAnswer:
     """Of the strictest class in which a cell has a trusted figure."""
     contests = [contest for contest in advice.contests if contest.run == run]
     having = [contest for contest in contests if _seen(advice, contest, objective)]
@@ -1193,7 +1144,7 @@ def _answer(
     if not plain.seen:
         return plain
     if contest.can_judge:
-        return _judged(advice, defaults, pairs, contest, plain)
+        return _judged(advice, defaults, contest, plain)
     if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
         return replace(plain, answered=Answered.NO_VERDICT)
     alone = plain.seen[0]
@@ -1222,9 +1173,7 @@ def _ranked(
     return tuple(each for _, each in sorted(known, key=lambda pair: pair[0]))
 
 
-def _judged(
-    advice: Advised, defaults: Defaults, pairs: AllPairs, contest: Contest, plain: RunAnswer
-) -> RunAnswer:
+def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAnswer) -> RunAnswer:
     """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default.
 
     It is near by its mean as well: an interval so wide that it leaves everything open makes no cell as good as the best.
@@ -1233,7 +1182,7 @@ def _judged(
     ranked = [each for each in plain.seen if each.cell in contest.cells]
     ruled_out = standing_cells(contest, Standing.RULED_OUT)
     unbeaten = [each for each in ranked if each.cell not in ruled_out] or ranked[:1]
-    kept = pairs.not_beaten(plain, [each.cell for each in unbeaten])
+    kept = not_beaten(advice.overview, plain, [each.cell for each in unbeaten])
     among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(
         (each for each in among if _is_near(plain.metric, each, among[0])),
@@ -1615,7 +1564,8 @@ def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[Headlin
         yield HeadlineLine("Or", _or_words(answer, names), 1)
     for place, pooled in enumerate(answer.types[:_TYPES_SHOWN]):
         short = f"{pooled_in_short(pooled)}."
-        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place else 1, short=short)
+        is_open = pooled.comparison.verdict is Verdict.CANNOT_TELL
+        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place or is_open else 1, short=short)
     if words := _ahead_words(answer, names):
         first = answer.following if answer.following and not answer.tied else answer.default
         is_ahead = first is not None and first.comparison.verdict not in (Verdict.SAME, Verdict.CANNOT_TELL)
