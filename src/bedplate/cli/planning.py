@@ -15,7 +15,7 @@ from bedplate.campaign.running import refuse_datasets, refuse_nothing_to_run, se
 from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.errors import EXIT_DONE, EXIT_PLAN_OR_CALL_WRONG, EXIT_REQUIREMENT_MISSING, BedplateError
 from bedplate.model.cell import Cell, engine_model
-from bedplate.model.codec import to_json
+from bedplate.model.codec import json_fields
 from bedplate.model.filesystem import deciding
 from bedplate.model.plan import Plan, pruned_lines
 from bedplate.model.visit import RESTORED, ScratchDevice
@@ -63,10 +63,7 @@ class PlanNeeds:
                 {"device": each.name, "model": each.model, "holds": each.contents, "refused": each.refused}
                 for each in self.devices
             ],
-            "builds": to_json(self.builds),
-            "missing": list(self.missing),
-            "setting_doubts": list(self.doubts),
-            "refused": list(self.refused),
+            **json_fields(self, "builds missing setting_doubts=doubts refused"),
         }
 
 

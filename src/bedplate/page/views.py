@@ -54,6 +54,7 @@ from bedplate.analysis.search import (
     search_of,
 )
 from bedplate.analysis.wording import capital, confidence_words, figure, rounded, verdict_word
+from bedplate.model.codec import json_fields
 from bedplate.model.figure import Scale
 from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import METRICS
@@ -174,11 +175,7 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
             "metric": each.asked.metric,
             "part": each.asked.part,
             "strongest": strongest_sentence(each),
-            "incomparable": list(each.incomparable),
-            "suspect": each.suspect,
-            "unknown": each.unknown,
-            "unusable": each.unusable,
-            "stopped": each.stopped,
+            **json_fields(each, "incomparable suspect unknown unusable stopped"),
             "designs": [
                 _design(part, one)
                 for one in (each, across.get(each.asked))

@@ -15,7 +15,6 @@ from bedplate.analysis.advice import (
     Contest,
     Limit,
     NextVisits,
-    Objective,
     Sentence,
     Standing,
     cell_words,
@@ -24,7 +23,6 @@ from bedplate.analysis.advice import (
     ranked_cells,
 )
 from bedplate.analysis.claims import (
-    Claim,
     ClaimsAnswer,
     Finding,
     JudgedClaim,
@@ -38,6 +36,7 @@ from bedplate.analysis.claims import (
 from bedplate.analysis.comparison import study_names
 from bedplate.analysis.headline import NO_BREAK, Headline, fitted, headline_lines
 from bedplate.analysis.wording import device_sectors, figure
+from bedplate.model.codec import json_fields
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import Summary
@@ -143,16 +142,15 @@ def _table(found: Advised, contest: Contest) -> RenderableType:
         unit = objective.metric.unit
         words = objective.head.replace(" ", "\n", 1)
         table.add_column(words if unit in ("1", "share") else f"{words}\n{unit}", justify="right")
-    if contest.can_judge:
-        table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True, is_there=contest.can_judge)
     rows = list(_rows(found, contest))
     for cell, standing in rows[:_ROWS]:
         figures = [
             _figure(found.summary(contest, objective, cell), with_bounds=place == 0)
             for place, objective in enumerate(contest.objectives)
         ]
-        mark = [] if standing is None else [Text(_WORDS[standing], style=_STYLES[standing])]
-        table.add_row(Text(cell_words(found.overview, cell)), *figures, *(mark if contest.can_judge else []))
+        mark = Text() if standing is None else Text(_WORDS[standing], style=_STYLES[standing])
+        table.add_row(Text(cell_words(found.overview, cell)), *figures, mark)
     title = Text(f"\n{contest.run[1]}: {contest.durability} with a {found.cache_words}", style="bold")
     legend = _LEGEND if contest.can_judge else _NOT_JUDGED
     definitions = "; ".join(f"{each.head}: {each.metric.definition}" for each in contest.objectives)
@@ -196,7 +194,10 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
             "behind": [contest.cells[other] for other in ahead],
             "same_in_force_as": list(contest.same_as.get(cell, ())),
             "figures": {
-                objective.metric.name: _summary_document(found, contest, objective, cell)
+                objective.metric.name: json_fields(
+                    found.summary(contest, objective, cell),
+                    "mean=centre low high minimum maximum n suspect unknown",
+                )
                 for objective in contest.objectives
             },
         }
@@ -208,13 +209,9 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
         "durability": contest.durability,
         "objectives": [
             {
-                "metric": each.metric.name,
-                "parts": list(each.parts),
-                "unit": each.metric.unit,
-                "better": each.metric.better.value,
+                **json_fields(each, "metric=metric.name parts unit=metric.unit better=metric.better"),
                 "kind": "ratio" if each.metric.scale is Scale.RATIO else "difference",
-                "confidence_difference": confidence.difference,
-                "confidence_same": confidence.sameness,
+                **json_fields(confidence, "confidence_difference=difference confidence_same=sameness"),
             }
             for each, confidence in zip(contest.objectives, contest.confidences, strict=True)
         ],
@@ -229,28 +226,12 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
 
 
 def _limit_document(limit: Limit) -> dict[str, Any]:
-    return {"share": limit.share, "holds": limit.holds, **_evidence_document(limit.evidence)}
-
-
-def _summary_document(found: Advised, contest: Contest, objective: Objective, cell: str) -> dict[str, Any]:
-    summary = found.summary(contest, objective, cell)
-    return {
-        "mean": summary.centre,
-        "low": summary.low,
-        "high": summary.high,
-        "minimum": summary.minimum,
-        "maximum": summary.maximum,
-        "n": summary.n,
-        "suspect": summary.suspect,
-        "unknown": summary.unknown,
-    }
+    return {**json_fields(limit, "share holds"), **_evidence_document(limit.evidence)}
 
 
 def _sentence_document(sentence: Sentence) -> dict[str, Any]:
     return {
-        "kind": sentence.kind,
-        "text": sentence.text,
-        "cells": list(sentence.cells),
+        **json_fields(sentence, "kind text cells"),
         "evidence": [_evidence_document(each) for each in sentence.evidence],
         "visits": None if sentence.visits is None else _visits_document(sentence.visits),
         "command": sentence.command or None,
@@ -259,9 +240,7 @@ def _sentence_document(sentence: Sentence) -> dict[str, Any]:
 
 def _visits_document(visits: NextVisits) -> dict[str, Any]:
     return {
-        "leader": visits.leader,
-        "chance": visits.chance,
-        "among": visits.among,
+        **json_fields(visits, "leader chance among"),
         "rivals": [
             {"cell": cell, "chance": chance, "seconds": seconds} for cell, chance, seconds in visits.rivals
         ],
@@ -270,18 +249,9 @@ def _visits_document(visits: NextVisits) -> dict[str, Any]:
 
 
 def _evidence_document(each: ComparisonEvidence) -> dict[str, Any]:
-    comparison = each.comparison
     return {
-        "metric": comparison.metric.name,
-        "baseline": each.baseline,
-        "contender": each.contender,
-        "estimate": comparison.estimate,
-        "low": comparison.low,
-        "high": comparison.high,
-        "verdict": comparison.verdict.value,
-        "confidence": comparison.confidence,
-        "n": comparison.n,
-        "more_repetitions": comparison.more_repetitions,
+        **json_fields(each, "metric=comparison.metric.name baseline contender"),
+        **json_fields(each.comparison, "estimate low high verdict confidence n more_repetitions"),
     }
 
 
@@ -320,9 +290,7 @@ def claims_document(found: ClaimsAnswer) -> dict[str, Any]:
             for name, each in zip(names, found.overviews, strict=True)
         ],
         "false_discovery_rate": RATE,
-        "confidence": found.confidence,
-        "judged": found.asked,
-        "told": found.told,
+        **json_fields(found, "confidence judged=asked told"),
         "files": [
             {"title": file.title, "claims": [_document(one, names) for one in judged]}
             for file, judged in zip(found.files, found.judged, strict=True)
@@ -370,22 +338,13 @@ def _finding(one: JudgedClaim, notes: Notes) -> Text:
 
 
 def _document(one: JudgedClaim, names: Sequence[str]) -> dict[str, Any]:
-    claim: Claim = one.claim
     return {
-        "id": claim.id,
-        "sentence": claim.sentence,
+        **json_fields(one.claim, "id sentence"),
         "study": None if one.study is None else names[one.study],
         "finding": one.finding.value,
         "metric": one.metric or None,
         "rests_on": one.words or None,
         "kind": "ratio" if one.is_ratio else "difference",
-        "estimate": one.estimate,
-        "low": one.low,
-        "high": one.high,
-        "confidence": one.confidence,
-        "n": one.n,
-        "reasons": list(one.reasons),
-        "notes": list(one.notes),
-        "reading": claim.note,
-        "checks": [check_words(check) for check in claim.check],
+        **json_fields(one, "estimate low high confidence n reasons notes reading=claim.note"),
+        "checks": [check_words(check) for check in one.claim.check],
     }

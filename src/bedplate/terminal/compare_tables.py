@@ -640,8 +640,7 @@ def _ratios(part: Effects) -> RenderableType:
     table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("interval", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_EFFECT_BAR_COLUMNS)
-    if own:
-        table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True, is_there=bool(own))
     before = None
     for each in shown:
         judged = each.judged
@@ -659,7 +658,7 @@ def _ratios(part: Effects) -> RenderableType:
                 interval_bar(_effect_span(each), scale, columns=_EFFECT_BAR_COLUMNS) if scale else "",
                 style="cyan",
             ),
-            *(["" if each.verdict in (None, Verdict.CANNOT_TELL) else str(each.verdict)] if own else []),
+            "" if each.verdict in (None, Verdict.CANNOT_TELL) else str(each.verdict),
         )
         before = each.factor
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""

@@ -84,6 +84,7 @@ class FittingTable:
 
     def __init__(self) -> None:
         self._columns: list[_Column] = []
+        self._left_out: list[int] = []
 
     def add_column(
         self,
@@ -94,13 +95,21 @@ class FittingTable:
         min_width: int | None = None,
         max_width: int | None = None,
         width: int | None = None,
+        is_there: bool = True,
     ) -> None:
-        """One more column, before the first row. What may wrap is folded where no number is."""
+        """One more column, before the first row. What may wrap is folded where no number is.
+
+        Of a column that is not there the cells of every row are left out.
+        """
+        if not is_there:
+            self._left_out.append(len(self._columns) + len(self._left_out))
+            return
         self._columns.append(_Column(_as_text(head), justify, no_wrap, min_width, max_width, width))
 
     def add_row(self, *cells: Text | str) -> None:
-        """One more row, with a cell for each column."""
-        for column, cell in zip(self._columns, cells, strict=True):
+        """One more row, with a cell for each column, those that are not there too."""
+        there = [cell for at, cell in enumerate(cells) if at not in self._left_out]
+        for column, cell in zip(self._columns, there, strict=True):
             column.cells.append(_as_text(cell))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> measure.Measurement:

@@ -129,16 +129,14 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
             head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", min_width=13)
     table.add_column("", no_wrap=True, width=BAR_CELLS)
-    if with_latency:
-        table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
+    table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5, is_there=with_latency)
     table.add_column("n", no_wrap=True, min_width=5)
     last = runs[-1]
     largest = max(
         (_ranked(found, cell, last, metric).summary.centre or 0.0 for cell in found.cells), default=0.0
     )
     for cell in cells or found.cells.values():
-        row = _row(found, cell, runs, metric=metric, largest=largest, notes=notes)
-        table.add_row(*(row if with_latency else [*row[:-2], row[-1]]))
+        table.add_row(*_row(found, cell, runs, metric=metric, largest=largest, notes=notes))
     legend = _legend(runs, metric, with_latency=with_latency)
     return Group(table, legend, *notes.lines())
 
@@ -708,18 +706,15 @@ class _Fitting:
 def _cut_table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bool) -> FittingTable:
     """Narrow tallies have the bound on a line of its own, which leaves the cell's settings the room they need."""
     table = plain_table()
-    has_sought = _has_sought(runs)
     table.add_column("cell", min_width=12, max_width=26)
     table.add_column("cache", no_wrap=True)
     table.add_column("drawn,\nbad", no_wrap=True)
-    if has_sought:
-        table.add_column("sought,\nbad", no_wrap=True)
+    table.add_column("sought,\nbad", no_wrap=True, is_there=_has_sought(runs))
     table.add_column("after a\npower\ncut", no_wrap=True)
     table.add_column("lost", justify="right", no_wrap=True)
     table.add_column("back\nafter,\ns" if narrow else "back\nafter, s", justify="right", no_wrap=True)
     for cell, run in runs:
-        row = _cut_row(cell, run, notes, narrow=narrow)
-        table.add_row(*(row if has_sought else [*row[:3], *row[4:]]))
+        table.add_row(*_cut_row(cell, run, notes, narrow=narrow))
     return table
 
 

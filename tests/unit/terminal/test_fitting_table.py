@@ -129,6 +129,19 @@ def test_where_there_is_room_nothing_changes() -> None:
     assert "███████" in wide
 
 
+def test_a_column_that_is_not_there_takes_its_cells_along() -> None:
+    table, expected = plain_table(), plain_table()
+    for head in ("first", "second", "third", "fourth"):
+        table.add_column(head, is_there=head not in ("second", "fourth"))
+    for head in ("first", "third"):
+        expected.add_column(head)
+    table.add_row("1", "2", "3", "4")
+    expected.add_row("1", "3")
+    assert as_printed([table], 80) == as_printed([expected], 80)
+    with pytest.raises(ValueError, match="argument 2 is longer|zip"):
+        table.add_row("1", "2", "3", "4", "5")
+
+
 def test_bars_go_before_a_number_is_broken() -> None:
     narrow = as_printed([figures()], 42)
     assert "100,300–111,000" in narrow

@@ -189,18 +189,10 @@ def tpch_document(view: ScoreView) -> dict[str, Any]:
         "dataset": view.dataset,
         "run": view.run,
         "note": NOT_AUDITED.sentence,
-        "queries": list(scores_.queries),
-        "kept": list(scores_.kept),
-        "dropped": {query: list(reasons) for query, reasons in scores_.dropped.items()},
-        "causes": {query: list(causes) for query, causes in scores_.causes.items()},
-        "left_out": dict(scores_.left_out),
-        "only_suspect": list(scores_.only_suspect),
+        **codec.json_fields(scores_, "queries kept dropped causes left_out only_suspect"),
         "cells": [
             {**codec.to_json(cell), "repetitions": view.repetitions[cell.cell]} for cell in scores_.cells
         ],
-        "plans": {
-            cell: {query: list(hashes) for query, hashes in queries.items()}
-            for cell, queries in view.plans.items()
-        },
+        "plans": codec.to_json(view.plans),
         "plan_letters": plan_letters(view),
     }
