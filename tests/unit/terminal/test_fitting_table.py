@@ -138,7 +138,7 @@ def test_a_column_that_is_not_there_takes_its_cells_along() -> None:
     table.add_row("1", "2", "3", "4")
     expected.add_row("1", "3")
     assert as_printed([table], 80) == as_printed([expected], 80)
-    with pytest.raises(ValueError, match="argument 2 is longer|zip"):
+    with pytest.raises(ValueError, match="argument 2 is longer"):
         table.add_row("1", "2", "3", "4", "5")
 
 
