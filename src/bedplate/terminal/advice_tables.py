@@ -290,7 +290,9 @@ def claims_document(found: ClaimsAnswer) -> dict[str, Any]:
             for name, each in zip(names, found.overviews, strict=True)
         ],
         "false_discovery_rate": RATE,
-        **json_fields(found, "confidence judged=asked told"),
+        "confidence": found.confidence,
+        "judged": found.asked,
+        "told": found.told,
         "files": [
             {"title": file.title, "claims": [_document(one, names) for one in judged]}
             for file, judged in zip(found.files, found.judged, strict=True)
