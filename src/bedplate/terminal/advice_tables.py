@@ -58,14 +58,14 @@ _LEGEND = (
 _NOT_JUDGED = "Means of few repetitions, with an interval or else their range: what was found, and no order."
 
 
-def advice_tables(found: Advised, answer: Headline | None = None) -> list[RenderableType]:
+def advice_tables(found: Advised, headline: Headline | None = None) -> list[RenderableType]:
     """The answer where one is given, for each run and class a table and its sentences, then what holds for all."""
     overview = found.overview
     shown: list[RenderableType] = [
         Group(Text(overview.study.facts.title, style="bold"), *mark_lines(overview))
     ]
-    if answer is not None:
-        shown.append(Text("\n".join(["", *fitted(headline_lines(answer), most=None)])))
+    if headline is not None:
+        shown.append(Text("\n".join(["", *fitted(headline_lines(headline), most=None)])))
     for contest in found.contests:
         shown.append(_table(found, contest))
         shown.append(_lines(contest_sentences(found, contest)))
@@ -74,7 +74,7 @@ def advice_tables(found: Advised, answer: Headline | None = None) -> list[Render
     return shown
 
 
-def advice_document(found: Advised, answer: Headline | None = None) -> dict[str, Any]:
+def advice_document(found: Advised, headline: Headline | None = None) -> dict[str, Any]:
     """The same as JSON. Bounds that are open and figures that are absent are null."""
     overview = found.overview
     return {
@@ -86,7 +86,7 @@ def advice_document(found: Advised, answer: Headline | None = None) -> dict[str,
         "false_discovery_rate": RATE,
         "verdicts": found.verdicts,
         "judged": found.judged,
-        "answer": None if answer is None else _answer_document(answer),
+        "answer": None if headline is None else _answer_document(headline),
         "durability": {
             cell: {"label": cell_words(overview, cell), "class": name} for cell, name in found.classes.items()
         },
@@ -95,7 +95,7 @@ def advice_document(found: Advised, answer: Headline | None = None) -> dict[str,
     }
 
 
-def _answer_document(answer: Headline) -> dict[str, Any]:
+def _answer_document(headline: Headline) -> dict[str, Any]:
     """What to take and what not, by run, what would show more, and the lines that say it."""
     return {
         "runs": [
@@ -118,7 +118,7 @@ def _answer_document(answer: Headline) -> dict[str, Any]:
                     for each in own.not_taken
                 ],
             }
-            for own in answer.answers
+            for own in headline.answers
         ],
         "next": [
             {
@@ -127,10 +127,10 @@ def _answer_document(answer: Headline) -> dict[str, Any]:
                 "command": step.command or None,
                 "seconds": step.seconds,
             }
-            for step in answer.following
+            for step in headline.following
         ],
         "lines": [
-            {"head": line.head, "text": line.text.replace(NO_BREAK, " ")} for line in headline_lines(answer)
+            {"head": line.head, "text": line.text.replace(NO_BREAK, " ")} for line in headline_lines(headline)
         ],
     }
 
