@@ -196,9 +196,9 @@ def effects(
     Without a metric verdicts are `higher` and `lower`. Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the
     caller decides.
     """
-    first: dict[frozenset[frozenset[str]], Judged] = {}
+    known_ratios: dict[frozenset[frozenset[str]], Judged] = {}
     return tuple(
-        _judge(part, factors, within, metric=metric, nest=nest, rate=rate, first=first)
+        _judge(part, factors, within, metric=metric, nest=nest, rate=rate, known_ratios=known_ratios)
         for part, factors, within in _parts(design(cells), nest)
     )
 
@@ -325,9 +325,9 @@ def _judge(
     metric: Metric | None,
     nest: str,
     rate: float,
-    first: dict[frozenset[frozenset[str]], Judged],
+    known_ratios: dict[frozenset[frozenset[str]], Judged],
 ) -> Effects:
-    """`first` are the ratios of the parts before: one over the same cells is the same ratio, and is judged once."""
+    """`known_ratios` are those of the parts before: one over the same cells is the same ratio, and is judged once."""
     ratios = _ratios(part, factors)
     made = [
         (factor, level, baseline, contrast)
@@ -336,7 +336,7 @@ def _judge(
     ]
     pairs = _pairs(part, factors)
     judged = [
-        first.setdefault(frozenset(contrast.cells), each) if all(map(all, contrast.cells)) else each
+        known_ratios.setdefault(frozenset(contrast.cells), each) if all(map(all, contrast.cells)) else each
         for factor in factors
         for own in [[contrast for name, *_, contrast in made if name == factor]]
         for contrast, each in zip(own, _judged(own, rate, MARGIN)[0], strict=True)
