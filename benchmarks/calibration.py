@@ -1,6 +1,6 @@
 """Do the statistics keep what they promise? Simulated studies of which the truth is known.
 
-    ./benchmarks/run calibration [--studies 20000] [--seed 1] [--only-advice | --only-pooled]
+    ./benchmarks/run calibration [--studies 20000] [--seed 1] [--only-advice | --only-pooled | --only-contrasts]
 
 Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
 judged by the lines that judge a real study. Printed as the tables of docs/method/calibration.md and docs/BENCHMARKS.md:
@@ -15,6 +15,7 @@ import argparse
 import math
 import sys
 import time
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ from bedplate.statistics.effects import (  # noqa: E402
     Effect,
     Effects,
     Interaction,
+    Judged,
     effects,
     within_classes,
 )
@@ -55,6 +57,8 @@ from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from bedplate.model.levels import Scalar
 
 REPETITIONS = (3, 5)
 POOLED_REPETITIONS = (3, 5, 8, 10)
@@ -248,6 +252,133 @@ def unbalanced(designs: int, random: np.random.Generator) -> None:
         ("design", "scenario", "repetitions", "false of those found", "wrong sign of those found", "found"),
         rows,
     )
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What a study has that nobody planned; `reversed_at` turns the order of two file systems round at one block size."""
+
+    name: str
+    missing_cells: bool = False
+    lost_visits: bool = False
+    two_runs: bool = False
+    nested: bool = False
+    scatter: tuple[float, ...] = (0.04,)
+    drift: float = 0.0
+    reversed_at: bool = False
+
+
+GAPS = (
+    Gaps("complete"),
+    Gaps("cells missing", missing_cells=True),
+    Gaps("visits lost", lost_visits=True),
+    Gaps("two runs left of one cell", two_runs=True),
+    Gaps("a factor of one type alone", nested=True),
+    Gaps("4 % beside 45 %", scatter=(0.04, 0.45)),
+    Gaps("15 % slower from start to end", drift=0.15),
+    Gaps("order reversed at one block size", reversed_at=True),
+    Gaps("cells missing, visits lost, 4 % beside 45 %", True, True, scatter=(0.04, 0.45)),
+    Gaps("a factor of one type, visits lost, 15 % slower", lost_visits=True, nested=True, drift=0.15),
+    Gaps("order reversed, cells missing, 4 % beside 45 %", True, scatter=(0.04, 0.45), reversed_at=True),
+    Gaps("all of these", True, True, True, True, (0.04, 0.45), 0.15, True),
+)
+
+
+def contrasts(studies: int, random: np.random.Generator) -> None:
+    """What one contrast of two levels keeps, in studies with gaps of every kind; half of the studies have nothing to find."""
+    rows = []
+    for gaps in GAPS:
+        for repetitions in POOLED_REPETITIONS:
+            found = np.sum(
+                [_contrasts_of(gaps, random, repetitions, alike=at % 2 == 0) for at in range(studies)], axis=0
+            )
+            covered, promised, judged, wrong, speaking, empty, telling, true = found
+            shares = (covered / judged, promised / judged, wrong / true, speaking / empty, telling / true)
+            rows.append([gaps.name, str(repetitions), *map(percent, shares)])
+    print(f"Ratios of two levels in studies with gaps ({studies} studies each; all in %)\n")
+    table(
+        (
+            "study",
+            "repetitions",
+            "covers",
+            "confidence",
+            "wrong sign",
+            "factors without effect that are said to have one",
+            "differences found",
+        ),
+        rows,
+    )
+
+
+def _contrasts_of(gaps: Gaps, random: np.random.Generator, repetitions: int, *, alike: bool) -> list[float]:
+    """Counts of one study, for the columns of the table.
+
+    Ratios covered, the sum of their confidences, and their number; wrong signs; factors without effect that are said to have
+    one, and all such factors; differences found, and all that there are.
+    """
+    cells, truth = _with_gaps(gaps, random, repetitions, alike=alike)
+    true = {
+        (part.within, each.factor, each.level, each.baseline): math.log(each.judged.ratio)
+        for part in effects(truth)
+        for each in part.effects
+    }
+    found: list[tuple[tuple[object, str], float, Judged]] = []
+    for part in effects(cells):
+        for each in part.effects:
+            if each.judged.low is not None and each.judged.high is not None:
+                known = true[part.within, each.factor, each.level, each.baseline]
+                found.append(((part.within, each.factor), known, each.judged))
+    families: dict[tuple[object, str], list[tuple[float, Judged]]] = {}
+    for family, known, judged in found:
+        families.setdefault(family, []).append((known, judged))
+    empty = [own for own in families.values() if all(abs(known) < 1e-9 for known, _ in own)]
+    different = [(known, judged) for _, known, judged in found if abs(known) > 1e-9]
+    return [
+        sum(
+            math.log(judged.low or 1e-300) <= known + 1e-12
+            and known - 1e-12 <= math.log(judged.high or 1e300)
+            for _, known, judged in found
+        ),
+        sum(judged.confidence or 0.0 for *_, judged in found),
+        len(found),
+        sum(judged.real and math.log(judged.ratio) * known < 0 for known, judged in different),
+        sum(any(judged.real for _, judged in own) for own in empty),
+        len(empty),
+        sum(judged.real for _, judged in different),
+        len(different),
+    ]
+
+
+def _with_gaps(
+    gaps: Gaps, random: np.random.Generator, repetitions: int, *, alike: bool
+) -> tuple[list[DesignCell], list[DesignCell]]:
+    """A study's cells, and the same without scatter."""
+    kinds, blocks = ("ext4", "xfs", "btrfs"), (2048, 8192, 32768)
+    levels: list[dict[str, Scalar]] = [
+        {"filesystem.type": kind, "block": block, **data}
+        for kind, block in product(kinds, blocks)
+        for data in (({"data": "ordered"}, {"data": "journal"}) if gaps.nested and kind == "ext4" else ({},))
+    ]
+    if gaps.missing_cells:
+        gone = {int(at) for at in random.choice(len(levels), 2, replace=False)}
+        levels = [own for at, own in enumerate(levels) if at not in gone]
+    speeds = {kind: 0.0 if alike else float(random.normal(0, 0.1)) for kind in kinds}
+    lost = random.random((len(levels), repetitions)) < (0.1 if gaps.lost_visits else 0.0)
+    if gaps.two_runs:
+        lost[int(random.integers(len(levels))), 2:] = True
+    cells, truth = [], []
+    for at, own in enumerate(levels):
+        speed = speeds[str(own["filesystem.type"])]
+        if gaps.reversed_at and not alike and own["block"] == blocks[-1]:
+            speed = -speed
+        scatter = log_deviation(gaps.scatter[at % len(gaps.scatter)])
+        passed = (np.arange(repetitions) + random.random(repetitions)) / repetitions
+        logs = speed + random.standard_normal(repetitions) * scatter + math.log1p(-gaps.drift) * passed
+        kept = [r for r in range(repetitions) if not lost[at, r]]
+        usual = frozenset({"data"}) if own.get("data") == "ordered" else frozenset[str]()
+        cells.append(DesignCell(own, {r: math.exp(logs[r]) for r in kept}, usual, str(at)))
+        truth.append(DesignCell(own, {r: math.exp(speed) for r in kept}, usual, str(at)))
+    return cells, truth
 
 
 def _judged_unbalanced(
@@ -469,9 +600,13 @@ def main() -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--only-advice", action="store_true", help="only the tables of advice and of dips")
     only.add_argument("--only-pooled", action="store_true", help="only the table of pooled pairs")
+    only.add_argument("--only-contrasts", action="store_true", help="only ratios in studies with gaps")
     asked = parser.parse_args()
     random = np.random.default_rng(asked.seed)
     started = time.perf_counter()
+    if asked.only_contrasts:
+        contrasts(asked.studies, np.random.default_rng([asked.seed, 4]))
+        return
     if not (asked.only_advice or asked.only_pooled):
         alone(asked.studies, random)
         between_studies(asked.studies, random)
@@ -479,6 +614,7 @@ def main() -> None:
         together(asked.studies, np.random.default_rng([asked.seed, 2]))
         factors(max(asked.studies // 40, 1), random)
         unbalanced(max(asked.studies // 40, 1), random)
+        contrasts(max(asked.studies // 40, 1), np.random.default_rng([asked.seed, 4]))
         power()
     # Numbers of their own, so that they are the same with the other tables and without.
     if not asked.only_advice:
