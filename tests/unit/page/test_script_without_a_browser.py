@@ -37,6 +37,7 @@ from bedplate.errors import PlanError
 from bedplate.model.course import filled
 from bedplate.model.metrics import METRICS
 from bedplate.page.document import page_document, rules_document
+from bedplate.page.views import effects_view, page_effects
 from bedplate.statistics.comparison import Comparison, EstimateKind, compare, left_out_words
 
 if TYPE_CHECKING:
@@ -189,6 +190,8 @@ def said_alike(one: str, other: str) -> bool:
 def test_the_script_pairs_and_judges_as_python_does(write: Writer, tmp_path: Path) -> None:
     overviews = [overview(study) for study in write(tmp_path)]
     document = page_document(overviews)
+    runs = [(run["dataset"], run["run"]) for run in document["runs"]]
+    document["effects"] = effects_view([page_effects(found) for found in overviews], runs)
     questions = [
         (factor["name"], levels)
         for factor in document["factors"]

@@ -195,13 +195,12 @@ bedplate.pooled = (() => {
   };
 
   // The confidences at which effects judge a line over the same pairs; null where they have none, as of a part of the cells.
-  const familyOf = ({ every, baseline, contender, beside, promise, found }) => {
+  const familyOf = ({ every, baseline, contender, promise, found }) => {
     const [{ run, metric, part }] = every;
     const studies = new Set(
       every.flatMap((one) => [one.baseline, one.contender].map((cell) => page.cells[cell].study)),
     );
-    if (studies.size > 1 || beside.length || !found.basis || contender.length !== 1 || baseline.length !== 1)
-      return null;
+    if (studies.size > 1 || !found.basis || contender.length !== 1 || baseline.length !== 1) return null;
     const [[[place, level]], [[other, against]]] = [contender, baseline];
     const margin = pairs.MARGINS.indexOf(String(Math.round(100 * pairs.margin())));
     const entry = page.effects.find(
@@ -214,7 +213,8 @@ bedplate.pooled = (() => {
       if (durability !== promise || factor !== page.factors[place].name || strata !== every.length) continue;
       const [one, two] = [text(place, level), text(place, against)];
       const estimate = one === of && two === beside_ ? ratio : one === beside_ && two === of ? 1 / ratio : null;
-      if (estimate !== null && Math.abs(found.estimate / estimate - 1) < 1e-9)
+      // Figures of the page have five digits.
+      if (estimate !== null && Math.abs(found.estimate / estimate - 1) < 2e-4)
         return { difference, sameness: sameness[margin] };
     }
     return null;
