@@ -81,6 +81,11 @@ class Contrast:
         return bool(np.isnan(self.differences).any())
 
     @property
+    def fewest(self) -> int:
+        """The smallest number of repetitions of a stratum."""
+        return int(np.isfinite(self.differences).sum(axis=1).min())
+
+    @property
     def mean(self) -> float:
         """Over the strata, each over its own repetitions."""
         return float(np.nanmean(self.differences, axis=1).mean())

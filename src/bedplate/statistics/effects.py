@@ -44,7 +44,13 @@ from bedplate.statistics.design import (
     design,
     variation,
 )
-from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differences, weighted_mean
+from bedplate.statistics.estimation import (
+    REPETITIONS_MIN,
+    VALUES_MIN,
+    Estimate,
+    of_differences,
+    weighted_mean,
+)
 from bedplate.statistics.false_discovery import RATE
 
 if TYPE_CHECKING:
@@ -431,7 +437,8 @@ def _judged(
     by_count: defaultdict[int, list[int]] = defaultdict(list)
     estimates: list[tuple[list[int], Estimate]] = []
     for place, contrast in enumerate(contrasts):
-        if len(contrast.repetitions) < REPETITIONS_MIN:
+        # Strata of a single repetition each may have three of them together, and no scatter of their own.
+        if len(contrast.repetitions) < REPETITIONS_MIN or contrast.fewest < VALUES_MIN:
             continue
         if contrast.has_gaps:
             weights = np.full(contrast.strata, 1 / contrast.strata)

@@ -305,6 +305,19 @@ def test_what_has_no_logarithm_is_refused(value: float) -> None:
         DesignCell({}, {1: value})
 
 
+def test_groups_of_one_repetition_each_are_described_and_not_judged() -> None:
+    """Three groups, each with another repetition in common: three repetitions together, and no scatter in any."""
+    every = [
+        DesignCell({FILESYSTEM: kind, BLOCK: block}, {repetition: speed})
+        for repetition, block in enumerate((2048, 4096, 8192), 1)
+        for kind, speed in (("ext4", 1.0), ("xfs", 1.1))
+    ]
+    (found,) = effects(every)
+    ratio = effect(found, FILESYSTEM, "xfs", "ext4")
+    assert ratio.judged.ratio == pytest.approx(1.1)
+    assert (None, None, None) == (ratio.judged.low, ratio.judged.high, ratio.verdict)
+
+
 @pytest.mark.parametrize("repetitions", [3, 5])
 def test_of_effects_that_are_none_few_are_told(repetitions: int) -> None:
     levels = crossed(kind=("ext4", "xfs", "jfs"), block=(1024, 2048, 8192), barrier=(True, False))
