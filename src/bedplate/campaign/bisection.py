@@ -195,9 +195,9 @@ def read_bisection(place: Path) -> BisectionRecord | None:
     return found
 
 
-def write_bisection(place: Path, record: BisectionRecord) -> None:
+def write_bisection(place: Path, bisection: BisectionRecord) -> None:
     """Keep it, whole or as it was before."""
-    codec.write(place / BISECT_FILE, record)
+    codec.write(place / BISECT_FILE, bisection)
 
 
 class CommitJudge(Protocol):

@@ -37,8 +37,8 @@ class Display(Protocol):
         """What the visit says while it lives (visit/life.py)."""
         ...
 
-    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
-        """A visit is in the study; `summary` has its figures or its reasons."""
+    def visit_ends(self, outcome: str, seconds: float, result_line: str) -> None:
+        """A visit is in the study; `result_line` has its figures or its reasons."""
         ...
 
 
@@ -68,9 +68,9 @@ class LineDisplay:
     def event(self, event: Mapping[str, Scalar]) -> None:
         """Steps and seconds are for a terminal."""
 
-    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
+    def visit_ends(self, outcome: str, seconds: float, result_line: str) -> None:
         """A line with the outcome."""
-        self._say(f"        {outcome} in {format_duration(seconds)}  {summary}".rstrip())
+        self._say(f"        {outcome} in {format_duration(seconds)}  {result_line}".rstrip())
 
     def _say(self, text: str) -> None:
         try:
@@ -144,6 +144,6 @@ class SearchDisplay:
         """What the visit says while it runs."""
         self._display.event(event)
 
-    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
+    def visit_ends(self, outcome: str, seconds: float, result_line: str) -> None:
         """A visit is in the study."""
-        self._display.visit_ends(outcome, seconds, summary)
+        self._display.visit_ends(outcome, seconds, result_line)

@@ -133,7 +133,7 @@ class LiveDisplay:
             elif kind == "item":
                 self._item_of_run(event)
 
-    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
+    def visit_ends(self, outcome: str, seconds: float, result_line: str) -> None:
         """One line that stays."""
         mark, style = _STYLES.get(outcome, ("·", "yellow"))
         width = len(str(self._of))
@@ -141,7 +141,7 @@ class LiveDisplay:
         line.append(f"{self._number:>{width}}/{self._of}  ", style="dim")
         line.append(f"{self._label}  ", style="default")
         line.append(f"{format_duration(seconds)}  ", style="dim")
-        line.append(printable(summary), style="default" if outcome == "completed" else style)
+        line.append(printable(result_line), style="default" if outcome == "completed" else style)
         self._console.print(line)
 
     def draw(self) -> Group:

@@ -324,10 +324,12 @@ def paired_plan(
     return PairedPlan(_name(("ab", *change.names)), text, found_both, pairs, change.names)
 
 
-def _pairs(study_plan: PlannedStudy, sides: Sequence[PlannedStudy]) -> tuple[PairedCells, ...]:
+def _pairs(study_plan: PlannedStudy, side_plans: Sequence[PlannedStudy]) -> tuple[PairedCells, ...]:
     """The cells that differ in the change alone, of those that can run here."""
     kept = {planned.cell.id for planned in study_plan.expansion.cells}
-    first, second = ([side.choice.platform.settled(cell).id for cell in side.plan.cells()] for side in sides)
+    first, second = (
+        [side.choice.platform.settled(cell).id for cell in side.plan.cells()] for side in side_plans
+    )
     if len(first) != len(second):
         raise PlanError(f"one side has {len(first)} cells and the other {len(second)}; they cannot be paired")
     pairs = tuple(

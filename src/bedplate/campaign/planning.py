@@ -405,8 +405,8 @@ def _kernels(
     )
 
 
-def _refused(plan: Plan, guest: Machine) -> frozenset[FilesystemLevels]:
-    return frozenset(levels for levels in plan.filesystems if kernel_refusals(levels, guest))
+def _refused(plan: Plan, machine: Machine) -> frozenset[FilesystemLevels]:
+    return frozenset(levels for levels in plan.filesystems if kernel_refusals(levels, machine))
 
 
 def _machines_of(releases: Iterable[str | None], kernels: GuestKernels) -> dict[str | None, Machine]:

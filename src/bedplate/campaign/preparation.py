@@ -482,17 +482,17 @@ def _is_wanted(environment: Path, requirement_files: list[Path]) -> bool:
 
 
 def _unused_images(
-    directory: Path, record: str, is_whole: Callable[[Path], bool], kind: str, at_most_days: float
+    directory: Path, record_file: str, is_whole: Callable[[Path], bool], kind: str, at_most_days: float
 ) -> Iterator[Unused]:
     """Of folders that hold an image and the record that is touched by whoever uses it."""
 
     def reason_of(path: Path) -> str | None:
         if not is_whole(path):
             return f"not a whole image of {kind}"
-        days = days_since(path / record)
+        days = days_since(path / record_file)
         return f"no visit has asked for it for {days:.0f} days" if days > at_most_days else None
 
-    return unused_folders(directory, record, reason_of)
+    return unused_folders(directory, record_file, reason_of)
 
 
 def _size_bytes(directory: Path) -> int:

@@ -891,7 +891,7 @@ def _cuts(study_plan: PlannedStudy) -> tuple[str | None, list[str]]:
 
 
 def _sorted_out(
-    study_plan: PlannedStudy, dataset: str, durable: str, cuts: str | None
+    study_plan: PlannedStudy, dataset: str, durable: str, cut_dataset: str | None
 ) -> tuple[list[tuple[PlannedCell, Load]], list[SearchLeftOut]]:
     candidates: list[tuple[PlannedCell, Load]] = []
     left_out: list[SearchLeftOut] = []
@@ -900,7 +900,7 @@ def _sorted_out(
         reason = _never(planned.cell, durable)
         if dataset not in loads:
             reason = because("run-not-in-cell", "the run is not due in it")
-        elif cuts is not None and cuts not in loads:
+        elif cut_dataset is not None and cut_dataset not in loads:
             reason = because("cut-not-in-cell", "the plan cuts no power in it")
         if reason is None:
             candidates.append((planned, loads[dataset]))
@@ -957,11 +957,11 @@ def _candidate(study_plan: PlannedStudy, planned: PlannedCell, load: Load) -> Se
     return SearchCandidate(planned.cell.id, seconds, digest(build) if build.is_built else "")
 
 
-def _cut_seconds(study_plan: PlannedStudy, cuts: str, candidates: Iterable[PlannedCell]) -> float:
+def _cut_seconds(study_plan: PlannedStudy, cut_dataset: str, planned_cells: Iterable[PlannedCell]) -> float:
     """What the longest visit that cuts power is reckoned to take."""
     return max(
         visit_seconds(study_plan.plan, planned.cell, load, executor=study_plan.choice.executor)
-        for planned in candidates
+        for planned in planned_cells
         for load in planned.loads
-        if load.dataset.id == cuts
+        if load.dataset.id == cut_dataset
     )

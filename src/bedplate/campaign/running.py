@@ -118,11 +118,11 @@ def claim_devices(
 
 
 def _identities(
-    devices: Iterable[ScratchDevice | None], recorded: Mapping[str, DeviceIdentity]
+    scratch_devices: Iterable[ScratchDevice | None], recorded: Mapping[str, DeviceIdentity]
 ) -> Mapping[str, DeviceIdentity]:
     """As they were recorded, else as they are now; what is not there has none, and is refused."""
     known = {}
-    for device in devices:
+    for device in scratch_devices:
         if device is None or device.device is None:
             continue
         found = recorded.get(device.device) or device_identity(device.device)
@@ -438,7 +438,7 @@ def run(
             else:
                 tell_pruned(study_plan, lines, besides=before)
             make_for_caller(study)
-            store = stack.enter_context(begin(study_plan, study, devices=devices, paired=paired))
+            store = stack.enter_context(begin(study_plan, study, identities=devices, paired=paired))
         return _measure(study_plan, store, consent, watch, retry_failed=retry_failed)
 
 
@@ -624,11 +624,11 @@ def begin(
     study_plan: PlannedStudy,
     study: Path,
     *,
-    devices: Mapping[str, DeviceIdentity],
+    identities: Mapping[str, DeviceIdentity],
     search: SearchRecord | None = None,
     paired: PairedRecord | None = None,
 ) -> StudyStore:
-    """The new study on disk, held by its store, with the `devices` that were held for it; with `search` it is one, with `paired` one of pairs."""
+    """The new study on disk, held by its store, with the `identities` that were held for it; with `search` it is one, with `paired` one of pairs."""
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
     from bedplate.host.mount import follow_no_links_below  # noqa: PLC0415
@@ -647,7 +647,7 @@ def begin(
         executor=study_plan.choice.executor,
         search=search,
         paired=paired,
-        devices=devices,
+        identities=identities,
     )
     # By now in mounts of its own.
     if study_plan.executor.runs_here and is_root():

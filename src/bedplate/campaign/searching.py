@@ -114,7 +114,7 @@ def search(
                 study_plan,
                 schedule=Schedule(study_plan.plan.seed, study_plan.plan.repetitions, _opening(study_plan)),
             )
-            store = stack.enter_context(begin(study_plan, study, devices=devices, search=record))
+            store = stack.enter_context(begin(study_plan, study, identities=devices, search=record))
             study_plan = study_plan.as_recorded(store.schedule, store.search)
         return _search(study_plan, store, course, consent, watch)
 
@@ -131,14 +131,14 @@ def _refuse_no_search(study: Path, record: SearchRecord | None) -> None:
         )
 
 
-def _go_on(store: StudyStore, search_options: SearchAsked, lines: LineDisplay) -> None:
+def _go_on(store: StudyStore, search_options: SearchAsked, display: LineDisplay) -> None:
     """The question is the one that the study was begun with, its budget may be larger now."""
     record = store.search
     _refuse_no_search(store.layout.directory, record)
     if record is None:
         raise AssertionError("a study that is no search was refused")
     changed = asked_again(search_options, record)
-    lines.note(f"going on with {store.layout.directory}")
+    display.note(f"going on with {store.layout.directory}")
     if changed != record:
         what = f"the search's budget was raised from {format_duration(record.budget_s)} to {format_duration(changed.budget_s)}"
         store.search_on(changed, change=what)
@@ -154,11 +154,7 @@ def _opening(study_plan: PlannedStudy) -> tuple[ScheduledVisit, ...]:
     made: tuple[ScheduledVisit, ...] = ()
     for node in fleet.nodes if fleet is not None else (None,):
         made += canary_visit(
-            study_plan.plan,
-            study_plan.expansion,
-            made,
-            node=node,
-            executor=study_plan.choice.executor,
+            study_plan.plan, study_plan.expansion, made, node=node, executor=study_plan.choice.executor
         )
     return made
 

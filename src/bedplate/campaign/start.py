@@ -81,10 +81,10 @@ class KnownAnswers:
         self._sources: dict[str, str] = {}
 
     @classmethod
-    def of_study(cls, visits: Path) -> KnownAnswers:
-        """Those of all visits below a study's `visits`; a damaged visit teaches nothing."""
+    def of_study(cls, visits_folder: Path) -> KnownAnswers:
+        """Those of all visits below a study's `visits_folder`; a damaged visit teaches nothing."""
         found = cls()
-        for directory in visit_directories(visits):
+        for directory in visit_directories(visits_folder):
             with contextlib.suppress(StudyError):
                 files = VisitFiles(directory)
                 for name in () if files.damage else files.names(RECORD_FILE):
@@ -101,9 +101,9 @@ class KnownAnswers:
         """Which run of which visit found each of them, in words."""
         return dict(self._sources)
 
-    def learn(self, records: Iterable[Path]) -> None:
+    def learn(self, paths: Iterable[Path]) -> None:
         """Add the answers of runs that completed."""
-        for path in records:
+        for path in paths:
             with contextlib.suppress(StudyError):
                 self._learn(codec.read(RunRecord, path), path)
 
@@ -164,10 +164,10 @@ class SharedInputs:
 class VisitRequests:
     """Makes the requests of one start of a study."""
 
-    def __init__(self, store: StudyStore, shared: SharedInputs, answers: KnownAnswers) -> None:
+    def __init__(self, store: StudyStore, shared: SharedInputs, known_answers: KnownAnswers) -> None:
         self._store = store
         self._shared = shared
-        self._answers = answers
+        self._answers = known_answers
 
     def request(self, visit: ScheduledVisit, attempt: int, cell: Cell, load: Load) -> VisitRequest:
         """What is asked of one attempt at a visit, on its node where it has one."""
@@ -285,13 +285,13 @@ def _make_figures(directory: Path, record: VisitRecord) -> tuple[list[RunFigures
     return figures, problems
 
 
-def summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
+def summary(record: VisitRecord, run_figures: Sequence[RunFigures]) -> str:
     """What a person wants to see of a visit that has just ended."""
     if record.outcome is not Outcome.COMPLETED:
         text = "; ".join(map(str, record.reasons))
         return text if len(text) <= _SHOWN_REASON_CHARACTERS else f"{text[: _SHOWN_REASON_CHARACTERS - 1]}…"
     # A doubt is told of a run without a speed too.
-    told = [(run, words) for run in figures if (words := _speed(run)) or _doubt(run)]
+    told = [(run, words) for run in run_figures if (words := _speed(run)) or _doubt(run)]
     parts = []
     for index, (run, words) in enumerate(told):
         count = _queries(run)

@@ -129,18 +129,18 @@ class Divisors:
 
 
 def counter_figures(
-    deltas: Deltas, divisors: Divisors, server: ServerCounters | None = None
+    deltas: Deltas, divisors: Divisors, counters: ServerCounters | None = None
 ) -> Iterator[Figure]:
     """Every figure of devices, caches, buffers, WAL, processors and pressure, absent ones included.
 
-    `server` makes those of an engine with counters of its own, in place of PostgreSQL's.
+    `counters` makes those of an engine with counters of its own, in place of PostgreSQL's.
     """
-    if server is None:
+    if counters is None:
         yield from _figures_of(_formulas(deltas, divisors))
         return
     yield from _figures_of(_device_formulas(deltas, divisors))
     yield from _figures_of(_journal_formulas(deltas, divisors))
-    yield from _figures_of(server.formulas(deltas, divisors))
+    yield from _figures_of(counters.formulas(deltas, divisors))
     yield from _figures_of(_processor_formulas(deltas, divisors))
 
 

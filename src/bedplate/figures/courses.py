@@ -113,7 +113,7 @@ class LatencyLog:
         *,
         first_second: int | None = None,
         last_second: int | None = None,
-        script: int | None = None,
+        index: int | None = None,
     ) -> LatencyLog:
         """The same log, restricted to the seconds from `first_second` to `last_second`, and to one script."""
         wanted = pl.lit(True)
@@ -121,8 +121,8 @@ class LatencyLog:
             wanted &= pl.col("second") >= first_second
         if last_second is not None:
             wanted &= pl.col("second") <= last_second
-        if script is not None:
-            wanted &= pl.col("script") == script
+        if index is not None:
+            wanted &= pl.col("script") == index
         return replace(self, seconds=self.seconds.filter(wanted), histogram=self.histogram.filter(wanted))
 
 
@@ -201,22 +201,22 @@ def _records(data: bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     return rows.reshape(-1).view(_RECORD)
 
 
-def _seconds(records: npt.NDArray[Any]) -> pl.DataFrame:
-    low = records["squares_low"]
+def _seconds(array: npt.NDArray[Any]) -> pl.DataFrame:
+    low = array["squares_low"]
     rows = pl.DataFrame(
         {
-            "second": records["second"].astype(np.int64),
-            "script": records["script"].astype(np.uint8),
-            "series": records["series"].astype(np.uint8),
-            "transactions": records["transactions"].astype(np.uint64),
-            "us_sum": records["sum"].astype(np.uint64),
+            "second": array["second"].astype(np.int64),
+            "script": array["script"].astype(np.uint8),
+            "series": array["series"].astype(np.uint8),
+            "transactions": array["transactions"].astype(np.uint64),
+            "us_sum": array["sum"].astype(np.uint64),
             # 32-bit limbs: adding up any number of records cannot overflow 64 bits.
             "us2_low": (low & np.uint64(0xFFFFFFFF)).astype(np.uint64),
             "us2_middle": (low >> np.uint64(32)).astype(np.uint64),
-            "us2_high": records["squares_high"].astype(np.uint64),
-            "us_min": records["min"].astype(np.uint64),
-            "us_max": records["max"].astype(np.uint64),
-            **{name: records[name].astype(np.uint64) for name in _OUTCOMES},
+            "us2_high": array["squares_high"].astype(np.uint64),
+            "us_min": array["min"].astype(np.uint64),
+            "us_max": array["max"].astype(np.uint64),
+            **{name: array[name].astype(np.uint64) for name in _OUTCOMES},
         }
     )
     some = pl.col("transactions") > 0
@@ -228,10 +228,10 @@ def _seconds(records: npt.NDArray[Any]) -> pl.DataFrame:
     )
 
 
-def _histogram(data: bytes, records: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> pl.DataFrame:
-    lengths = records["buckets"].astype(np.int64)
+def _histogram(data: bytes, array: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> pl.DataFrame:
+    lengths = array["buckets"].astype(np.int64)
     starts = offsets + _RECORD.itemsize
-    fixed = list(zip(starts.tolist(), lengths.tolist(), records["width"].tolist(), strict=True))
+    fixed = list(zip(starts.tolist(), lengths.tolist(), array["width"].tolist(), strict=True))
     buckets = [np.frombuffer(data, "<u2", length, start) for start, length, _ in fixed]
     counts = [
         np.frombuffer(data, f"<u{width}", length, start + 2 * length).astype(np.uint64)
@@ -239,33 +239,33 @@ def _histogram(data: bytes, records: npt.NDArray[Any], offsets: npt.NDArray[np.i
     ]
     rows = pl.DataFrame(
         {
-            "second": np.repeat(records["second"].astype(np.int64), lengths),
-            "script": np.repeat(records["script"].astype(np.uint8), lengths),
-            "series": np.repeat(records["series"].astype(np.uint8), lengths),
+            "second": np.repeat(array["second"].astype(np.int64), lengths),
+            "script": np.repeat(array["script"].astype(np.uint8), lengths),
+            "series": np.repeat(array["series"].astype(np.uint8), lengths),
             "bucket": np.concatenate(buckets) if buckets else np.empty(0, np.uint16),
             "count": np.concatenate(counts) if counts else np.empty(0, np.uint64),
         }
     )
-    keys = records[list(_KEY)]
+    keys = array[list(_KEY)]
     if len(keys) < 2 or not (keys[1:] == keys[:-1]).any():
         return rows
     # A second with late lines has several records.
     return rows.group_by(*_KEY, "bucket").agg(pl.col("count").sum()).sort(*_KEY, "bucket")
 
 
-def _verify_sums(path: Path, log: LatencyLog, records: npt.NDArray[Any]) -> None:
+def _verify_sums(path: Path, latency_log: LatencyLog, array: npt.NDArray[Any]) -> None:
     """The file says its totals three times over; a difference means that it is damaged."""
-    expected = int(records["transactions"].sum())
-    counted = int(log.histogram["count"].sum())
+    expected = int(array["transactions"].sum())
+    counted = int(latency_log.histogram["count"].sum())
     if counted != expected:
         raise OutputNotUnderstood(
             _TOOL, expected=f"{expected} transactions in the buckets of {path}", found=str(counted)
         )
-    latencies = int(records["transactions"][records["series"] == LatencyKind.LATENCY].sum())
-    if log.trailer is not None and log.trailer.transactions != latencies:
+    latencies = int(array["transactions"][array["series"] == LatencyKind.LATENCY].sum())
+    if latency_log.trailer is not None and latency_log.trailer.transactions != latencies:
         raise OutputNotUnderstood(
             _TOOL,
-            expected=f"the {log.trailer.transactions} transactions of the trailer of {path}",
+            expected=f"the {latency_log.trailer.transactions} transactions of the trailer of {path}",
             found=str(latencies),
         )
 
@@ -304,9 +304,9 @@ def bucket_value_us(bucket: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.floa
     return (lower + (after - 1)) / 2
 
 
-def summary(log: LatencyLog, *, series: LatencyKind = LatencyKind.LATENCY) -> LatencySummary | None:
+def summary(latencies: LatencyLog, *, series: LatencyKind = LatencyKind.LATENCY) -> LatencySummary | None:
     """Moments of the selection; integers up to the last division, so no digits cancel."""
-    rows = log.seconds.filter((pl.col("series") == int(series)) & (pl.col("transactions") > 0))
+    rows = latencies.seconds.filter((pl.col("series") == int(series)) & (pl.col("transactions") > 0))
     if rows.is_empty():
         return None
     count, total = int(rows["transactions"].sum()), int(rows["us_sum"].sum())
@@ -325,21 +325,21 @@ def summary(log: LatencyLog, *, series: LatencyKind = LatencyKind.LATENCY) -> La
 
 
 def percentiles_us(
-    log: LatencyLog, quantiles: Sequence[float], *, series: LatencyKind = LatencyKind.LATENCY
+    latencies: LatencyLog, quantiles: Sequence[float], *, series: LatencyKind = LatencyKind.LATENCY
 ) -> tuple[float, ...] | None:
     """Nearest-rank percentiles in µs: for each q of (0, 1] the value of rank ceil(q × n)."""
     _check_quantiles(quantiles)
-    found = summary(log, series=series)
+    found = summary(latencies, series=series)
     if found is None:
         return None
-    bucket, count = _totals(log, series)
+    bucket, count = _totals(latencies, series)
     ranks = np.array([nearest_rank(quantile, found.transactions) for quantile in quantiles])
     value = bucket_value_us(bucket[np.searchsorted(np.cumsum(count), ranks)])
     return tuple(np.clip(value, found.latency_us_min, found.latency_us_max).tolist())
 
 
 def share_below(
-    log: LatencyLog, threshold_us: int, *, series: LatencyKind = LatencyKind.LATENCY
+    latencies: LatencyLog, threshold_us: int, *, series: LatencyKind = LatencyKind.LATENCY
 ) -> float | None:
     """The exact share of transactions under the threshold, which must be a bound of a bucket.
 
@@ -347,7 +347,7 @@ def share_below(
     the nearest bounds otherwise: a share that is exact for one threshold and guessed for another
     would be read as exact for both.
     """
-    bucket, count = _totals(log, series)
+    bucket, count = _totals(latencies, series)
     every = np.arange(EXACT_LIMIT_US + 29 * SUB_BUCKETS)
     lower, _ = bucket_bounds_us(every)
     at = int(np.searchsorted(lower, threshold_us))
@@ -359,7 +359,7 @@ def share_below(
 
 
 def course(
-    log: LatencyLog,
+    latencies: LatencyLog,
     *,
     series: LatencyKind = LatencyKind.LATENCY,
     first_second: int | None = None,
@@ -371,11 +371,11 @@ def course(
     `_p99`, `latency_us_max` (null where no transaction was completed). The range is the log's own
     unless it is given.
     """
-    log = log.select(first_second=first_second, last_second=last_second)
-    if log.seconds.is_empty() and (first_second is None or last_second is None):
+    latencies = latencies.select(first_second=first_second, last_second=last_second)
+    if latencies.seconds.is_empty() and (first_second is None or last_second is None):
         first, last = 0, -1
     else:
-        seconds = log.seconds["second"].to_numpy()
+        seconds = latencies.seconds["second"].to_numpy()
         first = int(seconds.min()) if first_second is None else first_second
         last = int(seconds.max()) if last_second is None else last_second
     if last - first > _COURSE_LIMIT_S:
@@ -383,10 +383,12 @@ def course(
             "the transaction log", expected="the seconds of one run", found=f"seconds from {first} to {last}"
         )
     failures = pl.sum_horizontal("failed", "serialization_failures", "deadlock_failures")
-    outcomes = log.seconds.group_by("second").agg(pl.col("skipped").sum(), failures.sum().alias("failures"))
+    outcomes = latencies.seconds.group_by("second").agg(
+        pl.col("skipped").sum(), failures.sum().alias("failures")
+    )
     some = (pl.col("series") == int(series)) & (pl.col("transactions") > 0)
     moments = (
-        log.seconds.filter(some)
+        latencies.seconds.filter(some)
         .group_by("second")
         .agg(
             pl.col("transactions").sum(),
@@ -400,20 +402,20 @@ def course(
     return (
         pl.DataFrame({"second": pl.int_range(first, last + 1, dtype=pl.Int64, eager=True)})
         .join(outcomes, on="second", how="left")
-        .join(_with_percentiles(log, moments, series), on="second", how="left")
+        .join(_with_percentiles(latencies, moments, series), on="second", how="left")
         .with_columns(pl.col(counted).fill_null(0))
         .sort("second")
         .select("second", *counted, "latency_us_mean", *COURSE_QUANTILES, "latency_us_max")
     )
 
 
-def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: LatencyKind) -> pl.DataFrame:
+def _with_percentiles(latencies: LatencyLog, moments: pl.DataFrame, series: LatencyKind) -> pl.DataFrame:
     """`moments` (sorted by second) with a column for each percentile of the course.
 
     The running total over the whole histogram never falls, so one search in it finds the bucket of a
     rank in any second: that second's start plus the rank.
     """
-    rows = log.histogram.filter(pl.col("series") == int(series))
+    rows = latencies.histogram.filter(pl.col("series") == int(series))
     if rows["script"].n_unique() > 1:
         rows = rows.group_by("second", "bucket").agg(pl.col("count").sum()).sort("second", "bucket")
     running = np.cumsum(rows["count"].to_numpy())
@@ -429,10 +431,12 @@ def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: LatencyKin
     return moments.with_columns(columns)
 
 
-def _totals(log: LatencyLog, series: LatencyKind) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint64]]:
+def _totals(
+    latencies: LatencyLog, series: LatencyKind
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint64]]:
     """Buckets in ascending order and their counts over the selection."""
     rows = (
-        log.histogram.lazy()
+        latencies.histogram.lazy()
         .filter(pl.col("series") == int(series))
         .group_by("bucket")
         .agg(pl.col("count").sum())

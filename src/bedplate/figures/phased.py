@@ -43,14 +43,14 @@ class PhasedRun:
     def run_figures(
         self,
         figures: Iterable[Figure],
-        verdict: tuple[Validity, tuple[Reason, ...]],
+        judgement: tuple[Validity, tuple[Reason, ...]],
         windows: tuple[Window, ...] = (),
     ) -> RunFigures:
         """`run.json` around what was made of it."""
         window = self.window
         return run_figures(
             self.inputs.record,
-            verdict,
+            judgement,
             figures,
             start_wall_s=window.start_wall_s,
             duration_s=window.duration_s,

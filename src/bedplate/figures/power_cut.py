@@ -115,25 +115,25 @@ def tears_pages(record: PointRecord, page_bytes: int) -> bool:
     )
 
 
-def tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
+def tallies(records: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
     """The drawn cuts by profile."""
     by_profile: dict[str, list[PointRecord]] = {}
-    for record in points:
+    for record in records:
         if not record.point.control and is_drawn(record):
             by_profile.setdefault(record.point.profile.value, []).append(record)
-    return {name: tally(records, recording) for name, records in sorted(by_profile.items())}
+    return {name: tally(drawn, recording) for name, drawn in sorted(by_profile.items())}
 
 
-def with_unmounted(points: Sequence[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
+def with_unmounted(records: Sequence[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
     """The same, with those that broke the file system itself.
 
     A repair says nothing where good cuts need it too: without a journal, with a lost one, and on JFS, which never mounts behind a cut.
     """
-    found = tallies(points, recording)
-    good = [record for record in points if not record.outcome.is_bad]
+    found = tallies(records, recording)
+    good = [record for record in records if not record.outcome.is_bad]
     if 2 * sum(record.fsck_s is not None for record in good) >= len(good):
         return found
-    broken = [record for record in points if _is_broken(record) and not _was_whole(record)]
+    broken = [record for record in records if _is_broken(record) and not _was_whole(record)]
     unmounted = tallies(broken, recording)
     return {
         name: replace(counted, unmounted=unmounted[name].cuts if name in unmounted else 0)

@@ -285,16 +285,16 @@ def _caches(
     return {cache: replace(each, shown=shown.get(cache)) for cache, each in found.items()}
 
 
-def _by_cache(points: Iterable[PointRecord]) -> dict[str, list[PointRecord]]:
+def _by_cache(records: Iterable[PointRecord]) -> dict[str, list[PointRecord]]:
     found: dict[str, list[PointRecord]] = {cache: [] for cache in CACHES}
-    for record in points:
+    for record in records:
         found[CACHE_OF_PROFILE[record.point.profile]].append(record)
     return found
 
 
-def _tried(points: Iterable[PointRecord], recording: RecordingFacts) -> TriedStates | None:
+def _tried(records: Iterable[PointRecord], recording: RecordingFacts) -> TriedStates | None:
     """The states that were enumerated, by how many writes their window has."""
-    tried = [record for record in points if is_placed(Placement.ENUMERATED, record)]
+    tried = [record for record in records if is_placed(Placement.ENUMERATED, record)]
     if not tried:
         return None
     small = [record for record in tried if record.volatile_changes <= SMALL_WINDOW_WRITES]
@@ -302,8 +302,8 @@ def _tried(points: Iterable[PointRecord], recording: RecordingFacts) -> TriedSta
     return TriedStates(tally(small, recording), tally(large, recording), recording.small_states or 0)
 
 
-def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
-    replayed = [record for record in points if not record.replay_failed]
+def _replayed_in_order(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
+    replayed = [record for record in records if not record.replay_failed]
     return tallies(replayed, recording).get(Profile.ORDERED.value, CutCounts())
 
 
@@ -312,15 +312,15 @@ def _is_idle(record: PointRecord) -> bool:
     return is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_changes == 0
 
 
-def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
+def _controls(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     """Of the controls those that could fail: nothing is missing where nothing was acknowledged yet."""
-    controls = [record for record in points if record.point.control and record.acknowledged]
+    controls = [record for record in records if record.point.control and record.acknowledged]
     return tally(controls, recording)
 
 
-def _loss(points: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
+def _loss(records: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
     """What is counted in what is not whole says nothing; nor is it 0 without a cut, or where every cut that took something broke the rest."""
-    judged_points = [record for record in points if not record.point.control]
+    judged_points = [record for record in records if not record.point.control]
     lost = [record for record in judged_points if record.outcome is PointOutcome.LOST]
     broke = any(finding_of(record, recording) not in WHOLE for record in judged_points)
     none_lost = 0 if judged_points and not broke else None

@@ -29,7 +29,7 @@ class Made:
 
 def run_figures(
     record: RunRecord,
-    verdict: tuple[Validity, tuple[Reason, ...]],
+    judgement: tuple[Validity, tuple[Reason, ...]],
     figures: Iterable[Figure] = (),
     *,
     start_wall_s: float | None,
@@ -45,8 +45,8 @@ def run_figures(
         workload=record.spec.workload,
         outcome=record.outcome,
         reasons=record.reasons,
-        validity=verdict[0],
-        validity_reasons=verdict[1],
+        validity=judgement[0],
+        validity_reasons=judgement[1],
         measure_start_wall_s=start_wall_s,
         warmup_s=warmup_s,
         duration_s=duration_s,
@@ -104,9 +104,9 @@ def make_figures(visit_directory: Path, run_directory: Path) -> RunFigures:
     return figures
 
 
-def _write_parquet(path: Path, table: pl.DataFrame) -> None:
+def _write_parquet(path: Path, frame: pl.DataFrame) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    table.write_parquet(temporary, compression="zstd", statistics=False)
+    frame.write_parquet(temporary, compression="zstd", statistics=False)
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(path)

@@ -21,13 +21,15 @@ SERVER_LOG_UNREADABLE = because("server-log-unreadable", "the server's log could
 _COUNTS = ("checkpoints_timed", "checkpoints_requested", "checkpoints_complete")
 
 
-def checkpoint_windows(log: ServerLog, zero_wall_s: float, from_s: float, to_s: float) -> tuple[Window, ...]:
+def checkpoint_windows(
+    server_log: ServerLog, zero_wall_s: float, from_s: float, to_s: float
+) -> tuple[Window, ...]:
     """Checkpoints that overlap [`from_s`, `to_s`], both in seconds since `zero_wall_s`.
 
     One that ended after `to_s` has no end: it had not ended when the run did.
     """
     windows = []
-    for checkpoint in log.checkpoints:
+    for checkpoint in server_log.checkpoints:
         start_s = checkpoint.start_wall_s - zero_wall_s
         end_s = None if checkpoint.end_wall_s is None else checkpoint.end_wall_s - zero_wall_s
         if start_s < to_s and (end_s is None or end_s > from_s):
@@ -36,9 +38,9 @@ def checkpoint_windows(log: ServerLog, zero_wall_s: float, from_s: float, to_s: 
     return tuple(windows)
 
 
-def complaints_between(log: ServerLog, from_wall_s: float, to_wall_s: float) -> tuple[Complaint, ...]:
+def complaints_between(server_log: ServerLog, from_wall_s: float, to_wall_s: float) -> tuple[Complaint, ...]:
     """The server's errors in a stretch of wall-clock time."""
-    return tuple(found for found in log.complaints if from_wall_s <= found.wall_s <= to_wall_s)
+    return tuple(found for found in server_log.complaints if from_wall_s <= found.wall_s <= to_wall_s)
 
 
 def checkpoint_figures(windows: tuple[Window, ...] | None, duration_s: float) -> Iterator[Figure]:
@@ -255,23 +257,25 @@ _TOO_FEW_SECONDS = "too-few-seconds"
 _FAILURES = ("failed", "serialization_failures", "deadlock_failures")
 
 
-def transaction_count(log: LatencyLog) -> int:
+def transaction_count(latencies: LatencyLog) -> int:
     """Transactions that were processed."""
-    return outcome_count(log, ("transactions",))
+    return outcome_count(latencies, ("transactions",))
 
 
-def outcome_count(log: LatencyLog, columns: Sequence[str] = _FAILURES) -> int:
+def outcome_count(latencies: LatencyLog, names: Sequence[str] = _FAILURES) -> int:
     """The sum of columns of the log's seconds; without naming any, the transactions that failed."""
-    rows = log.seconds.filter(pl.col("series") == int(LatencyKind.LATENCY))
-    return sum(int(rows[name].sum()) for name in columns)
+    rows = latencies.seconds.filter(pl.col("series") == int(LatencyKind.LATENCY))
+    return sum(int(rows[name].sum()) for name in names)
 
 
-def tps_of_seconds(log: LatencyLog, window: MeasuredWindow) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def tps_of_seconds(
+    latencies: LatencyLog, window: MeasuredWindow
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Transactions of each whole second of the window; a second without any is zero, not unknown."""
     whole = window.whole_seconds
     counts = np.zeros(len(whole))
     rows = (
-        log.seconds.filter(pl.col("series") == int(LatencyKind.LATENCY))
+        latencies.seconds.filter(pl.col("series") == int(LatencyKind.LATENCY))
         .group_by("second")
         .agg(pl.col("transactions").sum())
     )
@@ -282,34 +286,40 @@ def tps_of_seconds(log: LatencyLog, window: MeasuredWindow) -> np.ndarray[tuple[
 
 
 def transaction_figures(
-    log: LatencyLog | None, window: MeasuredWindow, *, read_only: bool, rate_limited: bool
+    latencies: LatencyLog | None, window: MeasuredWindow, *, read_only: bool, rate_limited: bool
 ) -> Iterator[Figure]:
     """tps, counts, latencies, and the share of fast ones."""
-    count = None if log is None else transaction_count(log)
+    count = None if latencies is None else transaction_count(latencies)
     yield figure("tps", None if count is None else count / window.duration_s, reason=_NO_LOG)
     yield figure("transactions", count, reason=_NO_LOG)
-    yield figure("transactions_failed", None if log is None else outcome_count(log), reason=_NO_LOG)
     yield figure(
-        "transactions_skipped", None if log is None else outcome_count(log, ("skipped",)), reason=_NO_LOG
+        "transactions_failed", None if latencies is None else outcome_count(latencies), reason=_NO_LOG
     )
-    yield from _latencies(log, "measure", "")
+    yield figure(
+        "transactions_skipped",
+        None if latencies is None else outcome_count(latencies, ("skipped",)),
+        reason=_NO_LOG,
+    )
+    yield from _latencies(latencies, "measure", "")
     if rate_limited:
-        yield from _without_lag(log)
+        yield from _without_lag(latencies)
     # Waiting for one's turn in the schedule says nothing about a cache.
     series = (
-        LatencyKind.LATENCY_WITHOUT_LAG if log is not None and log.has_schedule_lag else LatencyKind.LATENCY
+        LatencyKind.LATENCY_WITHOUT_LAG
+        if latencies is not None and latencies.has_schedule_lag
+        else LatencyKind.LATENCY
     )
     threshold_us = FAST_READ_ONLY_US if read_only else FAST_OTHER_US
-    fast = None if log is None else share_below(log, threshold_us, series=series)
-    yield figure("fast_transaction_share", fast, reason=_NO_LOG if log is None else _NO_TRANSACTION)
+    fast = None if latencies is None else share_below(latencies, threshold_us, series=series)
+    yield figure("fast_transaction_share", fast, reason=_NO_LOG if latencies is None else _NO_TRANSACTION)
 
 
 def script_figures(
-    log: LatencyLog | None, window: MeasuredWindow, names: Sequence[str], phase: str
+    latencies: LatencyLog | None, window: MeasuredWindow, names: Sequence[str], phase: str
 ) -> Iterator[Figure]:
     """tps, counts and latencies of each script, in the order of the log's numbers; their phase is a part of the run."""
     for number, name in enumerate(names):
-        own = None if log is None else log.select(script=number)
+        own = None if latencies is None else latencies.select(index=number)
         counts: Mapping[str, float | None] = {
             "tps": None if own is None else transaction_count(own) / window.duration_s,
             "transactions": None if own is None else transaction_count(own),
@@ -321,17 +331,17 @@ def script_figures(
 
 
 def steadiness_figures(
-    log: LatencyLog | None,
+    latencies: LatencyLog | None,
     window: MeasuredWindow,
     windows: tuple[Window, ...] | None,
     warmup_tps: np.ndarray[tuple[int], np.dtype[np.float64]],
 ) -> Iterator[Figure]:
     """Variation, trend and settling time; tps within, after and outside of checkpoints."""
-    if log is None:
+    if latencies is None:
         for metric in _STEADINESS:
             yield figure(metric, None, reason=_NO_LOG)
         return
-    tps = tps_of_seconds(log, window)
+    tps = tps_of_seconds(latencies, window)
     short = because(_TOO_FEW_SECONDS, f"the window has {len(tps)} whole seconds", seconds=len(tps))
     of_trend = replace(short, sentence=f"{short}; a trend needs ten, and transactions in them")
     yield figure("tps_cv", steadiness(tps).tps_cv, reason=short)
@@ -380,10 +390,10 @@ def _why_not_settled(seconds: int) -> Reason:
     return because(_TOO_FEW_SECONDS, words, seconds=seconds)
 
 
-def _latencies(log: LatencyLog | None, phase: str, item: str) -> Iterator[Figure]:
-    reason = _NO_LOG if log is None else _NO_TRANSACTION
-    found = None if log is None else summary(log)
-    values = None if log is None else percentiles_us(log, tuple(_QUANTILES.values()))
+def _latencies(latencies: LatencyLog | None, phase: str, item: str) -> Iterator[Figure]:
+    reason = _NO_LOG if latencies is None else _NO_TRANSACTION
+    found = None if latencies is None else summary(latencies)
+    values = None if latencies is None else percentiles_us(latencies, tuple(_QUANTILES.values()))
     in_us: Mapping[str, float | None] = {
         "mean": found.latency_us_mean if found else None,
         "stddev": found.latency_us_stddev if found else None,
@@ -395,20 +405,22 @@ def _latencies(log: LatencyLog | None, phase: str, item: str) -> Iterator[Figure
         yield figure(f"latency_ms_{name}", in_ms, phase=phase, item=item, reason=reason)
 
 
-def _without_lag(log: LatencyLog | None) -> Iterator[Figure]:
-    reason = _NO_LOG if log is None else _NO_LAG
+def _without_lag(latencies: LatencyLog | None) -> Iterator[Figure]:
+    reason = _NO_LOG if latencies is None else _NO_LAG
     series = LatencyKind.LATENCY_WITHOUT_LAG
-    has_lag = log is not None and log.has_schedule_lag
-    found = summary(log, series=series) if log is not None and has_lag else None
+    has_lag = latencies is not None and latencies.has_schedule_lag
+    found = summary(latencies, series=series) if latencies is not None and has_lag else None
     yield figure(
         "latency_without_lag_ms_mean", found.latency_us_mean / 1000 if found else None, reason=reason
     )
     names = ("p50", "p95", "p99")
     quantiles = tuple(_QUANTILES[name] for name in names)
-    values = percentiles_us(log, quantiles, series=series) if log is not None and has_lag else None
+    values = (
+        percentiles_us(latencies, quantiles, series=series) if latencies is not None and has_lag else None
+    )
     for place, name in enumerate(names):
         yield figure(
             f"latency_without_lag_ms_{name}", values[place] / 1000 if values else None, reason=reason
         )
-    lag = summary(log, series=LatencyKind.SCHEDULE_LAG) if log is not None and has_lag else None
+    lag = summary(latencies, series=LatencyKind.SCHEDULE_LAG) if latencies is not None and has_lag else None
     yield figure("schedule_lag_ms_mean", lag.latency_us_mean / 1000 if lag else None, reason=reason)

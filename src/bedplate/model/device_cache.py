@@ -64,12 +64,12 @@ DISK, JOURNAL_DISK = "disk", "journal_disk"
 SECTORS = "_sector_bytes"
 
 
-def outside(provenance: Mapping[str, str], disk: str) -> dict[str, Scalar]:
+def outside(provenance: Mapping[str, str], name: str) -> dict[str, Scalar]:
     """What the executor knows of a guest's disk, as facts of the visit's device; nothing outside a guest."""
-    if disk not in provenance:
+    if name not in provenance:
         return {}
-    sectors = provenance.get(f"{disk}{SECTORS}", UNKNOWN_SECTORS)
-    return {KIND: provenance[disk], BACKING_PHYSICAL_BLOCK: int(sectors) if sectors.isdigit() else sectors}
+    sectors = provenance.get(f"{name}{SECTORS}", UNKNOWN_SECTORS)
+    return {KIND: provenance[name], BACKING_PHYSICAL_BLOCK: int(sectors) if sectors.isdigit() else sectors}
 
 
 def sector_bytes_of(facts: Mapping[str, Scalar]) -> int | None:

@@ -763,10 +763,10 @@ def _class_that_stands(
     return measured_class, None
 
 
-def too_few_words(values: Levels) -> str:
+def too_few_words(levels: Levels) -> str:
     """The sentence of `TOO_FEW_FOR_MORE`, by its values, without the kind of cache that it is said of."""
     return (
-        f"{values['stands']} as declared, as {values['cuts']} {values['kind']} are too few to promise more "
+        f"{levels['stands']} as declared, as {levels['cuts']} {levels['kind']} are too few to promise more "
         f"({CUTS_FOR_MORE} may)"
     )
 

@@ -108,9 +108,9 @@ class ScratchDevice:
         """True for an image file on a loop device."""
         return self.device is None
 
-    def recorded_in(self, devices: Mapping[str, DeviceIdentity]) -> ScratchDevice:
+    def recorded_in(self, identities: Mapping[str, DeviceIdentity]) -> ScratchDevice:
         """The same, as the device that a study has recorded under its name; as it is where there is none."""
-        known = None if self.device is None else devices.get(self.device)
+        known = None if self.device is None else identities.get(self.device)
         return self if known is None else replace(self, recorded=known)
 
 

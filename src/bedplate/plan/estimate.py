@@ -164,10 +164,10 @@ def _growth_bytes(cell: Cell, load: Load, *, own_disk: bool) -> int:
     return int(grows) + (0 if engine is None else engine.log_bytes(cell))
 
 
-def aged_images(visits: Iterable[tuple[Cell, Load]], scratch: ScratchDevice) -> tuple[int, float]:
+def aged_images(cell_loads: Iterable[tuple[Cell, Load]], scratch: ScratchDevice) -> tuple[int, float]:
     """Bytes in the cache and seconds of the aged file systems that these visits stand on, each made once."""
     wanted: set[tuple[FilesystemLevels, int]] = set()
-    for cell, load in visits:
+    for cell, load in cell_loads:
         size = _size_bytes(load, scratch)
         if age_of(cell.filesystem) is not None and size is not None:
             plain = {name: level for name, level in cell.filesystem.features.items() if name != FILL}
@@ -239,11 +239,11 @@ def restored_seconds(cell: Cell, dataset: Dataset) -> float:
     return _aged_image_bytes(cell, dataset) / RESTORED_BYTES_PER_S
 
 
-def kept_images(plan: Plan, visits: Iterable[tuple[Cell, Load]]) -> tuple[int, float]:
+def kept_images(plan: Plan, cell_loads: Iterable[tuple[Cell, Load]]) -> tuple[int, float]:
     """Bytes in the cache and seconds of the images that these visits share, each made once; nothing where each visit loads."""
     if plan.dataset_by != RESTORED:
         return 0, 0.0
-    made = dict.fromkeys((deciding(cell), load.dataset) for cell, load in visits)
+    made = dict.fromkeys((deciding(cell), load.dataset) for cell, load in cell_loads)
     seconds = sum(
         _MAKING_OVERHEAD_S + estimate_of(dataset.workload).load_seconds(cell, dataset, emulated=False)
         for cell, dataset in made

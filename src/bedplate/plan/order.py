@@ -107,10 +107,12 @@ def _standing_boots(
     }
 
 
-def _cut(entries: Sequence[RankedVisit], visits_per_boot: int) -> dict[object, list[tuple[RankedVisit, ...]]]:
+def _cut(
+    ranked_visits: Sequence[RankedVisit], visits_per_boot: int
+) -> dict[object, list[tuple[RankedVisit, ...]]]:
     """The boots of each kind, from entries in the order of their ranks."""
     kinds: dict[object, list[RankedVisit]] = {}
-    for entry in entries:
+    for entry in ranked_visits:
         kinds.setdefault(entry.kind, []).append(entry)
     return {
         kind: [
@@ -394,7 +396,7 @@ def _canaries_booted(
 def block_visits(
     plan: Plan,
     expansion: Expansion,
-    block: Sequence[tuple[str, str]],
+    cell_keys: Sequence[tuple[str, str]],
     *,
     repetition: int,
     earlier_visits: Sequence[ScheduledVisit],
@@ -405,7 +407,12 @@ def block_visits(
     visits = [
         replace(visit, node=node)
         for visit in _in_boots(
-            plan, expansion, block, repetition=repetition, earlier_visits=earlier_visits, executor=executor
+            plan,
+            expansion,
+            cell_keys,
+            repetition=repetition,
+            earlier_visits=earlier_visits,
+            executor=executor,
         )
     ]
     made: list[ScheduledVisit] = []
@@ -457,14 +464,14 @@ def _seconds_since_canary(
 def _in_boots(
     plan: Plan,
     expansion: Expansion,
-    block: Sequence[tuple[str, str]],
+    cell_keys: Sequence[tuple[str, str]],
     *,
     repetition: int,
     earlier_visits: Sequence[ScheduledVisit],
     executor: str,
 ) -> Iterator[ScheduledVisit]:
     ranked = []
-    for at, key in enumerate(block):
+    for at, key in enumerate(cell_keys):
         cell, _ = expansion.find(*key)
         place = at.to_bytes(_RANK_BYTES, "big")
         ranked.append(RankedVisit(place, *key, cell.kernel.release, cell.device.memory_bytes))

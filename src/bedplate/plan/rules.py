@@ -47,11 +47,11 @@ class RefusedOption:
     since: tuple[int, int] | None = None
     until: tuple[int, int] | None = None
 
-    def holds_for(self, kernel: tuple[int, int] | None) -> bool:
+    def holds_for(self, version: tuple[int, int] | None) -> bool:
         """Whether that kernel is one of them; of an unknown one only what holds for all is said."""
-        if kernel is None:
+        if version is None:
             return self.since is None and self.until is None
-        return (self.since or kernel) <= kernel <= (self.until or kernel)
+        return (self.since or version) <= version <= (self.until or version)
 
 
 REFUSED: tuple[RefusedOption, ...] = (
@@ -115,10 +115,10 @@ _BARRIERS = {
 }
 
 
-def refused_mount_options(filesystem: FilesystemLevels, kernel: tuple[int, int] | None) -> Iterator[str]:
+def refused_mount_options(filesystem: FilesystemLevels, version: tuple[int, int] | None) -> Iterator[str]:
     """Why the kernel will not take the asked mount options, as far as that is known without trying."""
     for refused in REFUSED:
-        if filesystem.type in refused.types and refused.holds_for(kernel):
+        if filesystem.type in refused.types and refused.holds_for(version):
             for word in filesystem.mount_options:
                 if any(
                     word.startswith(option) if option.endswith("=") else word == option
@@ -235,10 +235,10 @@ def dataset_reasons(cell: Cell, dataset: Dataset) -> tuple[Reason, ...]:
     )
 
 
-def kernel_refusals(filesystem: FilesystemLevels, guest: Machine) -> tuple[str, ...]:
+def kernel_refusals(filesystem: FilesystemLevels, machine: Machine) -> tuple[str, ...]:
     """Why the kernel of a guest refuses these levels, as far as is known without trying."""
     cell = Cell(DeviceLevels(), KernelLevels(), filesystem, BuildLevels(), ClusterLevels())
-    return tuple(kernel_takes_it(cell, CellContext(guest, ScratchDevice(), host=guest)))
+    return tuple(kernel_takes_it(cell, CellContext(machine, ScratchDevice(), host=machine)))
 
 
 def traits(cell: Cell, around: CellContext) -> Iterator[str]:  # noqa: ARG001
@@ -303,15 +303,15 @@ def _xfs_512(cell: Cell, around: CellContext) -> Iterator[str]:
         )
 
 
-def _above_page_size(cell: Cell, around: CellContext, size: int, page: int) -> Iterator[str]:
+def _above_page_size(cell: Cell, around: CellContext, size: int, page_bytes: int) -> Iterator[str]:
     kind = cell.filesystem.type
     since = {"xfs": XFS_BLOCK_ABOVE_PAGE, "ext4": EXT4_BLOCK_ABOVE_PAGE}.get(kind)
     kernel = around.kernel(cell)
     if since is None:
-        yield f"{kind} blocks of {size_in_kb(size)} are larger than the page of {size_in_kb(page)}; no kernel mounts them"
+        yield f"{kind} blocks of {size_in_kb(size)} are larger than the page of {size_in_kb(page_bytes)}; no kernel mounts them"
     elif kernel is not None and kernel < since:
         yield (
-            f"{kind} blocks of {size_in_kb(size)} are larger than the page of {size_in_kb(page)}; "
+            f"{kind} blocks of {size_in_kb(size)} are larger than the page of {size_in_kb(page_bytes)}; "
             f"that needs kernel {since[0]}.{since[1]}, this is {kernel[0]}.{kernel[1]}"
         )
 
@@ -477,17 +477,17 @@ class Platform:
 
     def surroundings(
         self,
-        kernel: KernelLevels,
+        kernel_levels: KernelLevels,
         machine: Machine | None,
         scratch_device: ScratchDevice,
         refusals: Mapping[FilesystemLevels, tuple[str, ...]],
     ) -> CellContext:
         """What cells of one kernel would run on; trying speaks of the running kernel alone."""
         if self.has_guests:
-            return CellContext(self.guests.get(kernel.release), scratch_device, host=machine)
-        if kernel.release is None or machine is None:
+            return CellContext(self.guests.get(kernel_levels.release), scratch_device, host=machine)
+        if kernel_levels.release is None or machine is None:
             return CellContext(machine, scratch_device, refusals)
-        runs = kernel.takes(machine.kernel_release)
+        runs = kernel_levels.takes(machine.kernel_release)
         return CellContext(machine, scratch_device, refusals if runs else {}, kernel_is_known=runs)
 
 

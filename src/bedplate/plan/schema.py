@@ -141,5 +141,5 @@ class _ForEditors(GenerateJsonSchema):
         return made
 
 
-def _with_siblings(form: JsonSchemaValue) -> JsonSchemaValue:
-    return {"allOf": [form]} if "$ref" in form else form
+def _with_siblings(property_schema: JsonSchemaValue) -> JsonSchemaValue:
+    return {"allOf": [property_schema]} if "$ref" in property_schema else property_schema

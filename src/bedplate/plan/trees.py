@@ -97,8 +97,8 @@ _EXAMPLE = '{ tree = "~/src/x", commit = "master" }'
 class Revisions(Protocol):
     """Looks commits up: git, where a plan is read on the machine that has the trees."""
 
-    def find(self, path: Path, revision: str, facts: FactsOf) -> Found:
-        """The commit, what `facts` makes of it, and changes beside it where `WORKING_TREE` is asked for; PlanError, RequirementMissing."""
+    def find(self, path: Path, revision: str, facts_of: FactsOf) -> Found:
+        """The commit, what `facts_of` makes of it, and changes beside it where `WORKING_TREE` is asked for; PlanError, RequirementMissing."""
         ...
 
     def is_patch(self, text: str) -> bool:
@@ -106,7 +106,7 @@ class Revisions(Protocol):
         ...
 
 
-def source_trees(value: Any, context: Mapping[str, Any], facts: FactsOf) -> tuple[SourceTree, ...]:
+def source_trees(value: Any, context: Mapping[str, Any], facts_of: FactsOf) -> tuple[SourceTree, ...]:
     """The levels of a key `source`; ValueError with all reasons."""
     if not isinstance(value, dict):
         raise ValueError(f"allowed is a table such as {_EXAMPLE}")
@@ -136,7 +136,7 @@ def source_trees(value: Any, context: Mapping[str, Any], facts: FactsOf) -> tupl
     found: list[SourceTree] = []
     for revision in revisions:
         try:
-            found.append(_source_tree(tree, revision, context, facts))
+            found.append(_source_tree(tree, revision, context, facts_of))
         except (BedplateError, ValueError) as error:
             reasons += error.reasons if isinstance(error, BedplateError) else [str(error)]
     reasons += _alike(found)
@@ -156,7 +156,7 @@ def left_out(tree: SourceTree) -> str | None:
     )
 
 
-def _source_tree(tree: str, revision: str, context: Mapping[str, Any], facts: FactsOf) -> SourceTree:
+def _source_tree(tree: str, revision: str, context: Mapping[str, Any], facts_of: FactsOf) -> SourceTree:
     note = f"{note_name(tree, revision)}.json"
     text = kept_note(note, context)
     if text is not None:
@@ -169,7 +169,7 @@ def _source_tree(tree: str, revision: str, context: Mapping[str, Any], facts: Fa
         if revisions is None:
             raise ValueError(f"the study has no note of it ({note}), and nobody looks commits up here")
         path = at_home(tree, Path(context["directory"])).absolute()
-        commit, known, changes = revisions.find(path, revision, facts)
+        commit, known, changes = revisions.find(path, revision, facts_of)
         found = SourceTree(tree, str(path), revision, commit, known, changes)
     context["files"][note] = codec.dumps(found) + "\n"
     return found

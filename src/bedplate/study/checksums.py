@@ -59,9 +59,9 @@ def top_checksums(files: Mapping[str, bytes]) -> dict[str, FileChecksum]:
     }
 
 
-def changed_top_files(layout: StudyLayout, facts: StudyFacts) -> tuple[str, ...]:
+def changed_top_files(layout: StudyLayout, study_facts: StudyFacts) -> tuple[str, ...]:
     """Which files of a study itself are not what they were when it was made or extended; none of earlier versions."""
-    changed = tuple(_changed_top_files(layout.directory, facts.checksums))
+    changed = tuple(_changed_top_files(layout.directory, study_facts.checksums))
     if not changed:
         return ()
     # Within an extension some are new already and some are not; one may have ended since `facts` was read.
@@ -267,13 +267,13 @@ _WAYS = {
 MODE_METRICS = ("tps", "wal_kib_per_transaction", *_WAYS)
 
 
-def in_other_modes(runs: Sequence[Paced]) -> dict[int, Reason]:
+def in_other_modes(paced_runs: Sequence[Paced]) -> dict[int, Reason]:
     """Which runs that only read slept and sped otherwise than the median of their kind, and why it is thought so.
 
     Of two repetitions that differ both are told: nothing tells which is the usual one.
     """
     kinds: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for place, (kind, values) in enumerate(runs):
+    for place, (kind, values) in enumerate(paced_runs):
         if (
             values.get("tps")
             and values.get("wal_kib_per_transaction", WAL_KIB_OF_READING_MAX) < WAL_KIB_OF_READING_MAX
@@ -282,7 +282,7 @@ def in_other_modes(runs: Sequence[Paced]) -> dict[int, Reason]:
     return {
         places[number]: reason
         for places in kinds.values()
-        for number, reason in _runs_of_other_modes([runs[place][1] for place in places])
+        for number, reason in _runs_of_other_modes([paced_runs[place][1] for place in places])
     }
 
 

@@ -160,30 +160,30 @@ def wrong_levels(levels: Levels) -> Iterator[str]:
                 yield from error.reasons
 
 
-def _lacks(record: StudySchedule) -> Iterator[str]:
-    for what, entries in (("cell", record.cells), ("dataset", record.datasets)):
+def _lacks(schedule: StudySchedule) -> Iterator[str]:
+    for what, entries in (("cell", schedule.cells), ("dataset", schedule.datasets)):
         for identity, entry in entries.items():
             # An id is a hash of what it stands for.
             if entry.id != identity:
                 yield f"what it says of the {what} {identity!r:.200} is that of {entry.id!r:.200}"
-    levels = [entry.levels for entry in record.datasets.values()]
-    levels += [run.levels for runs in (*record.runs.values(), record.canary_runs) for run in runs]
+    levels = [entry.levels for entry in schedule.datasets.values()]
+    levels += [run.levels for runs in (*schedule.runs.values(), schedule.canary_runs) for run in runs]
     for each in levels:
         yield from wrong_levels(each)
-    for each in (*levels, *(cell.levels for cell in record.cells.values())):
+    for each in (*levels, *(cell.levels for cell in schedule.cells.values())):
         for name, level in each.items():
             # Whole files of a plan's, which no table shows.
             if isinstance(level, str) and not name.endswith(("_text", ".configuration")):
                 yield from too_long(f"the level {name:.80}", name, level)
-    for run in (run for runs in (*record.runs.values(), record.canary_runs) for run in runs):
+    for run in (run for runs in (*schedule.runs.values(), schedule.canary_runs) for run in runs):
         yield from too_long("the name of a run", run.name, run.workload)
     seen = set()
-    for visit in record.visits:
-        if visit.cell_id not in record.cells:
+    for visit in schedule.visits:
+        if visit.cell_id not in schedule.cells:
             yield f"its visits name the cell {visit.cell_id!r:.200}, which it does not have"
-        if visit.dataset_id not in record.datasets:
+        if visit.dataset_id not in schedule.datasets:
             yield f"its visits name the dataset {visit.dataset_id!r:.200}, which it does not have"
-        if not visit.canary and visit.dataset_id not in record.runs:
+        if not visit.canary and visit.dataset_id not in schedule.runs:
             yield f"it has no runs of the dataset {visit.dataset_id!r:.200}"
         place = (visit.cell_id, visit.dataset_id, visit.repetition, visit.canary)
         if place in seen:
@@ -237,9 +237,9 @@ def recorded_expansion(
     return Expansion(cells, record.pruned, canary), schedule
 
 
-def _load(record: StudySchedule, visit: ScheduledVisit) -> Load:
-    runs = record.canary_runs if visit.canary else record.runs[visit.dataset_id]
-    return Load(record.datasets[visit.dataset_id], runs)
+def _load(schedule: StudySchedule, visit: ScheduledVisit) -> Load:
+    runs = schedule.canary_runs if visit.canary else schedule.runs[visit.dataset_id]
+    return Load(schedule.datasets[visit.dataset_id], runs)
 
 
 SEARCH_VERSION = 1

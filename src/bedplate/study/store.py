@@ -189,13 +189,13 @@ class StudyStore:
         machine_identity: str | None = None,
         search: SearchRecord | None = None,
         paired: PairedRecord | None = None,
-        devices: Mapping[str, DeviceIdentity] | None = None,
+        identities: Mapping[str, DeviceIdentity] | None = None,
         origin: str = MEASURED,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else.
 
         `machine_identity` stands in place of the machine's own where several machines are measured. With `search` it is one,
-        with `paired` it measures pairs until it can tell. `devices` are those that it erases, by their names.
+        with `paired` it measures pairs until it can tell. `identities` are those that it erases, by their names.
         """
         store = cls._held_new(directory)
         layout = store.layout
@@ -220,7 +220,7 @@ class StudyStore:
             executor=executor,
             defaults=DEFAULTS_VERSION,
             origin=origin,
-            devices=devices or {},
+            devices=identities or {},
         )
         store._begin(files, facts)  # noqa: SLF001 -- this class's own
         return store
@@ -361,10 +361,10 @@ class StudyStore:
         self._write_facts(replace(self.facts, kernel_release=release))
         self.note(f"went on under kernel {release}")
 
-    def record_devices(self, devices: Mapping[str, DeviceIdentity]) -> None:
+    def record_devices(self, identities: Mapping[str, DeviceIdentity]) -> None:
         """Write down which devices the study erases, those that it knows already left as they are."""
         facts = self.facts
-        known = {**devices, **facts.devices}
+        known = {**identities, **facts.devices}
         if known != facts.devices:
             self._write_facts(replace(facts, format_version=FORMAT_VERSION, devices=known))
 
@@ -395,26 +395,26 @@ class StudyStore:
         if facts.format_version != FORMAT_VERSION:
             self._write_facts(replace(facts, format_version=FORMAT_VERSION))
 
-    def _begin(self, files: Mapping[Path, str], facts: StudyFacts) -> None:
+    def _begin(self, files: Mapping[Path, str], study_facts: StudyFacts) -> None:
         for path, text in files.items():
             self._folder.write(path, text)
         self._folder.make(self.layout.visits)
         # Last, as a directory with a study.json is a study.
-        self._write_facts(replace(facts, checksums=self._checksums_of(files)))
+        self._write_facts(replace(study_facts, checksums=self._checksums_of(files)))
         self._folder.sync_names(self.layout.directory)
 
-    def _write_facts(self, facts: StudyFacts) -> None:
-        self._folder.write(self.layout.facts, _as_file(facts))
+    def _write_facts(self, study_facts: StudyFacts) -> None:
+        self._folder.write(self.layout.facts, _as_file(study_facts))
 
     def _checksums_of(self, files: Mapping[Path, str]) -> dict[str, FileChecksum]:
         return top_checksums(
             {str(path.relative_to(self.layout.directory)): text.encode() for path, text in files.items()}
         )
 
-    def _put_in_place(self, facts: StudyFacts, files: Mapping[Path, str]) -> None:
+    def _put_in_place(self, study_facts: StudyFacts, files: Mapping[Path, str]) -> None:
         """New top files, and `study.json` with their checksums: all of them or none, whatever interrupts it."""
-        checksums = {**facts.checksums, **self._checksums_of(files)}
-        renewed = replace(facts, format_version=FORMAT_VERSION, checksums=checksums)
+        checksums = {**study_facts.checksums, **self._checksums_of(files)}
+        renewed = replace(study_facts, format_version=FORMAT_VERSION, checksums=checksums)
         self._stage_extension({**files, self.layout.facts: _as_file(renewed)})
         self._roll_extension_forward()
 

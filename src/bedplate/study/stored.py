@@ -172,10 +172,10 @@ def read_study(path: Path) -> Study:
     )
 
 
-def visit_directories(visits: Path) -> Iterator[Path]:
+def visit_directories(visits_folder: Path) -> Iterator[Path]:
     """The directories of all finished visits of a study; StudyError where one cannot be listed."""
     try:
-        for path in limits.folders_below(visits, levels=3):
+        for path in limits.folders_below(visits_folder, levels=3):
             if _ATTEMPT.fullmatch(path.name):
                 yield path
     except OSError as error:

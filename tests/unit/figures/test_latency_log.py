@@ -176,11 +176,11 @@ def test_the_course_has_a_row_for_a_second_without_transactions(log_reader: Path
 def test_a_selection_has_only_its_seconds_and_script(log_reader: Path, tmp_path: Path) -> None:
     text = "".join(transaction(START + after, after, script=after % 2) for after in range(10))
     log = read_once(log_reader, tmp_path, text)
-    chosen = summary(log.select(first_second=START + 2, last_second=START + 7, script=1))
+    chosen = summary(log.select(first_second=START + 2, last_second=START + 7, index=1))
     assert chosen is not None
     assert (chosen.transactions, chosen.latency_us_min, chosen.latency_us_max) == (3, 3, 7)
     assert (
-        course(log.select(script=5), first_second=START, last_second=START + 1)["transactions"].to_list()
+        course(log.select(index=5), first_second=START, last_second=START + 1)["transactions"].to_list()
         == [0] * 2
     )
 

@@ -327,25 +327,27 @@ class _Measured(PhasedRun):
         deltas = deltas_of(record) or Deltas({}, {}, 0.0)
         yield from self.figures_without_server(deltas, self.first, self.last)
 
-    def _stage_figures(self, stage: StageFigures) -> Iterator[Figure]:
-        phase = stage.stage
-        if stage.unit == "KiB/s":
-            bytes_per_s = stage.bytes_per_s
+    def _stage_figures(self, stage_figures: StageFigures) -> Iterator[Figure]:
+        phase = stage_figures.stage
+        if stage_figures.unit == "KiB/s":
+            bytes_per_s = stage_figures.bytes_per_s
             yield figure(
                 "throughput_mib_per_s",
                 None if bytes_per_s is None else bytes_per_s / 2**20,
                 phase=phase,
-                reason=stage.rate_reason,
+                reason=stage_figures.rate_reason,
             )
             deltas = phase_deltas(self.inputs.record, phase)
             moved = self._moved_bytes(phase)
             yield per_gib("cpu_s_per_gib", lambda: group_cpu_s(deltas), moved, phase=phase)
             yield per_gib("machine_cpu_s_per_gib", lambda: busy_cpu_s(deltas), moved, phase=phase)
         else:
-            yield figure("operations_per_s", stage.rate, phase=phase, reason=stage.rate_reason)
-        share = None if stage.cpu_percent is None else stage.cpu_percent / 100
-        yield figure("tool_cpu_share", share, phase=phase, reason=stage.cpu_reason)
-        yield figure("latency_ms_max", stage.latency_ms_max, phase=phase, reason=_NO_LATENCY)
+            yield figure(
+                "operations_per_s", stage_figures.rate, phase=phase, reason=stage_figures.rate_reason
+            )
+        share = None if stage_figures.cpu_percent is None else stage_figures.cpu_percent / 100
+        yield figure("tool_cpu_share", share, phase=phase, reason=stage_figures.cpu_reason)
+        yield figure("latency_ms_max", stage_figures.latency_ms_max, phase=phase, reason=_NO_LATENCY)
 
     def _moved_bytes(self, stage: str) -> float:
         if stage in _BYTE_STAGES:

@@ -164,10 +164,12 @@ def tries_requested(record: RunRecord) -> int:
     return len(names) * (record.spec.levels.integer(TRIES) or 1)
 
 
-def _figures(records: Sequence[FaultRecord], *, phase: str = "measure", item: str = "") -> Iterator[Figure]:
-    hit = [record for record in records if record.is_result]
+def _figures(
+    fault_records: Sequence[FaultRecord], *, phase: str = "measure", item: str = ""
+) -> Iterator[Figure]:
+    hit = [record for record in fault_records if record.is_result]
     yield figure("faults_hit", len(hit), phase=phase, item=item)
-    yield figure("faults_not_hit", len(records) - len(hit), phase=phase, item=item)
+    yield figure("faults_not_hit", len(fault_records) - len(hit), phase=phase, item=item)
     for metric, count in (
         ("faults_lost", sum(record.verdict.is_lost for record in hit)),
         ("faults_lost_silently", sum(record.verdict is FaultVerdict.LOST_SILENT for record in hit)),
@@ -181,9 +183,9 @@ def _unknown(record: RunRecord, reason: Reason, problems: Sequence[str]) -> Made
 
 
 def _frame(
-    record: RunRecord, verdict: tuple[Validity, tuple[Reason, ...]], figures: Sequence[Figure]
+    record: RunRecord, judgement: tuple[Validity, tuple[Reason, ...]], figures: Sequence[Figure]
 ) -> RunFigures:
-    return run_figures(record, verdict, figures, start_wall_s=None, duration_s=None)
+    return run_figures(record, judgement, figures, start_wall_s=None, duration_s=None)
 
 
 FIGURES: FigureMaker = FaultyDiskFigures()

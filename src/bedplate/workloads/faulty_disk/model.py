@@ -370,9 +370,9 @@ def read_tries(run_directory: Path) -> FaultTries:
     )
 
 
-def counted(records: Iterable[FaultRecord]) -> Mapping[FaultVerdict, int]:
+def counted(fault_records: Iterable[FaultRecord]) -> Mapping[FaultVerdict, int]:
     """How many tries had each verdict, the worst first; those that are no result last."""
-    tally = Counter(record.verdict for record in records)
+    tally = Counter(record.verdict for record in fault_records)
     order = [
         *reversed([each for each in FaultVerdict if each.is_result]),
         *(each for each in FaultVerdict if not each.is_result),

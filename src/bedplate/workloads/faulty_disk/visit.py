@@ -542,15 +542,15 @@ class FaultBeside:
 
     def __init__(
         self,
-        setup: FaultSetup,
+        fault_setup: FaultSetup,
         fault: Fault,
-        disk: DiskMap,
+        disk_map: DiskMap,
         *,
         seed: int,
         duration_s: float,
         checkpoints: AbstractContextManager[Checkpoints] | None,
     ) -> None:
-        self._setup, self._fault, self._disk = setup, fault, disk
+        self._setup, self._fault, self._disk = fault_setup, fault, disk_map
         self._moment_s = drawn_moment_s(seed, duration_s)
         self._checkpoints = checkpoints
         self._stop = threading.Event()
@@ -881,14 +881,14 @@ class FaultTrial:
         self,
         context: VisitContext,
         bench: PowerBench,
-        engine: FaultEngine,
+        fault_engine: FaultEngine,
         subject_engine: str,
         *,
         clients: int,
         duration_s: float,
         image_bytes: int,
     ) -> None:
-        self._context, self._bench, self._engine, self._name = context, bench, engine, subject_engine
+        self._context, self._bench, self._engine, self._name = context, bench, fault_engine, subject_engine
         self._clients, self._duration_s, self._image_bytes = clients, duration_s, image_bytes
         self.version: str | None = None
 
@@ -921,125 +921,127 @@ class FaultTrial:
             self._give_back(log, logs / f"try-{number}.server.log")
         return _record(fault, number, seed, course, left, after_ms=after_ms)
 
-    def _write(self, setup: FaultSetup, fault: Fault, course: _Course, *, seed: int, logs: Path) -> None:
+    def _write(self, fault_setup: FaultSetup, fault: Fault, trial: _Course, *, seed: int, logs: Path) -> None:
         """From an empty directory to where the engine is ended; the file system is still mounted."""
-        writer = self._engine.cuts.writer(self._context, setup, clients=self._clients)
-        setup.age.fill_up()
-        course.bound_ms, course.bound_transactions = writer.bound_ms, writer.bound_transactions
-        course.journal_bytes, course.aged = setup.journal_bytes, setup.age.aged
-        disk = self._map(setup, fault)
+        writer = self._engine.cuts.writer(self._context, fault_setup, clients=self._clients)
+        fault_setup.age.fill_up()
+        trial.bound_ms, trial.bound_transactions = writer.bound_ms, writer.bound_transactions
+        trial.journal_bytes, trial.aged = fault_setup.journal_bytes, fault_setup.age.aged
+        disk = self._map(fault_setup, fault)
         if isinstance(fault, DiskFault) and fault.place is Place.METADATA:
             # XFS writes it back at a time of its own.
-            setup.await_own_writeback(self._duration_s)
+            fault_setup.await_own_writeback(self._duration_s)
         beside = FaultBeside(
-            setup,
+            fault_setup,
             fault,
             disk,
             seed=seed,
             duration_s=self._duration_s,
             checkpoints=writer.checkpoints(),
         )
-        setup.is_over, setup.is_quiet = beside.is_over, fault.is_quiet
+        fault_setup.is_over, fault_setup.is_quiet = beside.is_over, fault.is_quiet
         try:
             driven = writer.drive(logs, duration_s=self._duration_s, seed=seed, beside=beside)
             self.version = driven.version
         except BedplateError as error:
             _require_of_disk(error, is_hit=beside.hits > 0)
-            course.trouble, course.hung = str(error), _codes(error) == {WRITER_NOT_ENDED}
+            trial.trouble, trial.hung = str(error), _codes(error) == {WRITER_NOT_ENDED}
         if beside.problem is not None:
             raise BedplateError(beside.problem)
-        course.hits, course.no_result, course.first_hit = beside.hits, beside.unplaced, beside.first_hit
+        trial.hits, trial.no_result, trial.first_hit = beside.hits, beside.unplaced, beside.first_hit
         for complaint in beside.complaints:
-            course.hear(complaint)
-        self._look_at_place(fault, course, disk)
+            trial.hear(complaint)
+        self._look_at_place(fault, trial, disk)
         if _is_quiet_in_log(fault):
-            _await_log(writer, course)
+            _await_log(writer, trial)
         else:
-            _let_come_back(writer, course, is_hit=beside.hits > 0)
+            _let_come_back(writer, trial, is_hit=beside.hits > 0)
         if writer.was_killed:
             raise KilledFromOutside("a process of the server")
-        self._read_log(course)
-        _require_untorn(setup.untorn, fault)
-        course.writable = takes_a_write(setup.data_directory.parent) and not beside.was_resumed
-        course.was_resumed = beside.was_resumed
-        course.counted = setup.complaints()
+        self._read_log(trial)
+        _require_untorn(fault_setup.untorn, fault)
+        trial.writable = takes_a_write(fault_setup.data_directory.parent) and not beside.was_resumed
+        trial.was_resumed = beside.was_resumed
+        trial.counted = fault_setup.complaints()
         is_quiet_in_journal = fault.is_quiet and _place_of(fault) is Place.JOURNAL
         if isinstance(fault, Rot):
-            self._find_what_rots(setup, fault, course, seed)
+            self._find_what_rots(fault_setup, fault, trial, seed)
         elif is_quiet_in_journal:
             # What settings leave in the page cache would be missing without any fault.
-            setup.settle()
+            fault_setup.settle()
         if is_quiet_in_journal:
             # An unmount makes it needless.
-            course.position = setup.recorder.status().entries
+            trial.position = fault_setup.recorder.status().entries
 
-    def _read_log(self, course: _Course) -> None:
+    def _read_log(self, trial: _Course) -> None:
         """What the server said of the disk in its log alone, as a background process does that no client waits for."""
         try:
             text = self._server_log.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return
-        course.engine_said += tuple(
-            line for line in self._engine.said_of_disk(text) if line not in course.engine_said
+        trial.engine_said += tuple(
+            line for line in self._engine.said_of_disk(text) if line not in trial.engine_said
         )
 
     @property
     def _server_log(self) -> Path:
         return self._context.log_directory / "server.log"
 
-    def _map(self, setup: FaultSetup, fault: Fault) -> DiskMap:
+    def _map(self, fault_setup: FaultSetup, fault: Fault) -> DiskMap:
         """Of the disk as it is now, by the file system's tools where the fault's place takes them."""
         filesystem = self._bench.cell.filesystem.type
-        found = DiskMap(self._engine, setup.data_directory, filesystem, journal_bytes=setup.journal_bytes)
+        found = DiskMap(
+            self._engine, fault_setup.data_directory, filesystem, journal_bytes=fault_setup.journal_bytes
+        )
         place = _place_of(fault)
-        return replace(found, layout=setup.layout()) if wants_layout(place, filesystem) else found
+        return replace(found, layout=fault_setup.layout()) if wants_layout(place, filesystem) else found
 
-    def _find_what_rots(self, setup: FaultSetup, rot: Rot, course: _Course, seed: int) -> None:
-        setup.settle()
-        disk = self._map(setup, rot)
+    def _find_what_rots(self, fault_setup: FaultSetup, rot: Rot, trial: _Course, seed: int) -> None:
+        fault_setup.settle()
+        disk = self._map(fault_setup, rot)
         try:
             if finder_at_rest(disk.filesystem, rot.place) is not None:
-                course.numbers = disk.numbers(rot.place)
+                trial.numbers = disk.numbers(rot.place)
                 return
-            course.ranges = disk.ranges(rot.place)
+            trial.ranges = disk.ranges(rot.place)
         except PlaceUnknown as error:
-            course.no_result = str(error)
+            trial.no_result = str(error)
             return
         if rot.place is Place.JOURNAL:
-            course.first_hit, course.hits = (
-                rot_away(_device(setup.recorder, rot), rot, course.ranges, seed),
+            trial.first_hit, trial.hits = (
+                rot_away(_device(fault_setup.recorder, rot), rot, trial.ranges, seed),
                 1,
             )
 
-    def _find_at_rest(self, recorder: Recorder, rot: Rot, course: _Course) -> None:
+    def _find_at_rest(self, recorder: Recorder, rot: Rot, trial: _Course) -> None:
         finder = finder_at_rest(self._bench.cell.filesystem.type, rot.place)
-        if finder is None or course.numbers is None:
+        if finder is None or trial.numbers is None:
             return
         images = [recorder.disk, *filter(None, [recorder.journal])]
         try:
-            course.ranges = ranges_at_rest(finder(images, self._bench.commands, course.numbers))
+            trial.ranges = ranges_at_rest(finder(images, self._bench.commands, trial.numbers))
         except PlaceUnknown as error:
-            course.no_result = str(error)
+            trial.no_result = str(error)
 
-    def _look_at_place(self, fault: Fault, course: _Course, disk: DiskMap) -> None:
-        if not isinstance(fault, DiskFault) or course.first_hit is None:
+    def _look_at_place(self, fault: Fault, trial: _Course, disk_map: DiskMap) -> None:
+        if not isinstance(fault, DiskFault) or trial.first_hit is None:
             return
         try:
-            found = disk.strangers(course.first_hit, fault.place)
+            found = disk_map.strangers(trial.first_hit, fault.place)
         except OSError:
             # A file system that was shut down says nothing of its files.
             return
         if found:
-            names = ", ".join(str(path.relative_to(disk.data_directory)) for path in found)
-            course.hits, course.no_result = 0, f"what was hit is a part of {names}"
+            names = ", ".join(str(path.relative_to(disk_map.data_directory)) for path in found)
+            trial.hits, trial.no_result = 0, f"what was hit is a part of {names}"
 
     def _look_at_end(
-        self, path: Path, course: _Course, unreadable: tuple[ByteRange, ...], *, on_journal: bool
+        self, path: Path, trial: _Course, unreadable: tuple[ByteRange, ...], *, on_journal: bool
     ) -> tuple[PointRecord, float]:
         """What the disk holds in the end, mounted anew and asked; and the time from the last acknowledgement to that end, in ms."""
         with read_log(path) as log:
             begin, _ = measured_span(log)
-            end = len(log) if course.position is None else course.position
+            end = len(log) if trial.position is None else trial.position
             after_ms = Acknowledgements(log).before(end).after_last_ms
             point = CutPoint(0, end, Profile.ORDERED, Placement.UNIFORM, seed=0)
         job = ReplayJob(
@@ -1051,18 +1053,18 @@ class FaultTrial:
             image_bytes=self._image_bytes,
             window_bytes=_WINDOW_BYTES,
             measured_from=begin,
-            journal_bytes=course.journal_bytes,
+            journal_bytes=trial.journal_bytes,
             unreadable=unreadable,
             unreadable_on_journal=on_journal,
         )
         replayed = partial(self._bench.replayed, path, report=lambda _: None, log_folder=path.parent)
         (record,) = replayed(job)
-        course.repair_is_usual = course.position is not None and leaves_journal_to_repair(job.filesystem.type)
-        if course.repair_is_usual and course.hits and record.replay_failed:
+        trial.repair_is_usual = trial.position is not None and leaves_journal_to_repair(job.filesystem.type)
+        if trial.repair_is_usual and trial.hits and record.replay_failed:
             # Many builds of jfsutils replay no journal, whatever is in it.
             (whole,) = replayed(replace(job, points=(replace(point, position=begin),), unreadable=()))
             if whole.replay_failed:
-                course.hits, course.no_result = 0, _NO_REPLAY
+                trial.hits, trial.no_result = 0, _NO_REPLAY
         return record, after_ms
 
     def _give_back(self, log: Path | None, server_log: Path) -> None:
@@ -1073,78 +1075,78 @@ class FaultTrial:
 
 
 def _record(
-    fault: Fault, number: int, seed: int, course: _Course, final_record: PointRecord, *, after_ms: float
+    fault: Fault, number: int, seed: int, trial: _Course, final_record: PointRecord, *, after_ms: float
 ) -> FaultRecord:
-    seen = Seen.WENT_ON if course.trouble is None else Seen.HUNG if course.hung else Seen.STOPPED
-    is_usual = course.repair_is_usual and not final_record.replay_failed
+    seen = Seen.WENT_ON if trial.trouble is None else Seen.HUNG if trial.hung else Seen.STOPPED
+    is_usual = trial.repair_is_usual and not final_record.replay_failed
     is_repaired = final_record.fsck_s is not None and not final_record.unclean and not is_usual
-    is_whole = _is_unread(fault, course, final_record) or (
+    is_whole = _is_unread(fault, trial, final_record) or (
         is_usual and final_record.outcome is PointOutcome.NEEDS_FSCK
     )
     outcome = PointOutcome.OK if is_whole else final_record.outcome
-    kernel_said, said_anew = (*(course.kernel_said or ()), *course.counted), final_record.kernel_said or ()
-    waited = (_WAITED,) if course.was_resumed else ()
-    said = (*filter(None, [course.trouble]), *waited, *course.engine_said, *kernel_said)
+    kernel_said, said_anew = (*(trial.kernel_said or ()), *trial.counted), final_record.kernel_said or ()
+    waited = (_WAITED,) if trial.was_resumed else ()
+    said = (*filter(None, [trial.trouble]), *waited, *trial.engine_said, *kernel_said)
     detected = detected_by(
         outcome,
         seen,
-        writable=course.writable,
+        writable=trial.writable,
         kernel_spoke=bool(kernel_said or said_anew),
-        engine_spoke=bool(course.engine_said or final_record.engine_said),
+        engine_spoke=bool(trial.engine_said or final_record.engine_said),
         is_repaired=is_repaired,
     )
-    is_hit = course.hits > 0 or isinstance(fault, NoFault)
+    is_hit = trial.hits > 0 or isinstance(fault, NoFault)
     verdict = verdict_of(
         outcome,
         seen,
         is_hit=is_hit and final_record.acknowledged > 0,
-        writable=course.writable,
+        writable=trial.writable,
         is_repaired=is_repaired,
         is_bounded=within_bound(
             final_record,
-            course.bound_ms,
-            course.bound_transactions,
+            trial.bound_ms,
+            trial.bound_transactions,
             # An engine that hung had that time too.
-            after_ms=0.0 if course.hung else after_ms,
+            after_ms=0.0 if trial.hung else after_ms,
         ),
         is_unseen=fault.is_quiet and not detected,
         is_said=bool(final_record.engine_said),
-        ended_early=course.ended_early,
+        ended_early=trial.ended_early,
     )
     return FaultRecord(
         number=number,
         fault=fault.name,
         seed=seed,
-        hits=course.hits,
+        hits=trial.hits,
         seen=seen,
-        writable=course.writable,
-        came_back=course.came_back,
+        writable=trial.writable,
+        came_back=trial.came_back,
         verdict=verdict,
         detected=detected,
         acknowledged=final_record.acknowledged,
         lost_transactions=final_record.lost_transactions,
         left=outcome,
-        hit_at=course.first_hit.start if course.first_hit else None,
-        hit_bytes=course.first_hit.length if course.first_hit else None,
-        hit_journal=course.first_hit is not None and _is_on_journal(fault, course),
-        kernel_heard=course.kernel_said is not None and final_record.kernel_said is not None,
+        hit_at=trial.first_hit.start if trial.first_hit else None,
+        hit_bytes=trial.first_hit.length if trial.first_hit else None,
+        hit_journal=trial.first_hit is not None and _is_on_journal(fault, trial),
+        kernel_heard=trial.kernel_said is not None and final_record.kernel_said is not None,
         said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
         found=(
             *final_record.problems,
             *final_record.engine_said,
             *(_shortened(text) for text in said_anew[:_SAID_MOST]),
         ),
-        no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
-        aged=course.aged,
+        no_result=None if verdict.is_result else _no_result(trial, verdict, is_hit=is_hit),
+        aged=trial.aged,
     )
 
 
-def _is_unread(fault: Fault, course: _Course, final_record: PointRecord) -> bool:
+def _is_unread(fault: Fault, trial: _Course, final_record: PointRecord) -> bool:
     """Whether rot of a file was met by the check alone, as nobody had read it.
 
     The check of what is found at rest (ZFS' scrub) reads the data too, and has no copy to mend them by. No other type's check does.
     """
-    is_of_files = isinstance(fault, Rot) and bool(course.numbers)
+    is_of_files = isinstance(fault, Rot) and bool(trial.numbers)
     is_damage_alone = (
         final_record.outcome is PointOutcome.SILENT
         and final_record.unclean is True
@@ -1153,12 +1155,12 @@ def _is_unread(fault: Fault, course: _Course, final_record: PointRecord) -> bool
     return is_of_files and is_damage_alone and not final_record.lost_transactions
 
 
-def _no_result(course: _Course, verdict: FaultVerdict, *, is_hit: bool) -> str:
+def _no_result(trial: _Course, verdict: FaultVerdict, *, is_hit: bool) -> str:
     if verdict is FaultVerdict.NO_TRACE:
         return "what the disk lost or changed was written again, never read, or replaced by a copy in silence"
     if is_hit:
         return "no transaction was acknowledged, so that none could be missing"
-    return course.no_result or "nothing met the fault"
+    return trial.no_result or "nothing met the fault"
 
 
 def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
@@ -1195,9 +1197,9 @@ def _place_of(fault: Fault) -> Place:
     return fault.place if isinstance(fault, DiskFault | Rot) else Place.ANYWHERE
 
 
-def _is_on_journal(fault: Fault, course: _Course) -> bool:
+def _is_on_journal(fault: Fault, trial: _Course) -> bool:
     """Whether the device that fails is that of an external journal."""
-    return _place_of(fault) is Place.JOURNAL and course.journal_bytes is not None
+    return _place_of(fault) is Place.JOURNAL and trial.journal_bytes is not None
 
 
 def _device(recorder: Recorder, rot: Rot) -> Path:
@@ -1205,10 +1207,10 @@ def _device(recorder: Recorder, rot: Rot) -> Path:
     return (recorder.journal if rot.place is Place.JOURNAL else None) or recorder.disk
 
 
-def _unreadable(fault: Fault, course: _Course) -> tuple[ByteRange, ...]:
+def _unreadable(fault: Fault, trial: _Course) -> tuple[ByteRange, ...]:
     """What of the disk can be read no more once the engine is ended."""
     is_lost = isinstance(fault, Rot) and fault.is_unreadable
-    return (course.first_hit,) if is_lost and course.first_hit else ()
+    return (trial.first_hit,) if is_lost and trial.first_hit else ()
 
 
 def _is_quiet_in_log(fault: Fault) -> bool:
@@ -1216,22 +1218,22 @@ def _is_quiet_in_log(fault: Fault) -> bool:
     return fault.is_quiet and _place_of(fault) is Place.LOG
 
 
-def _await_log(writer: CutWriter, course: _Course) -> None:
+def _await_log(writer: CutWriter, trial: _Course) -> None:
     """Until a server has written what its settings let wait in memory: that is missing without any fault."""
-    if course.bound_ms is None or course.trouble is not None or writer.checkpoints() is None:
+    if trial.bound_ms is None or trial.trouble is not None or writer.checkpoints() is None:
         return
-    wait_s = course.bound_ms / 1000
-    course.ended_early = wait_s > _LOG_WAITS_S
+    wait_s = trial.bound_ms / 1000
+    trial.ended_early = wait_s > _LOG_WAITS_S
     threading.Event().wait(min(wait_s, _LOG_WAITS_S))
 
 
-def _let_come_back(writer: CutWriter, course: _Course, *, is_hit: bool) -> None:
+def _let_come_back(writer: CutWriter, trial: _Course, *, is_hit: bool) -> None:
     """A server has to answer and to checkpoint; what it says instead to whom it served to the end is its complaint."""
-    course.came_back, refused = _comes_back(writer)
-    if refused is None or course.trouble is not None:
+    trial.came_back, refused = _comes_back(writer)
+    if refused is None or trial.trouble is not None:
         return
     _require_of_disk(refused, is_hit=is_hit)
-    course.hear(refused)
+    trial.hear(refused)
 
 
 def _comes_back(writer: CutWriter) -> tuple[bool | None, BedplateError | None]:
@@ -1329,8 +1331,8 @@ def _trial(context: VisitContext) -> FaultTrial:
     )
 
 
-def _words(record: FaultRecord) -> str:
-    return f"{record.fault}: {record.verdict.value}"
+def _words(fault_record: FaultRecord) -> str:
+    return f"{fault_record.fault}: {fault_record.verdict.value}"
 
 
 RUN: Workload = FaultyDisk()

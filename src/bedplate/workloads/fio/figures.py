@@ -129,58 +129,58 @@ def _with(inputs: RunInputs, problems: tuple[str, ...]) -> RunInputs:
     return replace(inputs, problems=(*inputs.problems, *problems))
 
 
-def _only_job(result: FioResult) -> FioJobResult:
+def _only_job(fio_result: FioResult) -> FioJobResult:
     # Equal processes are reported as one group, and a run is one job.
-    return result.jobs[0]
+    return fio_result.jobs[0]
 
 
 class _Measured(PhasedRun):
     """One run that came to its end."""
 
-    def figures_of_job(self, job: FioJobResult | None) -> Iterator[Figure]:
+    def figures_of_job(self, job_result: FioJobResult | None) -> Iterator[Figure]:
         """Of the job, of its sides where there are two, of its syncs, of laying out and of the final sync."""
-        if job is not None:
-            yield from _job_figures(job)
-            yield from self._machine_cpu(job)
+        if job_result is not None:
+            yield from _job_figures(job_result)
+            yield from self._machine_cpu(job_result)
         yield from self._shared()
 
-    def figures_of_methods(self, result: PgTestFsyncResult | None) -> Iterator[Figure]:
+    def figures_of_methods(self, fsync_result: PgTestFsyncResult | None) -> Iterator[Figure]:
         """A rate for each method of each part; that of the run is fdatasync's after one write."""
-        for method in () if result is None else result.methods:
+        for method in () if fsync_result is None else fsync_result.methods:
             rate = method.ops_per_s
             yield figure(
                 "operations_per_s", rate, phase=method.part, item=method.method, reason=method.reason
             )
-        if result is not None:
-            default = result.method(_DEFAULT_METHOD)
+        if fsync_result is not None:
+            default = fsync_result.method(_DEFAULT_METHOD)
             yield figure("operations_per_s", default.ops_per_s, reason=default.reason)
         yield from self._shared()
 
-    def evidence(self, job: FioJobResult | None) -> FioEvidence:
+    def evidence(self, job_result: FioJobResult | None) -> FioEvidence:
         """What speaks for or against the run."""
         inputs, record = self.inputs, self.inputs.record
-        steady = None if job is None else job.steady_state
+        steady = None if job_result is None else job_result.steady_state
         return FioEvidence(
             **shared_evidence(inputs, self.window.duration_s),
-            reads=() if job is None else tuple(self._moved(job.read, "read_sectors")),
+            reads=() if job_result is None else tuple(self._moved(job_result.read, "read_sectors")),
             # What went around the cache is on the device, whatever the file system made of it.
             writes=()
-            if job is None or record.spec.levels.flag("direct")
-            else tuple(self._moved(job.write, "written_sectors")),
-            error=0 if job is None else job.error,
+            if job_result is None or record.spec.levels.flag("direct")
+            else tuple(self._moved(job_result.write, "written_sectors")),
+            error=0 if job_result is None else job_result.error,
             steady_state_missed=steady.asked if steady is not None and not steady.attained else None,
         )
 
-    def _moved(self, side: FioSide | None, counter: str) -> Iterator[Moved]:
-        if side is not None:
-            yield Moved("the job", side.size_bytes, device_bytes(self.inputs.record, FIO_JOB, counter))
+    def _moved(self, fio_side: FioSide | None, counter: str) -> Iterator[Moved]:
+        if fio_side is not None:
+            yield Moved("the job", fio_side.size_bytes, device_bytes(self.inputs.record, FIO_JOB, counter))
 
-    def _machine_cpu(self, job: FioJobResult) -> Iterator[Figure]:
+    def _machine_cpu(self, job_result: FioJobResult) -> Iterator[Figure]:
         if "ramp_time" in self.inputs.record.spec.levels:
             yield figure("machine_cpu_s_per_gib", None, reason=_RAMP_TIME)
             return
         deltas = phase_deltas(self.inputs.record, FIO_JOB)
-        yield per_gib("machine_cpu_s_per_gib", lambda: busy_cpu_s(deltas), job.size_bytes)
+        yield per_gib("machine_cpu_s_per_gib", lambda: busy_cpu_s(deltas), job_result.size_bytes)
 
     def _shared(self) -> Iterator[Figure]:
         record = self.inputs.record
@@ -194,16 +194,20 @@ class _Measured(PhasedRun):
             yield from phase_figures(record, phase)
 
 
-def _job_figures(job: FioJobResult) -> Iterator[Figure]:
-    sides = {name: side for name, side in (("read", job.read), ("write", job.write)) if side is not None}
+def _job_figures(job_result: FioJobResult) -> Iterator[Figure]:
+    sides = {
+        name: side
+        for name, side in (("read", job_result.read), ("write", job_result.write))
+        if side is not None
+    }
     seconds = max((side.runtime_s for side in sides.values()), default=0.0)
     bandwidth = sum(side.bandwidth_bytes_per_s for side in sides.values())
     yield figure("throughput_mib_per_s", bandwidth / MIB if sides else None, reason=_NOTHING)
     yield figure(
         "operations_per_s", sum(side.iops for side in sides.values()) if sides else None, reason=_NOTHING
     )
-    yield figure("cpu_s_per_gib", job.cpu_s_per_gib, reason=_NOTHING)
-    yield figure("tool_cpu_share", job.cpu_s / seconds if seconds > 0 else None, reason=_NO_TIME)
+    yield figure("cpu_s_per_gib", job_result.cpu_s_per_gib, reason=_NOTHING)
+    yield figure("tool_cpu_share", job_result.cpu_s / seconds if seconds > 0 else None, reason=_NO_TIME)
     one = next(iter(sides.values())) if len(sides) == 1 else None
     yield from _latency_figures(
         None if one is None else one.lat or one.clat, reason=_TWO_SIDES if sides else _NOTHING
@@ -213,10 +217,10 @@ def _job_figures(job: FioJobResult) -> Iterator[Figure]:
             yield figure("throughput_mib_per_s", side.bandwidth_bytes_per_s / MIB, phase=FIO_JOB, item=name)
             yield figure("operations_per_s", side.iops, phase=FIO_JOB, item=name)
             yield from _latency_figures(side.lat or side.clat, phase=FIO_JOB, item=name)
-    if job.sync is not None:
-        yield from _latency_figures(job.sync, phase=FIO_JOB, item="sync")
-    if job.steady_state is not None:
-        yield figure("steady_state_attained", float(job.steady_state.attained))
+    if job_result.sync is not None:
+        yield from _latency_figures(job_result.sync, phase=FIO_JOB, item="sync")
+    if job_result.steady_state is not None:
+        yield figure("steady_state_attained", float(job_result.steady_state.attained))
 
 
 def _latency_figures(

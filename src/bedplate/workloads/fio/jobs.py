@@ -461,6 +461,6 @@ def _run_name(title: str, combination: Mapping[str, Scalar], factors: Mapping[st
     return "-".join([title, *words])
 
 
-def _misfits(options: Levels) -> list[str]:
-    words, reasons = fio_words(options)
+def _misfits(levels: Levels) -> list[str]:
+    words, reasons = fio_words(levels)
     return reasons or fio_misfits(words)

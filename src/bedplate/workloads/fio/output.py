@@ -219,32 +219,32 @@ class _Node:
         )
 
 
-def _job(node: _Node) -> FioJobResult:
+def _job(json_node: _Node) -> FioJobResult:
     return FioJobResult(
-        name=node.text("jobname"),
-        error=node.whole_number("error"),
-        read=_side(node.node("read")),
-        write=_side(node.node("write")),
-        sync=_latency(node.node("sync"), "lat_ns"),
-        runtime_s=node.number("job_runtime") / 1000,
-        user_cpu_percent=node.number("usr_cpu"),
-        system_cpu_percent=node.number("sys_cpu"),
-        steady_state=_steady_state(node.node("steadystate")) if "steadystate" in node else None,
+        name=json_node.text("jobname"),
+        error=json_node.whole_number("error"),
+        read=_side(json_node.node("read")),
+        write=_side(json_node.node("write")),
+        sync=_latency(json_node.node("sync"), "lat_ns"),
+        runtime_s=json_node.number("job_runtime") / 1000,
+        user_cpu_percent=json_node.number("usr_cpu"),
+        system_cpu_percent=json_node.number("sys_cpu"),
+        steady_state=_steady_state(json_node.node("steadystate")) if "steadystate" in json_node else None,
     )
 
 
-def _side(node: _Node) -> FioSide | None:
-    operations = node.whole_number("total_ios")
+def _side(json_node: _Node) -> FioSide | None:
+    operations = json_node.whole_number("total_ios")
     if operations == 0:
         return None
     return FioSide(
-        size_bytes=node.whole_number("io_bytes"),
+        size_bytes=json_node.whole_number("io_bytes"),
         operations=operations,
-        runtime_s=node.number("runtime") / 1000,
-        bandwidth_bytes_per_s=node.number("bw_bytes"),
-        iops=node.number("iops"),
-        clat=_latency(node, "clat_ns"),
-        lat=_latency(node, "lat_ns"),
+        runtime_s=json_node.number("runtime") / 1000,
+        bandwidth_bytes_per_s=json_node.number("bw_bytes"),
+        iops=json_node.number("iops"),
+        clat=_latency(json_node, "clat_ns"),
+        lat=_latency(json_node, "lat_ns"),
     )
 
 
@@ -262,8 +262,8 @@ def _latency(parent: _Node, name: str) -> FioLatency | None:
     )
 
 
-def _steady_state(node: _Node) -> FioSteadyState:
-    return FioSteadyState(node.text("ss"), attained=node.whole_number("attained") == 1)
+def _steady_state(json_node: _Node) -> FioSteadyState:
+    return FioSteadyState(json_node.text("ss"), attained=json_node.whole_number("attained") == 1)
 
 
 _PG_TEST_FSYNC = "pg_test_fsync"

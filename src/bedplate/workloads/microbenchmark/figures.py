@@ -491,12 +491,12 @@ class BenchEvidence(ToolEvidence):
     late: tuple[str, ...] = ()
 
 
-def must_read_bytes(test: BenchTest, options: BenchOptions) -> float:
+def must_read_bytes(test: BenchTest, bench_options: BenchOptions) -> float:
     """What a test that reads had to get from somewhere: the entries that it met, of a large one its first page.
 
     A random read may meet an entry again, so that there are no more than were written.
     """
-    entries = options.entries // 1000 if test.test.endswith(_LARGE) else options.entries
+    entries = bench_options.entries // 1000 if test.test.endswith(_LARGE) else bench_options.entries
     met = test.operations if test.found is None else test.found
     if not met:
         return 0.0
@@ -517,13 +517,13 @@ def _not_cold(evidence: BenchEvidence) -> str | None:
     return f"a cache answered in a cold pass: {'; '.join(found)}" if found else None
 
 
-def longer_than_asked(test: BenchTest, options: BenchOptions) -> str | None:
+def longer_than_asked(test: BenchTest, bench_options: BenchOptions) -> str | None:
     """Of a test of processes at locks: what it took more than it was asked to; None where it ended in time."""
-    if test.busy is None or options.duration_s is None:
+    if test.busy is None or bench_options.duration_s is None:
         return None
-    took_s, limit_s = test.elapsed_ns / 1e9, options.duration_s * (1 + LATE_SHARE_MAX) + LATE_S_MAX
+    took_s, limit_s = test.elapsed_ns / 1e9, bench_options.duration_s * (1 + LATE_SHARE_MAX) + LATE_S_MAX
     return (
-        f"{test.test} took {took_s:.1f} s, and {options.duration_s} s were requested"
+        f"{test.test} took {took_s:.1f} s, and {bench_options.duration_s} s were requested"
         if took_s > limit_s
         else None
     )

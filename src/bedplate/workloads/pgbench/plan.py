@@ -435,34 +435,34 @@ class PgbenchTable(WorkloadTable):
         return tuple(replace(scale, more=levels) for scale in scales for levels in more)
 
 
-def _with_duration(table: RunTable, setup: EngineSetup) -> RunTable:
-    if table.duration:
-        return table
-    if all(script.name == READ_ONLY for level in table.script_levels for script in level):
+def _with_duration(run_table: RunTable, setup: EngineSetup) -> RunTable:
+    if run_table.duration:
+        return run_table
+    if all(script.name == READ_ONLY for level in run_table.script_levels for script in level):
         duration_s = _READING_S
     else:
-        warmups = [None if warmup == UNTIL_STEADY else float(warmup) for warmup in table.warmup]
+        warmups = [None if warmup == UNTIL_STEADY else float(warmup) for warmup in run_table.warmup]
         needed_s = max(needed_duration_s(cluster, warmup) for cluster in setup.clusters for warmup in warmups)
         duration_s = float(_WHOLE_S * ceil(needed_s / _WHOLE_S))
-    return table.model_copy(update={"duration": (duration_s,)})
+    return run_table.model_copy(update={"duration": (duration_s,)})
 
 
-def _run_count(table: RunTable) -> int:
+def _run_count(run_table: RunTable) -> int:
     count = 1
-    for levels in _factors(table).values():
+    for levels in _factors(run_table).values():
         count *= len(levels)
     return count
 
 
 def run_specs(
-    tables: tuple[RunTable, ...], workload: str, *, defaults: int = DEFAULTS_VERSION
+    run_tables: tuple[RunTable, ...], workload: str, *, defaults: int = DEFAULTS_VERSION
 ) -> tuple[RunSpec, ...]:
     """The runs of all tables, in the order of the plan; ValueError if two have one name.
 
     Within a table the last key of the list above varies fastest. Where a key varies, its level is
     appended to the name.
     """
-    specs = tuple(spec for table in tables for spec in _runs(table, workload, defaults))
+    specs = tuple(spec for table in run_tables for spec in _runs(table, workload, defaults))
     # Folders are made of the names: what differs in punctuation only would differ in nothing there.
     names = Counter(re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()) for spec in specs)
     twice = sorted(name for name, count in names.items() if count > 1)
@@ -471,23 +471,28 @@ def run_specs(
     return specs
 
 
-def _factors(table: RunTable) -> dict[str, tuple[Any, ...]]:
-    return {"script": table.script_levels, **{name: getattr(table, name) or (None,) for name in _FACTORS}}
+def _factors(run_table: RunTable) -> dict[str, tuple[Any, ...]]:
+    return {
+        "script": run_table.script_levels,
+        **{name: getattr(run_table, name) or (None,) for name in _FACTORS},
+    }
 
 
-def _runs(table: RunTable, workload: str, defaults: int) -> Iterator[RunSpec]:
-    factors = _factors(table)
+def _runs(run_table: RunTable, workload: str, defaults: int) -> Iterator[RunSpec]:
+    factors = _factors(run_table)
     for combination in product(*factors.values()):
         levels = dict(zip(factors, combination, strict=True))
         varied = {name: level for name, level in levels.items() if len(factors[name]) > 1}
-        yield RunSpec(_name(table, levels["script"], varied), workload, _levels(table, levels, defaults))
+        yield RunSpec(
+            _name(run_table, levels["script"], varied), workload, _levels(run_table, levels, defaults)
+        )
 
 
-def _name(table: RunTable, scripts: tuple[Script, ...], varied: dict[str, Any]) -> str:
-    name = table.name or _word(scripts)
+def _name(run_table: RunTable, scripts: tuple[Script, ...], varied: dict[str, Any]) -> str:
+    name = run_table.name or _word(scripts)
     for factor, level in varied.items():
         if factor == "script":
-            name += "" if table.name is None else f"-{_word(level)}"
+            name += "" if run_table.name is None else f"-{_word(level)}"
         else:
             name += f"-{factor}-{_word(level)}"
     return name
@@ -503,7 +508,7 @@ def _word(level: Any) -> str:
     return f"{level:g}" if isinstance(level, float) else str(level).replace(" ", "-")
 
 
-def _levels(table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
+def _levels(run_table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
     steady = levels["warmup"] == UNTIL_STEADY
     found: dict[str, Scalar | None] = {
         **levels_of(
@@ -511,13 +516,13 @@ def _levels(table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
                 RunScript(_level_name(each, levels["script"]), each.text, each.weight)
                 for each in levels["script"]
             ],
-            dict(table.variables),
+            dict(run_table.variables),
         ),
         "clients": levels["clients"],
         "jobs": levels["jobs"] or _default_jobs(levels["clients"], defaults),
         "warmup": UNTIL_STEADY if steady else "fixed",
         # Until steady: the longest that it may take.
-        "warmup_s": (table.warmup_limit or WARMUP_LIMIT_S) if steady else levels["warmup"],
+        "warmup_s": (run_table.warmup_limit or WARMUP_LIMIT_S) if steady else levels["warmup"],
         "duration_s": levels["duration"],
         "rate_tps": levels["rate"],
         "protocol": levels["protocol"],

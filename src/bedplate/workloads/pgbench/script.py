@@ -21,11 +21,11 @@ def statement_texts(script: str) -> tuple[str, ...]:
     return tuple(text for statement in read_script(script).statements for text in statement.texts)
 
 
-def seems_to_read_only(script: RunScript) -> bool:
+def seems_to_read_only(run_script: RunScript) -> bool:
     """Whether it has SELECTs and nothing else; what a function in one does is seen when it has run."""
-    if script.text is None:
-        return script.writes is False
-    texts = statement_texts(script.text)
+    if run_script.text is None:
+        return run_script.writes is False
+    texts = statement_texts(run_script.text)
     return bool(texts) and all(
         first_word(text) == "select" and not _WRITES.search(text.casefold()) for text in texts
     )

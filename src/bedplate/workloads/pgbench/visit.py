@@ -300,7 +300,7 @@ class Pgbench:
         return recording.made(_PgbenchRun(recording).measure)
 
 
-def _initialise(dataset: Dataset, context: VisitContext, *steps: str) -> None:
+def _initialise(dataset: Dataset, context: VisitContext, *init_steps: str) -> None:
     """Pgbench's own initialisation; of some of its steps where they are named."""
     scale = dataset.levels.integer("scale") or 1
     connection = cluster_of(context).connection.of_client
@@ -311,7 +311,7 @@ def _initialise(dataset: Dataset, context: VisitContext, *steps: str) -> None:
                 "--initialize",
                 "--quiet",
                 f"--scale={scale}",
-                *steps,
+                *init_steps,
                 *_fillfactor(dataset),
                 *connection.options(),
             ],
@@ -471,12 +471,12 @@ class _PgbenchRun:
             kept_of_errors=without_data if self._is_own_database else str,
         )
 
-    def _stop_when_steady(self, client: LoggedClient, last_second: SecondSeen) -> None:
+    def _stop_when_steady(self, logged_client: LoggedClient, last_second: SecondSeen) -> None:
         if not self._stopped:
             self._detector.add_second(last_second.transactions)
             if self._detector.steady:
                 # pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm).
-                client.stop_early(signal.SIGALRM)
+                logged_client.stop_early(signal.SIGALRM)
                 self._stopped = True
 
     def _watch_reads(self, sample: Sample) -> None:

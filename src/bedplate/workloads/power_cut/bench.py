@@ -580,12 +580,12 @@ def choose_recuts(
     log: Log,
     points: Sequence[CutPoint],
     *,
-    cuts: int,
+    count: int,
     seed: int,
     measured_from: int,
     window_bytes: int,
 ) -> tuple[Recut, ...]:
-    """The recoveries that `cuts` are spread over, of drawn cuts at which a write waited as long as there are such.
+    """The recoveries that `count` are spread over, of drawn cuts at which a write waited as long as there are such.
 
     Their profiles take turns, those of a volatile cache first. The same for the same arguments.
     """
@@ -606,11 +606,11 @@ def choose_recuts(
         ranked.append((kind[0], turns[kind], point))
         turns[kind] += 1
     ranked.sort(key=lambda each: each[:2])
-    chosen = ranked[: -(-cuts // RECUTS_EACH)]
+    chosen = ranked[: -(-count // RECUTS_EACH)]
     found: list[Recut] = []
     number = max((point.number for point in points), default=-1) + 1
     for place, (_, _, point) in enumerate(chosen):
-        share = cuts // len(chosen) + (place < cuts % len(chosen))
+        share = count // len(chosen) + (place < count % len(chosen))
         found.append(Recut(point.number, number, share, draw.getrandbits(SEED_BITS)))
         number += share + 1
     return tuple(found)
@@ -732,15 +732,15 @@ def cut_engine(name: str) -> CutEngine:
     return engine
 
 
-def subject_of(context: VisitContext, name: str, engine: CutEngine) -> Subject:
+def subject_of(context: VisitContext, name: str, cut_engine: CutEngine) -> Subject:
     """The data that a visit records, of the engine of that name."""
     return Subject(
         engine=name,
-        rows=engine.rows,
+        rows=cut_engine.rows,
         settings=context.engine_settings,
         drivers=Levels(context.native_drivers),
         build=context.request.build,
-        oracle=engine.oracle,
+        oracle=cut_engine.oracle,
         emulated=context.request.provenance.get("accelerator") == EMULATED,
         account=context.account,
         configuration=context.request.cell.cluster.configuration,
@@ -787,19 +787,19 @@ class SecondCuts:
         self._workers = workers
 
     def cut(
-        self, recut: Recut, first: Built, promised: Acknowledged, *, recorder: Path, log_folder: Path
+        self, recut: Recut, built: Built, promised: Acknowledged, *, recorder: Path, log_folder: Path
     ) -> list[PointRecord]:
-        """What came of each cut in the recovery from `first`, and of the whole recovery; of that alone where it is bad."""
-        self._examiner.room.demand(first.images * _IMAGES_AT_ONCE)
+        """What came of each cut in the recovery from `built`, and of the whole recovery; of that alone where it is bad."""
+        self._examiner.room.demand(built.images * _IMAGES_AT_ONCE)
         self._folder.mkdir()
         try:
-            recovered, answer = self._record(recorder, first, promised)
+            recovered, answer = self._record(recorder, built, promised)
             reason = why_again(recovered, answer)
             if reason is not None:
                 # As of any cut: what is the image's fault comes again.
                 shutil.rmtree(self._folder)
                 self._folder.mkdir()
-                recovered, answer = self._record(recorder, first, promised)
+                recovered, answer = self._record(recorder, built, promised)
             with read_log(self._folder / _LOG) as log:
                 points = recovery_points(
                     log, recut, profiles=self._job.profiles, window_bytes=self._job.window_bytes
@@ -812,7 +812,7 @@ class SecondCuts:
                 found = [record]
                 if not record.outcome.is_bad:
                     # The whole is judged by its image as each cut is; how it was written is known of the recording alone.
-                    replayed = self.replayed(log, points, first, promised)
+                    replayed = self.replayed(log, points, built, promised)
                     found = [
                         replace(each, pages=recovered.pages) if each.point == whole else each
                         for each in replayed
@@ -824,9 +824,9 @@ class SecondCuts:
             shutil.rmtree(self._folder)
 
     def replayed(
-        self, log: Log, points: Sequence[CutPoint], first: Built, promised: Acknowledged
+        self, log: Log, points: Sequence[CutPoint], built: Built, promised: Acknowledged
     ) -> list[PointRecord]:
-        """What came of cuts of a recovery that was recorded on the images of `first`, which stay."""
+        """What came of cuts of a recovery that was recorded on the images of `built`, which stay."""
         self._folder.mkdir(exist_ok=True)
         builder = ImageBuilder(
             log,
@@ -834,16 +834,16 @@ class SecondCuts:
             self._job.sizes,
             window_bytes=self._job.window_bytes,
             lost_devices=(JOURNAL,) if self._job.loses_journal else (),
-            base=first.images,
+            base=built.images,
         )
         with builder:
             return [self._examiner.replay(point, builder, promised) for point in building_order(points)]
 
     def _record(
-        self, driver: Path, first: Built, promised: Acknowledged
+        self, driver: Path, built: Built, promised: Acknowledged
     ) -> tuple[Recovered, OracleAnswer | None]:
         with below_recorder(
-            self._job, first, driver, self._folder, commands=self._commands, workers=self._workers
+            self._job, built, driver, self._folder, commands=self._commands, workers=self._workers
         ) as (recorder, devices):
             for device in devices:
                 have_write_back(device)
@@ -990,13 +990,13 @@ def _numbered(
     windows: Sequence[_Window],
     counts: Sequence[int],
     numbers: Sequence[int],
-    point: Callable[[_Window, int], CutPoint],
+    make_point: Callable[[_Window, int], CutPoint],
 ) -> Iterator[CutPoint]:
     """The states with these numbers, counted through all windows."""
     ends = list(accumulate(counts))
     for number in numbers:
         at = bisect_right(ends, number)
-        yield point(windows[at], number - (ends[at - 1] if at else 0))
+        yield make_point(windows[at], number - (ends[at - 1] if at else 0))
 
 
 def _subset(window: _Window, number: int) -> CutPoint:
@@ -1144,10 +1144,10 @@ class Pressure:
                 thread.join(_END_LIMIT_S)
         self._undo.close()
 
-    def _guarded(self, work: Callable[[], None]) -> None:
+    def _guarded(self, task: Callable[[], None]) -> None:
         try:
             if not self._is_over.wait(self._calm_s):
-                work()
+                task()
         except (BedplateError, OSError) as error:
             if not self._is_over.is_set():
                 self.trouble = f"the pressure on the recorded file system ended early: {error}"
@@ -1578,12 +1578,12 @@ def inquire(
     most: int,
     memory: Path,
     ledger: Holdings,
-    recording: Path,
+    recording_file: Path,
     recovery: Path | None = None,
 ) -> Found:
-    """Why a point is bad, by `most` replays at most; the facts of its `recording` bound losses, `recovery` as for `judged`."""
+    """Why a point is bad, by `most` replays at most; the facts of its `recording_file` bound losses, `recovery` as for `judged`."""
     # A worker stands elsewhere.
-    more = ["--most", str(most), "--recording", str(recording.absolute())]
+    more = ["--most", str(most), "--recording", str(recording_file.absolute())]
     more += [] if recovery is None else ["--recovery", str(recovery)]
     alone = _alone(job, point)
     with Workers(

@@ -58,7 +58,7 @@ def inquest(folder: Path, job: ReplayJob, point: CutPoint, unpacked_log: Unpacke
         most=most,
         memory=unpacked_log.memory,
         ledger=unpacked_log.ledger,
-        recording=folder / RECORDING_FILE,
+        recording_file=folder / RECORDING_FILE,
         recovery=recovery_of(point, folder, unpacked_log),
     )
 
@@ -116,7 +116,7 @@ def _answers(question: CutQuestion) -> Iterator[object]:
 
 
 def answer(
-    arguments: list[str], kind: type[_Question], answers: Callable[[_Question], Iterator[object]]
+    arguments: list[str], kind: type[_Question], answer_question: Callable[[_Question], Iterator[object]]
 ) -> int:
     """As a program: read the question of that kind, and print the events of each answer as soon as it is known."""
     parser = argparse.ArgumentParser(description=answer.__doc__)
@@ -125,7 +125,7 @@ def answer(
     given = parser.parse_args(arguments)
     events = EventStream(sys.stdout)
     try:
-        for each in answers(codec.read(kind, given.question)):
+        for each in answer_question(codec.read(kind, given.question)):
             for event in answer_events(each):
                 events.emit(event)
     except BedplateError as error:

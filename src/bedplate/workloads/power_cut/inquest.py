@@ -115,8 +115,8 @@ class _Shrinking:
             else:
                 pieces *= 2
 
-    def _first(self, candidates: Iterable[list[tuple[int, ...]]]) -> list[tuple[int, ...]] | None:
-        return next((each for each in candidates if self._questions.ask(chain.from_iterable(each))), None)
+    def _first(self, subsets: Iterable[list[tuple[int, ...]]]) -> list[tuple[int, ...]] | None:
+        return next((each for each in subsets if self._questions.ask(chain.from_iterable(each))), None)
 
 
 def _chunks(units: list[tuple[int, ...]], count: int) -> list[list[tuple[int, ...]]]:
@@ -152,8 +152,8 @@ class Cut(NamedTuple):
 class Inquest:
     """Of one cut, with at most `most` replays. `builder` builds of its log."""
 
-    def __init__(self, job: ReplayJob, cut: Cut, builder: ImageBuilder, site: CutSite, most: int) -> None:
-        self._job, self._cut, self._builder, self._site = job, cut, builder, site
+    def __init__(self, job: ReplayJob, cut: Cut, builder: ImageBuilder, cut_site: CutSite, most: int) -> None:
+        self._job, self._cut, self._builder, self._site = job, cut, builder, cut_site
         self._losses = losses(cut.log, cut.point, job.window_bytes, measured_from=cut.measured_from)
         self._most = most
         self._replays = 0
@@ -185,9 +185,9 @@ class Inquest:
             return self._without_loss(begun, first, whole)
         return self._with_losses(begun, first, whole)
 
-    def _with_losses(self, blame: BlameEvidence, first: PointRecord, lossless: PointRecord) -> Found:
+    def _with_losses(self, blame: BlameEvidence, cut_record: PointRecord, lossless: PointRecord) -> Found:
         """What gives the same finding as the cut, of which there is none, or another one, without any loss."""
-        finding = self._finding(first)
+        finding = self._finding(cut_record)
         questions = Questions(
             lambda lost_parts: self._finding(self._replayed(lost_parts)) == finding,
             max(1, self._most - self._replays - 2),
@@ -207,7 +207,7 @@ class Inquest:
         evidence = replace(
             blame,
             replays=self._replays,
-            steadiness=self._steadiness(first, told, *again),
+            steadiness=self._steadiness(cut_record, told, *again),
             smallest=tuple(self._blamed(lost_parts, names)),
             is_smallest=shrunk.is_smallest,
             without_loss=lossless.outcome if lossless.outcome.is_bad else None,
@@ -221,10 +221,10 @@ class Inquest:
         )
         return Found(found, self._losses.only(lost_parts))
 
-    def _without_loss(self, blame: BlameEvidence, first: PointRecord, lossless: PointRecord) -> Found:
+    def _without_loss(self, blame: BlameEvidence, cut_record: PointRecord, lossless: PointRecord) -> Found:
         again = self._replayed(())
         # Where nothing was lost the cut itself is the same image.
-        looks = (lossless, again) if self._losses.parts else (first, lossless, again)
+        looks = (lossless, again) if self._losses.parts else (cut_record, lossless, again)
         late = self._mended() if lossless.outcome.is_bad else None
         mended_by = None if late is None else self._late_write(late)
         evidence = replace(
@@ -315,9 +315,9 @@ class Inquest:
             return there.lost_ms + between_ms < record.lost_ms - _SLACK_MS
         return not there.outcome.is_bad
 
-    def _ms_before_cut(self, entry: int) -> float | None:
+    def _ms_before_cut(self, index: int) -> float | None:
         log = self._cut.log
-        at_ns, cut_ns = log.entry(entry).time_ns, log.time_before(self._cut.point.position)
+        at_ns, cut_ns = log.entry(index).time_ns, log.time_before(self._cut.point.position)
         return None if at_ns is None or cut_ns is None else (cut_ns - at_ns) / 1e6
 
     def _names(self, lost_parts: frozenset[int]) -> ImageNames:
@@ -344,24 +344,24 @@ class Inquest:
         return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
 
     def _write(
-        self, entry: int, lost_ranges: tuple[tuple[int, int], ...], labels: list[Named]
+        self, index: int, lost_ranges: tuple[tuple[int, int], ...], labels: list[Named]
     ) -> BlamedWrite:
         log, position = self._cut.log, self._cut.point.position
-        device = log.devices[entry]
+        device = log.devices[index]
         flushes = log.histories[device].flushes
         return BlamedWrite(
-            entry,
+            index,
             DEVICE_NAMES[device],
-            log.offsets[entry],
-            log.lengths[entry],
+            log.offsets[index],
+            log.lengths[index],
             lost_ranges,
-            self._ms_before_cut(entry),
-            sum(entry < flush < position for flush in flushes),
+            self._ms_before_cut(index),
+            sum(index < flush < position for flush in flushes),
             labels[0].place if labels else WrittenPlace.UNKNOWN,
             tuple(dict.fromkeys(each.words for each in labels))[:_NAMES_MOST],
-            log.histories[device].flushes_met(entry, position),
-            log.writers(entry),
-            is_through=bool(log.flags[entry] & FUA) and entry < position,
+            log.histories[device].flushes_met(index, position),
+            log.writers(index),
+            is_through=bool(log.flags[index] & FUA) and index < position,
         )
 
     def _writes_behind(self, position: int) -> int:
@@ -374,9 +374,9 @@ def _all_before(position: int) -> CutPoint:
     return CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0, state=nothing)
 
 
-def _is_change(log: Log, entry: int) -> bool:
+def _is_change(log: Log, index: int) -> bool:
     """Whether it is a write or a discard."""
-    return log.lengths[entry] > 0 and not log.flags[entry] & MARK
+    return log.lengths[index] > 0 and not log.flags[index] & MARK
 
 
 def _is_repaired(record: PointRecord) -> bool:

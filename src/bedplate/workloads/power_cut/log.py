@@ -323,11 +323,11 @@ def packed_writers(writers: Iterable[WritingProcess]) -> bytes:
     )
 
 
-def overwrite(path: Path, parts: Iterable[tuple[int, bytes]]) -> None:
+def overwrite(path: Path, writes: Iterable[tuple[int, bytes]]) -> None:
     """Put bytes where they belong in a log that has ended; whoever has mapped it sees them."""
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        for at, part in parts:
+        for at, part in writes:
             os.pwrite(file, part, at)
     finally:
         os.close(file)

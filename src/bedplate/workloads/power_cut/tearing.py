@@ -79,12 +79,12 @@ class PagePlaces:
     page_bytes: int
     parts: tuple[tuple[int, int], ...]
 
-    def writes(self, log: Log, entries: range, unit: Profile) -> tuple[int, int]:
+    def writes(self, log: Log, span: range, unit: Profile) -> tuple[int, int]:
         """How many writes had a part of them; and how many of those the unit does not cover, or are shorter than a page.
 
         By the log, as the kernel joins requests that a server made one by one. Zeros are left out: they are written where nothing was.
         """
-        own = [index for index in entries if self._is_met(log, index)]
+        own = [index for index in span if self._is_met(log, index)]
         uncovered = sum(is_torn(log, unit, index) or log.lengths[index] < self.page_bytes for index in own)
         return len(own), uncovered
 
@@ -311,7 +311,9 @@ def waiting_metadata(
         flushes = bisect_right(log.histories[device].flushes, index)
         found.setdefault((device, flushes), []).append((index, kind))
     return tuple(
-        _span(log, device, flushes, blocks, until=until, measured_from=measured_from, cache=window_bytes)
+        _span(
+            log, device, flushes, blocks, until=until, measured_from=measured_from, window_bytes=window_bytes
+        )
         for (device, flushes), blocks in sorted(found.items())
     )
 
@@ -336,12 +338,12 @@ def _span(
     *,
     until: int,
     measured_from: int,
-    cache: int,
+    window_bytes: int,
 ) -> Waiting:
     history = log.histories[device]
 
     def waiting(position: int) -> list[str]:
-        held = cache_at(history, position, cache, measured_from=measured_from)
+        held = cache_at(history, position, window_bytes, measured_from=measured_from)
         oldest = history.changes[held.first] if held.first < held.end else position
         return [kind for index, kind in blocks if index >= oldest]
 
@@ -456,12 +458,12 @@ class _LastAsked:
         self._by_block: dict[int, BlockRequest] = {}
         self._by_begin: dict[int, BlockRequest] = {}
 
-    def take(self, request: BlockRequest) -> None:
+    def take(self, block_request: BlockRequest) -> None:
         """The next one."""
-        end = request.sector + request.sectors
-        self._by_begin[request.sector] = request
-        for block in range(request.sector // _BLOCK_SECTORS, -(-end // _BLOCK_SECTORS)):
-            self._by_block[block] = request
+        end = block_request.sector + block_request.sectors
+        self._by_begin[block_request.sector] = block_request
+        for block in range(block_request.sector // _BLOCK_SECTORS, -(-end // _BLOCK_SECTORS)):
+            self._by_block[block] = block_request
 
     def of(self, begin: int, end: int) -> tuple[BlockRequest, ...]:
         """The requests that these sectors came from, in their order; empty where one of them is nobody's."""
@@ -538,12 +540,16 @@ def _of_device(log: Log, device: int, requests: Sequence[BlockRequest]) -> tuple
     queued = [each for each in requests if not each.is_done]
     taken: set[int] = set()
 
-    def write_of(request: BlockRequest) -> int | None:
+    def write_of(block_request: BlockRequest) -> int | None:
         """The entry that it became: the first of its place behind its coming that is no other's."""
-        for place in range(bisect_left(times, request.time_ns), len(entries)):
+        for place in range(bisect_left(times, block_request.time_ns), len(entries)):
             index = entries[place]
-            same = log.offsets[index] == request.sector * KERNEL_SECTOR_BYTES
-            if same and log.lengths[index] == request.sectors * KERNEL_SECTOR_BYTES and index not in taken:
+            same = log.offsets[index] == block_request.sector * KERNEL_SECTOR_BYTES
+            if (
+                same
+                and log.lengths[index] == block_request.sectors * KERNEL_SECTOR_BYTES
+                and index not in taken
+            ):
                 return index if log.is_write(index) else None
         return None
 
@@ -663,16 +669,16 @@ class ImageNames:
                     return found
         return ()
 
-    def _label(self, owner: Owner, data: bytes) -> Named:
-        if owner.path is None:
-            return Named(owner.place, owner.words)
-        inside = owner.path.removeprefix(f"{DATA_DIRECTORY}/")
-        if inside == owner.path:
-            return Named(WrittenPlace.OTHER_FILE, owner.words)
+    def _label(self, block_owner: Owner, data: bytes) -> Named:
+        if block_owner.path is None:
+            return Named(block_owner.place, block_owner.words)
+        inside = block_owner.path.removeprefix(f"{DATA_DIRECTORY}/")
+        if inside == block_owner.path:
+            return Named(WrittenPlace.OTHER_FILE, block_owner.words)
         page = None
         if self.pages is not None and self.subject is not None:
-            page = self.pages.name(inside, owner.offset, data, self.called, self.subject)
-        words = owner.words.removeprefix(f"{DATA_DIRECTORY}/")
+            page = self.pages.name(inside, block_owner.offset, data, self.called, self.subject)
+        words = block_owner.words.removeprefix(f"{DATA_DIRECTORY}/")
         is_log = any(fnmatch(inside, pattern) for pattern in self.log_files)
         place = WrittenPlace.ENGINE_LOG if is_log else WrittenPlace.ENGINE
         return Named(place, words if page is None else f"{words}: {page}")

@@ -401,7 +401,7 @@ class _Cuts:
         return choose_recuts(
             log,
             points,
-            cuts=self._recut,
+            count=self._recut,
             seed=self._seed,
             measured_from=begin,
             window_bytes=self._window_bytes,

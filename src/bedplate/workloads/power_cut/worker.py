@@ -330,7 +330,7 @@ class CutSite:
 
     def _after_repair(
         self,
-        before: tuple[Recovered, OracleAnswer],
+        first_look: tuple[Recovered, OracleAnswer],
         checked: CheckResult,
         promised: Mapping[int, int],
         site: Site,
@@ -340,7 +340,7 @@ class CutSite:
         It answered from a file system that was not whole, and a repair may take what it answered from: it is asked
         again. Damage that no repair mends is nothing that anybody was told of.
         """
-        recovered, answer = before
+        recovered, answer = first_look
         problem = f"it mounted, and a check finds errors: {_damage_words(checked)}"
         again = self._mount(site, repair_first=not checked.mended)
         found = replace(

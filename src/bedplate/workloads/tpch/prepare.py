@@ -243,8 +243,8 @@ def _checked(
     lines, reasons, contents = [], [], {}
     for name, table in TABLES.items():
 
-        def tell(current: int, before: int = before) -> None:
-            progress(TpchProgress("check", before + current, total))
+        def tell(current: int, start_bytes: int = before) -> None:
+            progress(TpchProgress("check", start_bytes + current, total))
 
         contents[name] = found = _read(_file(work, name), tell)
         before += sizes[name]
@@ -287,20 +287,26 @@ def _read(path: Path, tell: Callable[[int], None]) -> _Content:
     return _Content(digest.hexdigest(), text, max(0, lines - 1), last != b"\n")
 
 
-def _header_reasons(table: SchemaTable, header: str) -> list[str]:
-    wanted = ",".join(table.columns)
-    return [] if header == wanted else [f"{table.name}.csv begins with {header[:200]!r}, not with {wanted!r}"]
+def _header_reasons(schema_table: SchemaTable, header: str) -> list[str]:
+    wanted = ",".join(schema_table.columns)
+    return (
+        []
+        if header == wanted
+        else [f"{schema_table.name}.csv begins with {header[:200]!r}, not with {wanted!r}"]
+    )
 
 
-def _row_reasons(table: SchemaTable, content: _Content, orders: int, scale_factor: float) -> list[str]:
+def _row_reasons(schema_table: SchemaTable, content: _Content, orders: int, scale_factor: float) -> list[str]:
     """Rows of no known number are those of the order lines alone."""
-    wanted = row_count(table, scale_factor)
+    wanted = row_count(schema_table, scale_factor)
     if content.rest:
-        return [f"{table.name}.csv ends within its row {content.rows + 1}"]
+        return [f"{schema_table.name}.csv ends within its row {content.rows + 1}"]
     if wanted is not None and content.rows != wanted:
-        return [f"{table.name}.csv has {content.rows} rows, not {wanted}"]
+        return [f"{schema_table.name}.csv has {content.rows} rows, not {wanted}"]
     if wanted is None and not orders <= content.rows <= _LINES_PER_ORDER_MAX * orders:
-        return [f"{table.name}.csv has {content.rows} rows for {orders} orders, which is not 1 to 7 for each"]
+        return [
+            f"{schema_table.name}.csv has {content.rows} rows for {orders} orders, which is not 1 to 7 for each"
+        ]
     return []
 
 

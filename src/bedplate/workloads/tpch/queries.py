@@ -219,12 +219,12 @@ _LINEITEM_ROWS: Mapping[Decimal, int] = {
 }
 
 
-def row_count(table: SchemaTable, scale_factor: float) -> int | None:
+def row_count(schema_table: SchemaTable, scale_factor: float) -> int | None:
     """The rows that a loaded table has; None for order lines at a scale factor that the clause does not list."""
-    if not table.scaled:
-        return table.rows
+    if not schema_table.scaled:
+        return schema_table.rows
     scale = exact_scale_factor(scale_factor)
-    return _LINEITEM_ROWS.get(scale) if table is LINEITEM else int(scale * table.rows)
+    return _LINEITEM_ROWS.get(scale) if schema_table is LINEITEM else int(scale * schema_table.rows)
 
 
 def exact_scale_factor(scale_factor: float) -> Decimal:
@@ -832,13 +832,13 @@ class Draws:
         """A whole number from `low` to `high`, both included."""
         return low + self.below(high - low + 1)
 
-    def one_of(self, values: Sequence[_Value]) -> _Value:
+    def one_of(self, choices: Sequence[_Value]) -> _Value:
         """One of the values."""
-        return values[self.below(len(values))]
+        return choices[self.below(len(choices))]
 
-    def some_of(self, values: Sequence[_Value], count: int) -> list[_Value]:
+    def some_of(self, choices: Sequence[_Value], count: int) -> list[_Value]:
         """`count` of the values, each at most once, in an order that is drawn too."""
-        left = list(values)
+        left = list(choices)
         return [left.pop(self.below(len(left))) for _ in range(count)]
 
     def _word(self) -> int:
@@ -1258,20 +1258,20 @@ def _canonical_row(query: int, shape: Shape, row: Sequence[str | None]) -> Row:
     )
 
 
-def _canonical(query: int, kind: ColumnKind, value: str) -> str:
-    if kind is ColumnKind.TEXT:
+def _canonical(query: int, column_kind: ColumnKind, value: str) -> str:
+    if column_kind is ColumnKind.TEXT:
         return value.rstrip(" ")
     try:
         number = Decimal(value.strip())
-        if kind is not ColumnKind.INTEGER and number.is_finite():
+        if column_kind is not ColumnKind.INTEGER and number.is_finite():
             rounded = number.quantize(_CENT, rounding=ROUND_HALF_UP)
             # There is one zero, though a number just below it rounds to another.
             return str(rounded or abs(rounded))
-        if kind is ColumnKind.INTEGER and number == (whole := int(number)):
+        if column_kind is ColumnKind.INTEGER and number == (whole := int(number)):
             return str(whole)
     except (InvalidOperation, ValueError, OverflowError):
         pass
-    raise OutputNotUnderstood(f"query {query}", expected=f"a number ({kind.value})", found=value)
+    raise OutputNotUnderstood(f"query {query}", expected=f"a number ({column_kind.value})", found=value)
 
 
 def _ties(shape: Shape, rows: list[Row]) -> list[list[Row]]:
@@ -1330,10 +1330,10 @@ _DIGEST_SHOWN = 12
 _NULL = "\\N"
 
 
-def item_place(question: QueryCall) -> tuple[str, str]:
+def item_place(call: QueryCall) -> tuple[str, str]:
     """The phase and the item under which a question stands in the record."""
-    phase = stream_phase(question.stream) if question.stream else QUERIES
-    return phase, str(question.query)
+    phase = stream_phase(call.stream) if call.stream else QUERIES
+    return phase, str(call.query)
 
 
 def check_answers(recording: TpchRecording, query_answers: Iterable[QueryAnswer]) -> None:
@@ -1348,51 +1348,51 @@ def check_answers(recording: TpchRecording, query_answers: Iterable[QueryAnswer]
 
 
 def _problems(
-    recording: TpchRecording, question: QueryCall, rows: Sequence[Sequence[str | None]], *, specified: bool
+    recording: TpchRecording, call: QueryCall, rows: Sequence[Sequence[str | None]], *, specified: bool
 ) -> list[Reason]:
-    path = recording.directory / "logs" / answer_file(question)
+    path = recording.directory / "logs" / answer_file(call)
     shown = f"the whole answer is in logs/{path.name}"
-    name = f"query {question.query}" + (f" of stream {question.stream}" if question.stream else "")
+    name = f"query {call.query}" + (f" of stream {call.stream}" if call.stream else "")
     try:
-        digest = answer_digest(question.query, rows)
-        differences = check_answer(question.query, rows) if specified else ()
+        digest = answer_digest(call.query, rows)
+        differences = check_answer(call.query, rows) if specified else ()
     except OutputNotUnderstood as error:
         write_answer(path, rows)
         head = f"{name}: no answer of its kind, {shown}"
         return [
-            because("answer-not-understood", f"{head}: {reason}", query=question.query)
+            because("answer-not-understood", f"{head}: {reason}", query=call.query)
             for reason in error.reasons
         ]
-    recording.add_facts(*item_place(question), answer=digest, answer_key=question.key)
+    recording.add_facts(*item_place(call), answer=digest, answer_key=call.key)
     if differences:
         write_answer(path, rows)
         head = f"{name}: its answer differs from the specification's ({len(rows)} rows; {shown})"
         return [
-            because("answer-unlike-specification", f"{head}: {difference}", query=question.query)
+            because("answer-unlike-specification", f"{head}: {difference}", query=call.query)
             for difference in differences
         ]
     known = recording.context.expected_answers
-    if question.key not in known:
+    if call.key not in known:
         # Right as far as can be told: what later runs are held to, and what a person may look at.
-        known[question.key] = digest
-        recording.context.answer_sources[question.key] = f"run {recording.spec.name} of this visit"
+        known[call.key] = digest
+        recording.context.answer_sources[call.key] = f"run {recording.spec.name} of this visit"
         write_answer(path, rows[:_ROWS_SHOWN])
         return []
-    expected = known[question.key]
+    expected = known[call.key]
     if expected != digest:
         write_answer(path, rows)
         digests = f"digest {digest:.{_DIGEST_SHOWN}}…, expected digest {expected:.{_DIGEST_SHOWN}}…"
-        source = recording.context.answer_sources.get(question.key)
+        source = recording.context.answer_sources.get(call.key)
         where = f" in {source}" if source else ""
         words = f"{name}: its answer differs from the one found before{where} ({len(rows)} rows, {digests}); {shown}"
-        return [because("answer-unlike-earlier", words, query=question.query)]
+        return [because("answer-unlike-earlier", words, query=call.query)]
     return []
 
 
-def answer_file(question: QueryCall) -> str:
+def answer_file(call: QueryCall) -> str:
     """The name of the file of an answer in a run's logs: `answer-05.csv`, `answer-stream-2-05.csv`."""
-    stream = f"stream-{question.stream}-" if question.stream else ""
-    return f"answer-{stream}{question.query:02d}.csv"
+    stream = f"stream-{call.stream}-" if call.stream else ""
+    return f"answer-{stream}{call.query:02d}.csv"
 
 
 def write_answer(path: Path, rows: Sequence[Sequence[str | None]]) -> None:

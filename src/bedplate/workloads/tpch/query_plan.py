@@ -201,8 +201,8 @@ def _nodes(node: Mapping[str, Any], depth: int) -> Iterator[tuple[int, Mapping[s
         yield from _nodes(child, depth + 1)
 
 
-def _place(line: PlanLine) -> str:
-    return f"{line.words} at depth {line.depth}"
+def _place(plan_line: PlanLine) -> str:
+    return f"{plan_line.words} at depth {plan_line.depth}"
 
 
 def _differing(left_node: Mapping[str, Any], right_node: Mapping[str, Any]) -> Iterator[str]:

@@ -66,8 +66,8 @@ def _view(run: tuple[str, str], measurements: Sequence[Measurement], cells: Sequ
     )
 
 
-def _counts(row: QueryRun, basis: str) -> bool:
-    return basis != TRUSTED or row.validity.is_trusted
+def _counts(query_run: QueryRun, basis: str) -> bool:
+    return basis != TRUSTED or query_run.validity.is_trusted
 
 
 def plan_hashes(m: Measurement) -> dict[str, str]:

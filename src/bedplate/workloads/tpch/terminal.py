@@ -279,13 +279,13 @@ def _query_table(overview: Overview, view: ScoreView) -> RenderableType:
 
 
 def _query_entry(
-    cell: CellScores, query: str, view: ScoreView, letters: Mapping[str, Mapping[str, str]]
+    cell_scores: CellScores, query: str, view: ScoreView, letters: Mapping[str, Mapping[str, str]]
 ) -> PartEntry:
-    seconds, over = cell.times_s[query], query in cell.timeouts
+    seconds, over = cell_scores.times_s[query], query in cell_scores.timeouts
     text = Text(
         f"> {number_words(seconds)}" if over else number_words(seconds), style="yellow" if over else ""
     )
-    hashes = view.plans.get(cell.cell, {}).get(query, ())
+    hashes = view.plans.get(cell_scores.cell, {}).get(query, ())
     text.append(f" {'/'.join(letters[query][hashed] for hashed in hashes) or '?'}", style="dim")
     return PartEntry(seconds, over, text)
 

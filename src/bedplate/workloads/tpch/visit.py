@@ -129,7 +129,7 @@ def session_for_queries(cluster: Cluster, *, readable: tuple[Path, ...] = ()) ->
         session.close()
 
 
-def ask(session: Session, question: QueryCall, limit_s: float | None) -> QueryAnswer:
+def ask(session: Session, call: QueryCall, limit_s: float | None) -> QueryAnswer:
     """Ask and wait for every row. A timeout is a result; anything else that goes wrong is QueryFailed."""
     timeout_s = _WITHOUT_TIMEOUT_S
     if limit_s is not None:
@@ -139,17 +139,17 @@ def ask(session: Session, question: QueryCall, limit_s: float | None) -> QueryAn
     rows: list[list[str | None]] | None
     sent_s = time.monotonic()
     try:
-        rows = session.rows(question.sql, timeout_s=timeout_s)
+        rows = session.rows(call.sql, timeout_s=timeout_s)
     except SessionFailed as error:
         if limit_s is None or not _was_stopped(error):
-            name = f"query {question.query}" + (f" of stream {question.stream}" if question.stream else "")
+            name = f"query {call.query}" + (f" of stream {call.stream}" if call.stream else "")
             words = (f"{name}: {' '.join(reason.split())}" for reason in error.reasons)
             raise QueryFailed(*words, said=error.said) from error
         rows = None
     received_s = time.monotonic()
     if limit_s is not None:
         _lift_limit(session)
-    return QueryAnswer(question, sent_s, received_s, rows)
+    return QueryAnswer(call, sent_s, received_s, rows)
 
 
 def _lift_limit(session: Session) -> None:
@@ -581,11 +581,11 @@ class _Streams:
                 self._stopped.set()
                 raise
 
-    def _tell(self, question: QueryCall) -> None:
+    def _tell(self, call: QueryCall) -> None:
         with self._counting:
             self._begun += 1
             of = len(self._sessions) * len(QUERY_NUMBERS)
-            self._recording.tell(*item_place(question), done=self._begun, of=of)
+            self._recording.tell(*item_place(call), done=self._begun, of=of)
 
 
 _KINDS: Mapping[str, Callable[[TpchRecording], None]] = {

@@ -35,7 +35,7 @@ def chosen(path: Path, *, cuts: int, points: int = 40, seed: int = 1) -> tuple[R
             window_bytes=10**6,
             controls=2,
         )
-        return choose_recuts(log, made, cuts=cuts, seed=seed, measured_from=0, window_bytes=10**6)
+        return choose_recuts(log, made, count=cuts, seed=seed, measured_from=0, window_bytes=10**6)
 
 
 def again(

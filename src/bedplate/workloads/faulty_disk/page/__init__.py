@@ -97,13 +97,13 @@ def _plan_of(overview: Overview, row: FaultRow) -> Mapping[str, Any]:
     return {}
 
 
-def _plan_again(plan: Mapping[str, Any], record: FaultRecord) -> str:
+def _plan_again(plan: Mapping[str, Any], fault_record: FaultRecord) -> str:
     """The text of a plan that makes one try and the controls, with what was drawn; empty without the plan."""
     if not plan:
         return ""
     # All that is changed are keys of this workload, whose values are its own records'.
-    workload = {**plan["workload"][0], "faults": [record.fault], "seed": record.seed, "tries": 1}
-    once = {"title": f"{record.fault} again", "repetitions": 1, "workload": [workload]}
+    workload = {**plan["workload"][0], "faults": [fault_record.fault], "seed": fault_record.seed, "tries": 1}
+    once = {"title": f"{fault_record.fault} again", "repetitions": 1, "workload": [workload]}
     return toml_text({**plan, **once, "canary": {"enabled": False}})
 
 
@@ -127,26 +127,28 @@ def _worst_try(square: FaultSquare) -> FaultRecord:
     return next(each for each in square.records if each.verdict is square.worst)
 
 
-def _evidence(record: FaultRecord) -> Iterator[str]:
-    device = " of the journal's device" if record.hit_journal else ""
+def _evidence(fault_record: FaultRecord) -> Iterator[str]:
+    device = " of the journal's device" if fault_record.hit_journal else ""
     where = (
         ""
-        if record.hit_at is None
-        else f", the first of {record.hit_bytes:,} bytes at {record.hit_at:,}{device}"
+        if fault_record.hit_at is None
+        else f", the first of {fault_record.hit_bytes:,} bytes at {fault_record.hit_at:,}{device}"
     )
-    yield f"{format_count(record.hits, 'hit')}{where}"
+    yield f"{format_count(fault_record.hits, 'hit')}{where}"
     # Of what an engine refuses to open nobody counts what is missing.
-    is_counted = record.lost_transactions or record.left in _COUNTED
+    is_counted = fault_record.lost_transactions or fault_record.left in _COUNTED
     missing = (
-        f"{record.lost_transactions} of them missing" if is_counted else "what is missing was not counted"
+        f"{fault_record.lost_transactions} of them missing"
+        if is_counted
+        else "what is missing was not counted"
     )
-    yield f"{record.acknowledged} acknowledged, {missing}"
-    if record.no_result is not None:
-        yield record.no_result
-    if record.came_back is not None and record.is_result:
-        yield f"the server {'answered' if record.came_back else 'did not answer'} by itself once the disk worked again"
-    yield from (f"then: {text}" for text in record.said[:_EVIDENCE_MOST])
-    yield from (f"mounted anew: {text}" for text in record.found[:_EVIDENCE_MOST])
+    yield f"{fault_record.acknowledged} acknowledged, {missing}"
+    if fault_record.no_result is not None:
+        yield fault_record.no_result
+    if fault_record.came_back is not None and fault_record.is_result:
+        yield f"the server {'answered' if fault_record.came_back else 'did not answer'} by itself once the disk worked again"
+    yield from (f"then: {text}" for text in fault_record.said[:_EVIDENCE_MOST])
+    yield from (f"mounted anew: {text}" for text in fault_record.found[:_EVIDENCE_MOST])
 
 
 def _variables(overviews: Sequence[Overview]) -> Mapping[str, Any]:

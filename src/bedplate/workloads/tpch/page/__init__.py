@@ -75,18 +75,18 @@ def _view(view: ScoreView, cell_of: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _time(run: QueryRun | None) -> float | None:
-    if run is None:
+def _time(query_run: QueryRun | None) -> float | None:
+    if query_run is None:
         return None
-    if run.limit_s is not None:
-        return -(rounded(run.limit_s, _TIME_DIGITS) or _NO_TIME)
-    return rounded(run.time_s, _TIME_DIGITS) or _NO_TIME
+    if query_run.limit_s is not None:
+        return -(rounded(query_run.limit_s, _TIME_DIGITS) or _NO_TIME)
+    return rounded(query_run.time_s, _TIME_DIGITS) or _NO_TIME
 
 
-def _plan(run: QueryRun | None, plans: Mapping[str, int]) -> int | None:
-    if run is None:
+def _plan(query_run: QueryRun | None, plans: Mapping[str, int]) -> int | None:
+    if query_run is None:
         return None
-    return _NO_PLAN if run.plan is None else plans[run.plan]
+    return _NO_PLAN if query_run.plan is None else plans[query_run.plan]
 
 
 _DIGITS = 5
@@ -110,7 +110,7 @@ def tpch_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]
     return {
         "note": f"{NOT_AUDITED}; {WITHOUT_REFRESH}",
         "scores": [
-            _scores(found, view, study=number, run=runs.index((view.dataset, view.run)), cell_of=cells)
+            _scores(found, view, study=number, run_index=runs.index((view.dataset, view.run)), cell_of=cells)
             for number, (found, cells) in enumerate(zip(overviews, cell_of, strict=True))
             for view in found.scores
         ],
@@ -142,12 +142,12 @@ def _power_notes(
 
 
 def _scores(
-    overview: Overview, view: ScoreView, *, study: int, run: int, cell_of: Mapping[str, int]
+    overview: Overview, view: ScoreView, *, study: int, run_index: int, cell_of: Mapping[str, int]
 ) -> dict[str, Any]:
     names = _Names(overview)
     return {
         "study": study,
-        "run": run,
+        "run": run_index,
         "queries": list(view.scores.queries),
         "kept": list(view.scores.kept),
         "dropped": [[query, names.few(reasons)] for query, reasons in view.scores.dropped.items()],
@@ -162,7 +162,7 @@ def _scores(
     }
 
 
-def _cell_scores(cell: CellScores, view: ScoreView, index: int, *, bounded: bool) -> dict[str, Any]:
+def _cell_scores(cell_scores: CellScores, view: ScoreView, index: int, *, bounded: bool) -> dict[str, Any]:
     """Each score as value, share of the ideal, ends of the interval, and why there is none.
 
     Of visits that cannot be compared there is no interval (CellFacts.incomparable): they are not `bounded`.
@@ -174,14 +174,14 @@ def _cell_scores(cell: CellScores, view: ScoreView, index: int, *, bounded: bool
             list(score.reasons),
         ]
         for name in SCORES
-        if (score := getattr(cell, name))
+        if (score := getattr(cell_scores, name))
     }
     return {
         "cell": index,
-        "basis": cell.basis,
-        "n": view.repetitions.get(cell.cell, 0),
+        "basis": cell_scores.basis,
+        "n": view.repetitions.get(cell_scores.cell, 0),
         "bounded": bounded,
-        "timeouts": list(cell.timeouts),
+        "timeouts": list(cell_scores.timeouts),
         **made,
     }
 
@@ -221,19 +221,19 @@ class _Kept:
     rows: dict[tuple[int, int, str, int], dict[str, Any]] = field(default_factory=dict)
     settings: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)
 
-    def add(self, plan: QueryPlan, source: str) -> int:
+    def add(self, query_plan: QueryPlan, source: str) -> int:
         """The index of the plan among those of its query."""
-        known = self.plans.setdefault(plan.item, {})
-        if plan.hash not in known:
-            lines, problem = _read(plan)
-            self.lines.setdefault(plan.item, []).append(lines)
-            known[plan.hash] = {
-                "hash": plan.hash,
+        known = self.plans.setdefault(query_plan.item, {})
+        if query_plan.hash not in known:
+            lines, problem = _read(query_plan)
+            self.lines.setdefault(query_plan.item, []).append(lines)
+            known[query_plan.hash] = {
+                "hash": query_plan.hash,
                 "source": source,
                 "lines": [[line.depth, line.words, line.detail] for line in lines],
                 "problem": problem,
             }
-        return list(known).index(plan.hash)
+        return list(known).index(query_plan.hash)
 
     def differences(self, query: str) -> list[list[Any]]:
         """Of each two plans of a query: their indices, the first line that differs, and in what."""
@@ -245,10 +245,10 @@ class _Kept:
         ]
 
 
-def _read(plan: QueryPlan) -> tuple[tuple[PlanLine, ...], str | None]:
+def _read(query_plan: QueryPlan) -> tuple[tuple[PlanLine, ...], str | None]:
     """The lines of a plan; none, and why, where its text is none that this version reads."""
     try:
-        return plan_lines(plan.explained), None
+        return plan_lines(query_plan.explained), None
     except OutputNotUnderstood as error:
         return (), str(error)
 
@@ -262,7 +262,9 @@ def _plans(
             if run_kind(found, run) in _WITH_PLANS:
                 for name, index in cells.items():
                     for m in found.of(name, run):
-                        _keep(kept, m, run=runs.index(run), cell=index, label=found.cells[name].label.full)
+                        _keep(
+                            kept, m, run_index=runs.index(run), cell=index, label=found.cells[name].label.full
+                        )
     if not kept.rows:
         return None
     queries = sorted(kept.plans, key=lambda item: (int(item) if item.isdecimal() else 1 << 31, item))
@@ -277,7 +279,7 @@ def _plans(
     )
 
 
-def _keep(plan_table: _Kept, m: Measurement, *, run: int, cell: int, label: str) -> None:
+def _keep(plan_table: _Kept, m: Measurement, *, run_index: int, cell: int, label: str) -> None:
     plans = read_plans(m)
     if plans is None:
         return
@@ -286,7 +288,7 @@ def _keep(plan_table: _Kept, m: Measurement, *, run: int, cell: int, label: str)
     for plan in plans.plans:
         place = plan_table.add(plan, f"{label}, {m.run}, repetition {m.repetition}")
         row = plan_table.rows.setdefault(
-            (run, cell, plan.item, place), {"repetitions": [], "settings": number}
+            (run_index, cell, plan.item, place), {"repetitions": [], "settings": number}
         )
         if m.repetition not in row["repetitions"]:
             row["repetitions"].append(m.repetition)
