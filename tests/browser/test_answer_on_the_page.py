@@ -137,7 +137,7 @@ def test_the_answer_stands_first_and_needs_no_script(browser: Browser, report: P
     assert "tps" in page.locator("#answer .headline .first").inner_text()
     assert "nobarrier" not in page.locator("#answer .headline .first").inner_text()
     assert "mount -o noatime DEVICE DIRECTORY" in page.locator("#answer .copied").first.inner_text()
-    assert "nobarrier" in page.locator("#answer .headline").inner_text()
+    assert "nobarrier" in page.locator("#answer .front").inner_text()
     assert "nobarrier" not in page.locator("#answer .choices").first.inner_text()
     assert page.locator("#claims .badge.holds").count() > 0
     assert page.locator("#claims .badge.fails").count() > 0
@@ -181,13 +181,20 @@ def test_each_study_has_its_own_lane_and_each_machine_its_column(browser: Browse
         differing = page.locator("#machine > .wide tr.differs th").all_inner_texts()
         assert "Host" in differing
         assert "CPU" not in differing
-        assert 2 == page.locator("#answer .headline").count()
+        assert 2 == page.locator("#answer .front").count()
         assert [] == found.complaints
 
 
 def test_pictures_are_saved_as_svg_and_csv(browser: Browser, report: Path) -> None:
     with opened(browser, report, dark=True) as found:
-        for picture in ("heat-list", "effects-ratios", "courses-plot", "order-plot", "caches-table"):
+        for picture in (
+            "ranking-plot",
+            "heat-list",
+            "effects-ratios",
+            "courses-plot",
+            "order-plot",
+            "caches-table",
+        ):
             drawing = saved(found.page, picture, "SVG")
             assert re.fullmatch(r"[a-z0-9._-]+\.svg", drawing.suggested_filename)
             text = Path(drawing.path()).read_text(encoding="utf-8")

@@ -31,7 +31,7 @@ RECIPE = Recipe(
     repetitions=3,
     course_s=20,
 )
-UNFOLDED = ["summary", "compare", "ranking", "heat-maps", "courses"]
+UNFOLDED = ["summary", "compare", "heat-maps", "courses"]
 AWAY_PX_MOST = 10
 # Until nothing is drawn any more, and the page keeps its height.
 SETTLED = """async () => {
@@ -45,8 +45,12 @@ SETTLED = """async () => {
 }"""
 # How far a section's heading stands below the bar.
 AWAY = """(id) => {
-  const heading = document.getElementById(`${id}-head`).closest("summary, section");
-  return heading.getBoundingClientRect().top - document.querySelector(".choice").getBoundingClientRect().bottom;
+  const heading = document.getElementById(`${id}-head`).closest("summary, section").getBoundingClientRect();
+  const away = heading.top - document.querySelector(".choice").getBoundingClientRect().bottom;
+  // What stands at the end of the page is in sight there.
+  const { scrollHeight } = document.documentElement;
+  const isEnd = window.scrollY + window.innerHeight >= scrollHeight - 1;
+  return isEnd && away > 0 && heading.top < window.innerHeight ? 0 : away;
 }"""
 # From the element under the reader's eye before a choice to the same one after it.
 MOVED = f"""async ([id, partial]) => {{
@@ -123,8 +127,9 @@ def test_a_link_ends_at_its_section_when_the_page_is_opened_there(kept: Page, se
     assert abs(kept.evaluate(AWAY, section)) <= AWAY_PX_MOST
 
 
-def test_every_entry_of_the_contents_ends_at_its_section(page: Page) -> None:
+def test_every_entry_of_the_contents_ends_at_its_section_and_is_marked_there(page: Page) -> None:
     away = {}
+    marked = page.locator("nav.contents a[aria-current]")
     links = page.locator("nav.contents a")
     for link in (*links.all(), *reversed(links.all())):
         link.click()
@@ -132,6 +137,7 @@ def test_every_entry_of_the_contents_ends_at_its_section(page: Page) -> None:
         page.evaluate(SETTLED)
         section = str(link.get_attribute("href"))[1:]
         away[section] = page.evaluate(AWAY, section)
+        expect(marked).to_have_attribute("href", f"#{section}")
     assert {} == {section: px for section, px in away.items() if abs(px) > AWAY_PX_MOST}
     assert 18 <= len(away)
 
@@ -322,13 +328,13 @@ def asked(page: Page) -> Iterator[Page]:
 
 def test_which_durable_cell_is_the_best_for_read_write(asked: Page) -> None:
     page = asked
-    # Without a choice: the first line of the picture of cells, and the first of the table once it is sorted.
-    page.locator("#ranking-head").scroll_into_view_if_needed()
-    expect(page.locator("#ranking-plot svg.main-svg")).not_to_have_count(0)
-    best = page.evaluate("document.getElementById('ranking-plot').data[0]")
-    assert "durable" == best["legendgroup"]
-    assert "xfs" in best["y"][0]
-    assert best["y"][0].endswith("fs 4 KiB · db 4 KiB")
+    # Without a choice and without scrolling: the first line of the picture beside the answer.
+    best = page.locator("#ranking-plot > .class + .rank").first
+    expect(best).to_be_in_viewport()
+    assert "durable" == page.locator("#ranking-plot > .class").first.inner_text()
+    name = best.locator(".name").inner_text()
+    assert "xfs" in name
+    assert name.endswith("fs 4 KiB · db 4 KiB")
 
 
 def test_does_the_block_size_of_the_file_system_matter(asked: Page) -> None:

@@ -167,7 +167,7 @@ def test_servers_and_libraries_of_one_study_stand_apart(browser: Browser, tmp_pa
         expect(page.locator("#compare-verdict")).to_contain_text(
             "over 2 matched pairs, durable: ×1.49 (1.46 to 1.52): faster"
         )
-        drawn = page.evaluate("document.getElementById('ranking-plot').data.flatMap(({ y }) => y)")
+        drawn = page.locator("#ranking-plot .rank .name").all_inner_texts()[:-1]
         assert (4, False) == (len(drawn), any("LMDB" in name or "SQLite" in name for name in drawn))
         assert [] == found.complaints
 

@@ -56,6 +56,7 @@ Run = tuple[str, str]
 # The sections behind which those of workloads stand, each with the part of the page's script behind which theirs run; at the
 # end of “durability” what has no heading stands within.
 PLACES = {
+    "ranking": "views/ranking",
     "compare": "statistics/tpch_scores",
     "raw": "views/raw",
     "courses": "views/raw",
@@ -97,7 +98,7 @@ def workload_pages() -> Sequence[WorkloadPage]:
 # The chapters of the page with their parts, in its order, without those of workloads. Those of transactions stand only where a
 # run made some.
 CHAPTERS = (
-    ("answer", "Answer", ()),
+    ("answer", "Answer", (("ranking", "Every cell"),)),
     ("search", "Search", ()),
     (
         "comparison",
@@ -108,7 +109,6 @@ CHAPTERS = (
         "picture",
         "Picture",
         (
-            ("ranking", "Every cell"),
             ("heat-maps", "Block sizes"),
             ("raw", "Sequential I/O"),
             ("items", "Queries and phases"),
@@ -140,9 +140,12 @@ CHAPTERS = (
 )
 
 # What a reader comes for, and what is counted; the other parts are folded until they are asked for.
-_OPEN = ("summary", "compare", "ranking", "heat-maps", "courses")
+_OPEN = ("summary", "compare", "heat-maps", "courses")
 
 _FOLDED = ("comparison", "method")
+
+# Its parts are pictures beside what it says.
+_ANSWER = "answer"
 
 _OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
 
@@ -201,7 +204,7 @@ def chapters_of(
     for chapter, head, known in sorted(CHAPTERS, key=lambda each: _place(each[0], overviews)):
         all_parts = (part for one in known for part in (one, *own.get(one[0], ())))
         names = [(part, name) for part, name in all_parts if has.get(part, bool(name))]
-        if (known and not names) or not has.get(chapter, True):
+        if (known and not names and chapter != _ANSWER) or not has.get(chapter, True):
             continue
         is_open = {part for part, _ in names if part in _OPEN or (asides or {}).get(part)}
         if names and not is_open and chapter not in _FOLDED:
@@ -220,7 +223,7 @@ def chapters_of(
 
 def _place(chapter: str, overviews: Sequence[Overview]) -> int:
     """What moves is durability, before all but the answer; the others stay in their order."""
-    early = () if has_speeds(overviews) else ("answer", "durability")
+    early = () if has_speeds(overviews) else (_ANSWER, "durability")
     return early.index(chapter) if chapter in early else len(early)
 
 
@@ -233,7 +236,9 @@ def _has_map(found: Overview) -> bool:
 def own_sections(overviews: Sequence[Overview]) -> dict[str, list[tuple[str, str]]]:
     """The sections of these studies' workloads, by the one that they stand behind."""
     pages = [page for page in workload_pages() if page.is_in(overviews)]
-    return {place: [page.sections[place] for page in pages if place in page.sections] for place in PLACES}
+    own = {place: [page.sections[place] for page in pages if place in page.sections] for place in PLACES}
+    # A picture beside the answer is one of speeds.
+    return own if has_speeds(overviews) else own | {"ranking": []}
 
 
 _ORDER_OF_SOURCE = "The runs are in the order of the source. They may have been made in another one, so a drift of the machine may not show here."

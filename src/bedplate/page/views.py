@@ -55,7 +55,7 @@ from bedplate.analysis.search import (
 )
 from bedplate.analysis.wording import capital, confidence_words, figure, rounded, verdict_word
 from bedplate.model.codec import json_fields
-from bedplate.model.figure import Scale
+from bedplate.model.figure import Better, Scale
 from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import Comparison, Verdict
@@ -611,7 +611,9 @@ def _maps(found: Searched) -> Iterable[SearchMap]:
                 (
                     row,
                     tuple(
-                        None if cell is None else _square(cell, scale, is_named=cell.id in named)
+                        None
+                        if cell is None
+                        else _square(cell, scale, found.metric.better, is_named=cell.id in named)
                         for cell in (at.get((row, column)) for column in columns)
                     ),
                 )
@@ -627,7 +629,7 @@ def _sides(
     return tuple(sorted(sizes, key=lambda label: (sizes[label] or 0, label)))
 
 
-def _square(cell: SearchedCell, scale: CommonScale | None, *, is_named: bool) -> SearchSquare:
+def _square(cell: SearchedCell, scale: CommonScale | None, better: Better, *, is_named: bool) -> SearchSquare:
     value, bounds = predicted_words(cell.predicted)
     return SearchSquare(
         predicted=value,
@@ -635,7 +637,9 @@ def _square(cell: SearchedCell, scale: CommonScale | None, *, is_named: bool) ->
         measured=_measured_words(cell),
         proved="" if cell.proved is None else figure(cell.proved).mean,
         chance="" if cell.predicted is None else chance_words(cell.best),
-        share=None if scale is None or cell.predicted is None else _share(scale, cell.predicted.value),
+        share=None
+        if scale is None or cell.predicted is None
+        else _share(scale, cell.predicted.value, better),
         is_named=is_named,
         why="" if cell.closed is None else cell.closed.sentence,
     )
@@ -647,8 +651,10 @@ def _measured_words(cell: SearchedCell) -> str:
     return "not believed" if cell.visits else "not visited"
 
 
-def _share(scale: CommonScale, value: float) -> float:
-    """Where a value lies between the ends of the colours, as `statistics/heat_scale.js` has it."""
+def _share(scale: CommonScale, value: float, better: Better) -> float:
+    """How deep a value is coloured, as `views/heat_maps.js` has it: what is better is never the paler one."""
+    if better is Better.LOWER:
+        return 1 - _share(scale, value, Better.HIGHER)
     if scale.high == scale.low:
         return 0.5
     if scale.logarithmic:

@@ -98,14 +98,15 @@ def test_a_page_of_a_search_answers_with_it_and_shows_no_effects_of_means(
     assert data["mails"][0].startswith("This one: xfs")
     assert [] == data["effects"]
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    # Above the means, the pictures of them and the courses.
-    assert 3 == text.count('<ul class="marks"><li>A search chose which cells to visit')
+    # Above the picture of the answer, the means, the pictures of them and the courses.
+    assert 4 == text.count('<ul class="marks"><li>A search chose which cells to visit')
 
 
 def test_commands_that_stand_between_back_quotes_are_code(found: Overview, tmp_path: Path) -> None:
     build_report([found.study.directory], tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    headline = page[page.index('<dl class="headline">') : page.index("</dl>")]
+    answer = page[page.index('id="answer"') :]
+    headline = answer[answer.index('<dl class="headline">') : answer.index("What is unsafe, not known")]
     assert "<code>bedplate " in headline
     assert "`" not in headline
 

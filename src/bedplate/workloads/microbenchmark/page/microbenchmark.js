@@ -166,11 +166,6 @@
       charts.clear("microbenchmark-plot");
       return;
     }
-    const greatest = Math.max(
-      ...cells
-        .map((cell) => entryOf(cell, metric.name))
-        .map((entry) => (entry && entry.mean !== null ? Math.max(entry.mean, entry.maximum ?? 0) : 0)),
-    );
     const unit = bedplate.unit(metric);
     const narrow = isNarrow();
     byId("microbenchmark-plot").classList.toggle("broad", !narrow);
@@ -201,7 +196,7 @@
           showgrid: false,
           showticklabels: !narrow,
         }),
-        xaxis: charts.axis(choice.logarithmic ? { type: "log" } : { range: [0, greatest > 0 ? greatest * 1.05 : 1] }),
+        xaxis: charts.axis(choice.logarithmic ? { type: "log" } : { rangemode: "tozero" }),
       }),
     );
   };

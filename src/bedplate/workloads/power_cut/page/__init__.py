@@ -220,7 +220,7 @@ def _variables(overviews: Sequence[Overview]) -> Mapping[str, Any]:
 
 PAGE = WorkloadPage(
     Path(__file__).parent,
-    {"durability": ("power_cuts", "")},
+    {"ranking": ("cut-speed", "Speed and bad cuts"), "durability": ("power_cuts", "")},
     lambda overviews: any(_runs(overviews)),
     lambda overviews, _: {"power_cuts": power_cut_document(overviews)},
     _variables,

@@ -290,10 +290,12 @@
 
   const counted = (here) => `${here.length} recording${here.length === 1 ? "" : "s"}`;
 
-  const draw = (state, isCurrent) => {
+  const shownCuts = () => {
     const shown = new Set(bedplate.choice.shown());
-    const cuts = all.filter((cut) => shown.has(cut.cell));
-    const speed = drawSpeed(state, cuts, isCurrent);
+    return all.filter((cut) => shown.has(cut.cell));
+  };
+  const drawSpreads = () => {
+    const cuts = shownCuts();
     drawSpread("cut-lost", cuts, (cut) => cut.lost, {
       note: (here) =>
         here.length
@@ -312,13 +314,13 @@
       unit: ", s",
       logarithmic: false,
     });
-    return speed;
   };
 
   bedplate.view({
-    name: "power cuts",
+    name: "speed of power cuts",
     keys: ["run", "metric", "part", "shown"],
     place: "cut-speed-plot",
-    draw,
+    draw: (state, isCurrent) => drawSpeed(state, shownCuts(), isCurrent),
   });
+  bedplate.view({ name: "power cuts", keys: ["shown"], place: "cut-lost-plot", draw: drawSpreads });
 })();

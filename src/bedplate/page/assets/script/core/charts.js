@@ -60,53 +60,93 @@ bedplate.charts = (() => {
     }
   });
 
-  const ticksAt = (tickvals, suffix) => ({
-    tickmode: "array",
-    tickvals,
-    ticktext: tickvals.map((value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 12 })}${suffix}`),
-  });
+  const endsOf = (values) =>
+    values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+
+  // Ends of a scale that are numbers of it, and how many steps lie between them: multiples of 1, 2 or 5 times a power of ten.
+  const roundEnds = (values, most) => {
+    let [low, high] = endsOf(values);
+    if (low === high) [low, high] = low ? [Math.min(0, low), Math.max(0, high)] : [0, 1];
+    for (;;) {
+      const rough = (high - low) / most;
+      const power = 10 ** Math.floor(Math.log10(rough));
+      const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough * (1 - 1e-9));
+      const from = Math.floor(low / step + 1e-9);
+      const to = Math.ceil(high / step - 1e-9);
+      if (to - from <= most)
+        return {
+          low: Number((from * step).toPrecision(12)),
+          high: Number((to * step).toPrecision(12)),
+          steps: to - from,
+        };
+      [low, high] = [from * step, to * step];
+    }
+  };
 
   // A logarithmic axis has numbers at powers of ten alone where it reaches over some of them, else at 1, 2 and 5 or at round steps
   // between. Each number is written out: a 5 for 50 is read as 5.
-  const logTicks = (values, suffix) => {
-    const positive = values.filter((value) => value > 0);
-    if (!positive.length) return {};
-    const [low, high] = [Math.min(...positive), Math.max(...positive)];
+  const logEnds = ([low, high], suffix = "") => {
     const decades = Math.log10(high / low);
-    if (decades >= 2) return { dtick: Math.ceil(decades / 6) };
-    if (decades >= 0.9 || decades === 0) {
-      const first = Math.floor(Math.log10(low)) - 1;
-      const powers = Array.from({ length: Math.ceil(decades) + 4 }, (_, i) => 10 ** (first + i));
-      return ticksAt(
-        powers.flatMap((power) => [1, 2, 5].map((one) => Number((one * power).toPrecision(6)))),
-        suffix,
-      );
+    const first = Math.floor(Math.log10(low) + 1e-9);
+    if (decades >= 2) {
+      const dtick = Math.ceil(decades / 6);
+      return {
+        tick0: first,
+        dtick,
+        range: [first, first + dtick * Math.ceil((Math.log10(high) - first) / dtick - 1e-9)],
+      };
     }
-    const rough = (high - low) / 4;
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
-    const first = Math.ceil(low / step) * step;
-    const tickvals = Array.from({ length: Math.floor((high - first) / step) + 1 }, (_, i) =>
-      Number((first + i * step).toPrecision(6)),
-    );
-    return ticksAt(tickvals, suffix);
+    const steps = roundEnds([low, high], 5);
+    const powers = Array.from({ length: Math.ceil(decades) + 4 }, (_, i) => 10 ** (first - 1 + i));
+    const marks =
+      decades >= 0.9 || decades === 0 || steps.low <= 0
+        ? powers.flatMap((power) => [1, 2, 5].map((one) => one * power))
+        : Array.from({ length: steps.steps + 1 }, (_, i) => steps.low + (i * (steps.high - steps.low)) / steps.steps);
+    const tickvals = marks.map((mark) => Number(mark.toPrecision(6)));
+    const from = tickvals.filter((mark) => mark <= low).at(-1) ?? low;
+    const to = tickvals.find((mark) => mark >= high && mark > from) ?? high;
+    return {
+      tickmode: "array",
+      tickvals,
+      ticktext: tickvals.map((value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 12 })}${suffix}`),
+      range: [Math.log10(from), Math.log10(to)],
+    };
   };
-  const numbered = (traces, made) =>
+
+  // An axis ends at numbers of its own; one that follows the zoom of others does so as far as nothing is zoomed. Names have no ends.
+  const ended = (own, side, axis_, px) => {
+    const isLog = axis_.type === "log";
+    if (own.some((one) => [...one[side]].some((value) => typeof value === "string"))) return {};
+    const isLength = own.some((one) => one.type === "bar" && (one.orientation === "h" ? "x" : "y") === side);
+    const known = own
+      .flatMap((one) => {
+        const { array = [], arrayminus = array } = one[`error_${side}`] ?? {};
+        return [...one[side]].flatMap((value, i) =>
+          Number.isFinite(value) ? [value, value + (array[i] ?? 0), value - (arrayminus[i] ?? 0)] : [],
+        );
+      })
+      .filter((value) => !isLog || value > 0);
+    if (!known.length) return {};
+    // The least of some bars has a length.
+    if (isLog) return logEnds(endsOf(isLength ? [...known, endsOf(known)[0] * 0.97] : known), axis_.ticksuffix ?? "");
+    const most =
+      axis_.nticks ?? Math.max(2, Math.min(side === "y" ? 6 : 12, Math.floor(px / (side === "y" ? 40 : 80))));
+    const { low, high, steps } = roundEnds(isLength || axis_.rangemode === "tozero" ? [...known, 0] : known, most);
+    const range = [low, high];
+    // Plotly takes the next round step above what so many would have.
+    return { nticks: steps + 1, ...(axis_.autorange ? { autorangeoptions: { include: range } } : { range }) };
+  };
+
+  const numbered = (node, traces, made) =>
     Object.fromEntries(
       Object.entries(made).map(([name, axis_]) => {
         const [, side, place] = /^([xy])axis(\d*)$/.exec(name) ?? [];
-        if (axis_?.type !== "log" || axis_.nticks) return [name, axis_];
+        if (!side || axis_.tickvals || axis_.range || !["linear", "log", undefined].includes(axis_.type))
+          return [name, axis_];
         const own = traces.filter((one) => (one[`${side}axis`] ?? side) === `${side}${place}`);
-        return [
-          name,
-          {
-            ...axis_,
-            ...logTicks(
-              own.flatMap((one) => [...one[side]]),
-              axis_.ticksuffix ?? "",
-            ),
-          },
-        ];
+        const [from, to] = axis_.domain ?? [0, 1];
+        const px = (to - from) * (side === "y" ? (made.height ?? 320) : node.clientWidth);
+        return [name, { ...axis_, ...ended(own, side, axis_, px) }];
       }),
     );
 
@@ -162,8 +202,8 @@ bedplate.charts = (() => {
     start();
     const out = outOf(id);
     const traces = drawn.map((one) => (out.has(one.legendgroup) ? { ...one, visible: false } : one));
-    const made = numbered(traces, layout_);
     const node = document.getElementById(id);
+    const made = numbered(node, traces, layout_);
     node.style.height = `${made.height ?? 320}px`;
     fitting.observe(node);
     return Plotly.react(node, traces, made, {
@@ -296,9 +336,11 @@ bedplate.charts = (() => {
     isNarrow,
     layout,
     legend,
+    logEnds,
     namesAbove,
     plain,
     range,
+    roundEnds,
     series,
     shades,
     told,

@@ -175,6 +175,7 @@
     const summary = box.querySelector("summary");
     summary.textContent = words(state);
     summary.dataset.short = n === page.cells.length ? `${n} cells` : `${n} of ${page.cells.length}`;
+    summary.dataset.least = `${n}/${page.cells.length}`;
     if (box.open) fill(state);
   };
 

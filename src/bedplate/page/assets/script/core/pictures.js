@@ -37,6 +37,6 @@
     });
   // Each study's answer as a text for a mail.
   document
-    .querySelectorAll("#answer .headline")
+    .querySelectorAll("#answer .front")
     .forEach((place, study) => bedplate.save.attachCopy(place, bedplate.document.mails[study]));
 })();

@@ -93,9 +93,45 @@ bedplate.place = (() => {
     const wanted = bar.offsetHeight;
     window.scrollBy(0, top(target) - wanted);
     hold([{ element: target, again: null, top: wanted }]);
+    jumped = found;
+    markSoon();
   };
 
-  const sizes = new ResizeObserver(restore);
+  // The contents mark where the reader is: what a link led to while it stays where it was put, else the last section that begins
+  // above the reader's eye.
+  const links = [...document.querySelectorAll(":is(nav.contents, .menu) a")].map((link) => ({
+    link,
+    section: document.getElementById(link.getAttribute("href").slice(1)),
+  }));
+  let jumped = null;
+  const mark = () => {
+    if (Math.abs(window.scrollY - at) > 1) jumped = null;
+    const height = bar.offsetHeight + (window.innerHeight - bar.offsetHeight) * EYE;
+    // A picture beside the answer begins where the answer does.
+    const begun = links.filter(
+      ({ section }) => !section.closest(".pictures") && top(section.closest("details.part") ?? section) <= height,
+    );
+    const last = begun.reduce((one, other) => (one && top(one.section) > top(other.section) ? one : other), null);
+    const here = jumped ?? last?.section ?? links[0]?.section;
+    for (const { link, section } of links)
+      if (section === here) link.setAttribute("aria-current", "location");
+      else link.removeAttribute("aria-current");
+  };
+  let marking = false;
+  const markSoon = () => {
+    if (marking) return;
+    marking = true;
+    requestAnimationFrame(() => {
+      marking = false;
+      mark();
+    });
+  };
+  window.addEventListener("scroll", markSoon, { passive: true });
+
+  const sizes = new ResizeObserver(() => {
+    restore();
+    markSoon();
+  });
   for (const one of [main, ...main.querySelectorAll("section, details.part")]) sizes.observe(one);
 
   document.addEventListener("click", (event) => {

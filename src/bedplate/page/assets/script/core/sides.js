@@ -40,7 +40,16 @@
     );
   };
 
-  const fill = (state) => {
+  // What is chosen here is answered here, however far the table of its pairs is.
+  const tell = async (state, isCurrent) => {
+    const { why, verdict } = await bedplate.comparison.judgedOf(state);
+    if (!isCurrent()) return;
+    document
+      .getElementById("sides-verdict")
+      ?.replaceChildren(...(why ? [why] : [...verdict(), " ", h("a", { href: "#compare" }, "Each pair")]));
+  };
+
+  const fill = (state, isCurrent) => {
     const focused = document.activeElement?.id;
     // A contender of a level is one of the same factor, or of any where the baseline is a cell.
     const { baseline } = state;
@@ -73,13 +82,15 @@
           "Compare nothing",
         ),
       ),
+      h("p", { class: "verdict", id: "sides-verdict", "aria-live": "polite" }),
     );
+    if (state.baseline !== null) tell(state, isCurrent);
     if (focused) panel.querySelector(`#${CSS.escape(focused)}`)?.focus({ preventScroll: true });
   };
 
   const SHORT = 34;
   const short = (words) => (words.length > SHORT ? `${words.slice(0, SHORT - 1)}…` : words);
-  const draw = (state) => {
+  const draw = (state, isCurrent) => {
     const { sideName } = bedplate.pairs;
     const words =
       state.baseline === null
@@ -88,11 +99,19 @@
     const summary = box.querySelector("summary");
     summary.textContent = words;
     summary.dataset.short = state.baseline === null ? "Compare" : "Compared";
-    if (box.open) fill(state);
+    summary.dataset.least = "vs";
+    if (box.open) fill(state, isCurrent);
   };
 
   box.addEventListener("toggle", () => {
-    if (box.open) fill(choice.state);
+    if (box.open) fill(choice.state, () => box.open);
   });
-  bedplate.view({ name: "sides", keys: ["baseline", "contender"], draw });
+  panel.addEventListener("click", ({ target }) => {
+    if (target.closest("a")) box.open = false;
+  });
+  bedplate.view({
+    name: "sides",
+    keys: ["run", "metric", "part", "shown", "baseline", "contender", "compare.over", "compare.margin"],
+    draw,
+  });
 })();

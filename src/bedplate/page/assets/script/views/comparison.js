@@ -1,7 +1,7 @@
 "use strict";
 // The contender beside the baseline: ratio, interval, verdict, and how many more repetitions would tell.
 
-(() => {
+bedplate.comparison = (() => {
   const { element: h, pairs, pooled, verdicts, words } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
@@ -238,6 +238,34 @@
     bedplate.save.offer("compare-table", false);
   };
 
+  // What is compared: all pairs, judged, and what is said over them; or `why` nothing is.
+  const judgedOf = async (state) => {
+    if (state.baseline === null) {
+      const maps = document.getElementById("heat-maps");
+      const press = maps && !maps.closest("[hidden]") ? ", or press a square of the heat maps to make it one" : "";
+      return { why: `No baseline is chosen: choose one in the bar above${press}.` };
+    }
+    const found = pairs.pairsOf(state);
+    if (!found.length)
+      return {
+        why: `Among the cells that are shown none differs from ${pairs.sideName(state.baseline)} in nothing but what is named.`,
+      };
+    const asked = askedOf(state);
+    const all = await pairs.judged(found, asked);
+    const lines = pooled.linesOf(all, state);
+    const verdict = () => [
+      ...lines.slice(0, LINES_MOST).flatMap((line) => {
+        const [first, ...others] = pooled.sentences(line);
+        const whose =
+          asked.length > 1 ? `${bedplate.data.runName(line.every[0].run)}, ${page.metrics[line.metric].name}: ` : "";
+        return [h("b", {}, `${whose}${first}`), h("br"), ...others.flatMap((said) => [h("small", {}, said), h("br")])];
+      }),
+      sentence(all),
+      ...closing(lines, all),
+    ];
+    return { found, all, verdict };
+  };
+
   const draw = async (state, isCurrent) => {
     byId("compare-over").replaceChildren(
       ...OVER.map(([name, said]) =>
@@ -249,38 +277,18 @@
         h("option", { value: one, selected: Number(one) === pairs.margin() * 100 }, `${one} %`),
       ),
     );
-    if (state.baseline === null) {
-      const maps = document.getElementById("heat-maps");
-      const press = maps && !maps.closest("[hidden]") ? ", or press a square of the heat maps to make it one" : "";
-      nothing(`No baseline is chosen: choose one in the bar above${press}.`);
-      return;
-    }
-    const found = pairs.pairsOf(state);
-    if (!found.length) {
-      nothing(
-        `Among the cells that are shown none differs from ${pairs.sideName(state.baseline)} in nothing but what is named.`,
-      );
-      return;
-    }
-    const asked = askedOf(state);
-    const all = await pairs.judged(found, asked);
+    const { why: reason, found, all, verdict } = await judgedOf(state);
     if (!isCurrent()) return;
+    if (reason) {
+      nothing(reason);
+      return;
+    }
     const metrics = [...new Set(all.map(({ metric }) => metric))].slice(0, 1).map((metric) => page.metrics[metric]);
     const defined =
       new Set(all.map(({ metric }) => metric)).size === 1 && metrics.length
         ? ` ${metrics[0].name}: ${metrics[0].definition}; ${metrics[0].direction}.`
         : "";
-    const lines = pooled.linesOf(all, state);
-    byId("compare-verdict").replaceChildren(
-      ...lines.slice(0, LINES_MOST).flatMap((line) => {
-        const [first, ...others] = pooled.sentences(line);
-        const whose =
-          asked.length > 1 ? `${bedplate.data.runName(line.every[0].run)}, ${page.metrics[line.metric].name}: ` : "";
-        return [h("b", {}, `${whose}${first}`), h("br"), ...others.flatMap((said) => [h("small", {}, said), h("br")])];
-      }),
-      sentence(all),
-      ...closing(lines, all),
-    );
+    byId("compare-verdict").replaceChildren(...verdict());
     byId("compare-note").textContent =
       `${found.length} pair${found.length === 1 ? "" : "s"} of cells` +
       `${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.` +
@@ -305,4 +313,5 @@
     place: "compare-table",
     draw,
   });
+  return { judgedOf };
 })();

@@ -176,10 +176,8 @@
         ],
         xaxis: charts.axis({
           type: "log",
-          range: [Math.log10(low) - 0.02, Math.log10(high) + 0.02],
+          ...charts.logEnds([low, high]),
           fixedrange: true,
-          tickformat: "~g",
-          nticks: 6,
         }),
       }),
     );

@@ -314,9 +314,10 @@
     return h(
       "p",
       { class: "ramp" },
-      `${bedplate.data.several ? `${name}: ` : ""}${number(ends.low)}`,
+      `${bedplate.data.several ? `${name}: ` : ""}${number(metric.better === "lower" ? ends.high : ends.low)}`,
       h("i"),
-      `${number(ends.high)}${bedplate.unit(metric)}, one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps${mixed}`,
+      `${number(metric.better === "lower" ? ends.low : ends.high)}${bedplate.unit(metric)}${metric.better === "neither" ? "" : " (better)"}, ` +
+        `one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps${mixed}`,
       marks.length ? ` · ${marks.map((mark) => mark.split(":")[0]).join(", ")}` : "",
     );
   };
@@ -419,7 +420,9 @@
     if (!mine.length && view.narrowed) return;
     const valued = mine.filter(({ index }) => (view.entry(index)?.mean ?? null) !== null);
     const best = bedplate.heatScale.bestDurable(valued, (one) => view.entry(one).mean, metric.better);
-    const here = { ...view, share: (value) => bedplate.heatScale.share(value, ends), best };
+    // What is better is never the paler one.
+    const share = (value) => bedplate.heatScale.share(value, ends);
+    const here = { ...view, share: metric.better === "lower" ? (value) => 1 - share(value) : share, best };
     // One square alone is no map: its figure is in the table of cells.
     const drawn = [...maps.keys()].filter((name) => mine.filter((cell) => cell.panel === name).length > 1);
     const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
@@ -433,7 +436,12 @@
       );
     else if (!view.differences && drawn.length)
       byId("heat-legend").append(legendOf(ends, number_, metric, bedplate.heatScale.promises(valued)));
-    byId("heat-list").append(...drawn.map((name) => panel(name, number_, here, axes)));
+    const safest = bedplate.heatScale.ofSafestClass(maps, valued);
+    const mean =
+      ends && !view.differences && safest.maps.size > 1 && drawn.length > 1
+        ? average(bedplate.heatScale.average(safest.maps, metric.scale), axes, here, safest)
+        : null;
+    byId("heat-list").append(...[mean].filter(Boolean), ...drawn.map((name) => panel(name, number_, here, axes)));
     if (drawn.length < maps.size)
       byId("heat-list").append(
         h(
@@ -444,12 +452,6 @@
           ".",
         ),
       );
-    const safest = bedplate.heatScale.ofSafestClass(maps, valued);
-    const mean =
-      ends && !view.differences && safest.maps.size > 1 && drawn.length > 1
-        ? average(bedplate.heatScale.average(safest.maps, metric.scale), axes, here, safest)
-        : null;
-    if (mean) byId("heat-list").append(mean);
   };
 
   const draw = async (state, isCurrent) => {
