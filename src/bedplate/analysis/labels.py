@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import prod
 
@@ -20,7 +22,7 @@ from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Scalar
 from bedplate.model.plan import model_of
 from bedplate.model.visit import VisitRecord
-from bedplate.units import format_size
+from bedplate.units import format_size, parse_duration_s, parse_size
 
 DEFAULT = "default"
 
@@ -29,6 +31,8 @@ TYPE = "filesystem.type"
 ENGINE = "build.engine"
 
 FILESYSTEM_BLOCK = "filesystem.block_size_bytes"
+
+_KERNEL = "kernel.release"
 
 _SETTING = "cluster.settings."
 
@@ -101,16 +105,25 @@ def short_name(name: str) -> str:
     }
     if name in blocks:
         return blocks[name]
-    if name == "kernel.release":
+    if name == _KERNEL:
         return "kernel"
     if name.startswith(_SETTING):
         return name.removeprefix(_SETTING)
     return name.partition(".")[2] or name
 
 
-def level_rank(level: Scalar) -> tuple[bool, float, str]:
-    """Numbers by their size, before words by their letters."""
-    return (False, float(level), "") if isinstance(level, int | float) else (True, 0.0, level)
+def level_rank(name: str, level: Scalar) -> tuple[bool, float, tuple[tuple[float, str], ...]]:
+    """Numbers, sizes (`128MB`) and times (`5min`) by what they come to, before words by their letters and the numbers in them.
+
+    Kernels are words: 6.9 is before 6.18.
+    """
+    if isinstance(level, int | float):
+        return False, float(level), ()
+    for parse in (parse_size, parse_duration_s) if name != _KERNEL else ():
+        with suppress(ValueError):
+            return False, float(parse(level)), ()
+    parts = re.findall(r"[0-9]+|[^0-9]+", level)
+    return True, 0.0, tuple((float(part), "") if part.isdecimal() else (-1.0, part) for part in parts)
 
 
 def typed(level: Scalar) -> tuple[type, Scalar]:

@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -398,7 +398,7 @@ def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...
     found: dict[tuple[int, ...], tuple[str, tuple[Scalar, ...]]] = {}
     for name in dict.fromkeys(name for levels in own for name in levels):
         known = {typed(each[name]): each[name] for each in own if name in each}
-        levels = tuple(sorted(known.values(), key=level_rank))
+        levels = tuple(sorted(known.values(), key=partial(level_rank, name)))
         division = tuple(
             [typed(level) for level in levels].index(typed(each[name])) if name in each else -1
             for each in own

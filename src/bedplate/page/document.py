@@ -107,7 +107,7 @@ def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]]
         if len(set(found)) < 2:
             continue
         levels = sorted(
-            {level for level in found if level is not None}, key=lambda typed: level_rank(typed[1])
+            {level for level in found if level is not None}, key=lambda typed: level_rank(name, typed[1])
         )
         texts = _texts(name, levels)
         usual = {

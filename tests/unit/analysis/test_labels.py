@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bedplate.analysis.labels import label_cells, short_name
+from bedplate.analysis.labels import label_cells, level_rank, short_name
 from bedplate.engines.lmdb import model
 from bedplate.model.cell import (
     BuildLevels,
@@ -96,3 +96,21 @@ def test_crossed_factors_name_every_level() -> None:
     assert ["ext4 fsync=on", "ext4 fsync=off", "xfs fsync=on", "xfs fsync=off"] == [
         label.panel for label in label_cells(cells, {}).values()
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        ("build.block_size_bytes", [1024, 2048, 16384]),
+        ("cluster.settings.shared_buffers", ["1MB", "2 MB", "16MB", "128MB", "1GB"]),
+        ("cluster.settings.checkpoint_timeout", ["30s", "5min", "1h"]),
+        ("cluster.settings.checkpoint_completion_target", ["0.25", "0.5", "0.9"]),
+        ("kernel.release", ["5.15", "6.6", "6.9", "6.12", "6.18"]),
+        ("kernel.release", ["6.9.2", "6.18.0-rc2", "6.18.0-rc10"]),
+        ("filesystem.features.stripe", ["raid0", "raid1", "raid10"]),
+        ("cluster.settings.sync", [1, 2, 10, "full", "off"]),
+    ],
+)
+def test_levels_are_in_the_order_that_a_reader_counts_in(name: str, levels: list[Scalar]) -> None:
+    turned = [*levels[1:], levels[0]]
+    assert levels == sorted(turned, key=lambda level: level_rank(name, level))
