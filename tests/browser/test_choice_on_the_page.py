@@ -113,7 +113,7 @@ def test_scale_and_average_are_those_of_what_is_shown(page: Page, study: Path) -
     found = overview(study)
     run = next(run for run in found.runs if run[1] == "read-write")
     fastest = f"{max(found.summary(cell, run, 'tps').centre or 0.0 for cell in found.cells):,.0f}"
-    expect(legend).to_contain_text(f"{fastest}, one linear scale for all maps")
+    expect(legend).to_contain_text(f"{fastest} (better), one linear scale for all maps")
     expect(legend).to_contain_text("whatever a power cut leaves (durable, unsafe / durable)")
     expect(page.locator("#heat-list td.best")).to_have_count(1)
     tick(page, "filesystem.block_size_bytes", "4 KiB")

@@ -5,7 +5,7 @@
 bedplate.markKeys = (() => {
   const { charts } = bedplate;
   const FONT_PX = 11;
-  const BETWEEN_PX = 8;
+  const BETWEEN_PX = { names: 8, numbers: 4 };
   // Between the picture and the middle of the row; and what both need above the picture.
   const ABOVE_PX = 30;
   const ROOM_PX = 56;
@@ -21,9 +21,9 @@ bedplate.markKeys = (() => {
 
   // The middles of keys, as near to where they are wanted (ascending) as they can all be: neighbours that would overlap
   // stand together around the mean of their wants. Null where the row is too short.
-  const spread = (wanted, widths, [left, right]) => {
+  const spread = (wanted, widths, [left, right], between = BETWEEN_PX.names) => {
     const along = widths.reduce(
-      (sums, width, i) => [...sums, i ? sums[i - 1] + (widths[i - 1] + width) / 2 + BETWEEN_PX : 0],
+      (sums, width, i) => [...sums, i ? sums[i - 1] + (widths[i - 1] + width) / 2 + between : 0],
       [],
     );
     const [low, high] = [left + widths[0] / 2, right - widths.at(-1) / 2 - along.at(-1)];
@@ -54,7 +54,7 @@ bedplate.markKeys = (() => {
       ["numbers", marks.map(({ number }) => [String(number)])],
     ];
     for (const [kind, texts] of marks.length ? kinds.slice(marks.length <= MOST_NAMES ? 0 : 1) : []) {
-      const places = spread(wanted, texts.map(wide), row);
+      const places = spread(wanted, texts.map(wide), row, BETWEEN_PX[kind]);
       if (places) return { kind, texts, wanted, places };
     }
     return { kind: "none", texts: [], wanted, places: [] };
