@@ -113,10 +113,7 @@ def short_name(name: str) -> str:
 
 
 def level_rank(name: str, level: Scalar) -> tuple[bool, float, tuple[tuple[float, str], ...]]:
-    """Numbers, sizes (`128MB`) and times (`5min`) by what they come to, before words by their letters and the numbers in them.
-
-    Kernels are words: 6.9 is before 6.18.
-    """
+    """Numbers, `128MB` and `5min` by what they come to, before words by their letters and numbers: kernel 6.9 is before 6.18."""
     if isinstance(level, int | float):
         return False, float(level), ()
     for parse in (parse_size, parse_duration_s) if name != _KERNEL else ():

@@ -116,7 +116,8 @@ def build_report(
     document["searches"] = searches_document(found)
     document["mails"] = [each.mail for each in answers]
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
-    (library, packed_library), script = _library(), _script()
+    library, packed_library = _library()
+    script = "\n".join(path.read_text(encoding="utf-8") for path in script_files())
     environment = page_environment()
     text = environment.get_template("report.html.j2").render(
         **page_shell(found, claims=bool(files)),
@@ -186,11 +187,6 @@ def _library() -> tuple[str, str]:
         assert file is not None  # noqa: S101 -- a name of a folder or of a device
         code = file.read()
     return code.decode("utf-8"), base64.b64encode(zlib.compress(code, level=9)).decode("ascii")
-
-
-def _script() -> str:
-    """The page's own script: its parts, one after the other."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in script_files())
 
 
 def script_files() -> list[Path]:
@@ -294,7 +290,7 @@ def _entry(study: Path, directory: Path, output: Path) -> IndexEntry:
         created=facts.created,
         question=_question(found),
         machine=machine_line(found),
-        extent=_extent(found),
+        extent=f"{format_count(len(found.cells), 'cell')}, {format_count(len(found.study.visits), 'visit')}",
         points=points,
         command="" if page else _report_command(named),
     )
@@ -355,8 +351,3 @@ def _question(found: Overview) -> str:
     shown = [*names[:_FACTORS], *([f"{len(names) - _FACTORS} more"] * (len(names) > _FACTORS))]
     words = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
     return f"What {'does' if len(shown) == 1 else 'do'} {words} change?"
-
-
-def _extent(found: Overview) -> str:
-    cells, visits = len(found.cells), len(found.study.visits)
-    return f"{format_count(cells, 'cell')}, {format_count(visits, 'visit')}"

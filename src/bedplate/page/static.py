@@ -350,7 +350,8 @@ def page_shell(overviews: Sequence[Overview], *, claims: bool = False) -> dict[s
     """The variables of the page's template, `claims` where some are judged."""
     names = study_names(overviews)
     studies = [
-        _study(found, names[number], _cells_before(overviews, number))
+        # The page counts the cells of all its studies in one row (`document.py`).
+        _study(found, names[number], sum(len(before.cells) for before in overviews[:number]))
         for number, found in enumerate(overviews)
     ]
     titles = list(dict.fromkeys(study.title for study in studies))
@@ -385,11 +386,6 @@ def _defined(overviews: Sequence[Overview]) -> list[Metric]:
     return [METRICS[name] for name in names]
 
 
-def _cells_before(overviews: Sequence[Overview], number: int) -> int:
-    """The page counts the cells of all its studies in one row (`document.py`)."""
-    return sum(len(found.cells) for found in overviews[:number])
-
-
 def _places(studies: Sequence[StudyShell]) -> list[tuple[tuple[str, ...], str]]:
     """On what the studies were measured, each machine once with the studies it holds for; no names where it is all."""
     names: dict[str, list[str]] = {}
@@ -402,7 +398,9 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
     facts = found.study.facts
     shared = _shared([_notes(found, cell) for cell in found.cells.values()])
     reasons = _shared([_reasons(cell) for cell in found.cells.values()])
-    devices = _counted(found)
+    # The devices and patterns of which any cell has a count: a column of dashes is none.
+    known = {(rate.device, rate.pattern) for cell in found.cells.values() for rate in cell.flushes}
+    devices = tuple(each for each in COUNTED if each in known)
     return StudyShell(
         title=facts.title,
         name=name,
@@ -450,16 +448,11 @@ def _reasons(cell: CellFacts) -> tuple[str, ...]:
     return sentences(cell.durability.reasons) if cell.durability else ()
 
 
-def _counted(found: Overview) -> tuple[tuple[str, str], ...]:
-    """The devices and patterns of which any cell has a count: a column of dashes is none."""
-    known = {(rate.device, rate.pattern) for cell in found.cells.values() for rate in cell.flushes}
-    return tuple(each for each in COUNTED if each in known)
-
-
 def _flush_row(
     cell: CellFacts, index: int, shared: Sequence[str], devices: Sequence[tuple[str, str]]
 ) -> FlushRow:
     words = durability_words(cell.durability)
+    basis = cell.durability.basis if cell.durability else ""
     return FlushRow(
         index=index,
         cell=cell.label.full,
@@ -467,14 +460,8 @@ def _flush_row(
         durability=words,
         durability_class=badge_class(cell),
         reasons=tuple(words for words in _reasons(cell) if words not in shared),
-        basis=_basis(cell),
+        basis=f"{basis}, {VERDICT_REFUSED}" if basis and cell.verdict_refused else basis,
     )
-
-
-def _basis(cell: CellFacts) -> str:
-    if cell.durability is None:
-        return ""
-    return f"{cell.durability.basis}{f', {VERDICT_REFUSED}' if cell.verdict_refused else ''}"
 
 
 def _sentence(found: Overview) -> str:

@@ -653,10 +653,7 @@ def _measured_words(cell: SearchedCell) -> str:
 
 def _share(scale: CommonScale, value: float, better: Better) -> float:
     """How deep a value is coloured, as `views/heat_maps.js` has it: what is better is never the paler one."""
-    if better is Better.LOWER:
-        return 1 - _share(scale, value, Better.HIGHER)
     if scale.high == scale.low:
         return 0.5
-    if scale.logarithmic:
-        return math.log(value / scale.low) / math.log(scale.high / scale.low)
-    return (value - scale.low) / (scale.high - scale.low)
+    low, high, at = map(math.log if scale.logarithmic else float, (scale.low, scale.high, value))
+    return (high - at if better is Better.LOWER else at - low) / (high - low)

@@ -311,13 +311,14 @@
   const legendOf = (ends, number_, metric, promises) => {
     const { name, marks } = page.studies[number_];
     const mixed = promises.includes(", ") ? `, whatever a power cut leaves (${promises})` : "";
+    const [pale, strong] = metric.better === "lower" ? [ends.high, ends.low] : [ends.low, ends.high];
+    const better = metric.better === "neither" ? "" : " (better)";
     return h(
       "p",
       { class: "ramp" },
-      `${bedplate.data.several ? `${name}: ` : ""}${number(metric.better === "lower" ? ends.high : ends.low)}`,
+      `${bedplate.data.several ? `${name}: ` : ""}${number(pale)}`,
       h("i"),
-      `${number(metric.better === "lower" ? ends.low : ends.high)}${bedplate.unit(metric)}${metric.better === "neither" ? "" : " (better)"}, ` +
-        `one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps${mixed}`,
+      `${number(strong)}${bedplate.unit(metric)}${better}, one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps${mixed}`,
       marks.length ? ` · ${marks.map((mark) => mark.split(":")[0]).join(", ")}` : "",
     );
   };
