@@ -60,6 +60,7 @@ bedplate.charts = (() => {
     }
   });
 
+  const written = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 12 });
   const endsOf = (values) =>
     values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
 
@@ -108,7 +109,7 @@ bedplate.charts = (() => {
     return {
       tickmode: "array",
       tickvals,
-      ticktext: tickvals.map((value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 12 })}${suffix}`),
+      ticktext: tickvals.map((value) => `${written(value)}${suffix}`),
       range: [Math.log10(from), Math.log10(to)],
     };
   };
@@ -344,5 +345,6 @@ bedplate.charts = (() => {
     series,
     shades,
     told,
+    written,
   };
 })();

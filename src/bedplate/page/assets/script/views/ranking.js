@@ -2,7 +2,7 @@
 // Every cell by the chosen figure, the best first within each class of durability: a dot with its interval, and the figure.
 
 (() => {
-  const { element: h, told, number } = bedplate;
+  const { element: h, told } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   // Seen at once, and unfolded; the table has all.
@@ -118,7 +118,12 @@
               "div",
               { class: "rank scale", "aria-hidden": "true" },
               h("span", { class: "name" }),
-              h("span", { class: "ends" }, h("span", {}, number(scale.low)), h("span", {}, number(scale.high))),
+              h(
+                "span",
+                { class: "ends" },
+                h("span", {}, bedplate.charts.written(scale.low)),
+                h("span", {}, bedplate.charts.written(scale.high)),
+              ),
               h("span", { class: "number" }, bedplate.unit(metric) || metric.name),
             ),
           ]
