@@ -101,23 +101,26 @@ def _judged_before(_found: Overview) -> dict[ComparedMetric, FactorEffects]:
 
 
 def effect_families(
-    found: Overview, asked: ComparedMetric, margins: tuple[float, ...] = (MARGIN,)
+    found: Overview,
+    asked: ComparedMetric,
+    margins: tuple[float, ...] = (MARGIN,),
+    only: frozenset[str] = frozenset(),
 ) -> tuple[RatioFamily, ...]:
-    """The families of a study's ratios of one figure within its durability classes."""
+    """The families of a study's ratios of one figure within its durability classes; `only` of these factors, if any."""
     known = found.once(_families_before)
-    if (asked, margins) not in known:
+    if (asked, margins, only) not in known:
         candidates = [cell for cell in candidates_of([found]) if found.of(cell.cell, asked.run)]
         is_judged = not is_chosen(found.study) and not surroundings_between([found]).of_cells(
             candidates, asked.run
         )
         classes = _by_class(found, asked, candidates) if is_judged else {}
-        known[asked, margins] = ratio_families(classes, margins=margins)
-    return known[asked, margins]
+        known[asked, margins, only] = ratio_families(classes, margins=margins, only=only)
+    return known[asked, margins, only]
 
 
 def _families_before(
     _found: Overview,
-) -> dict[tuple[ComparedMetric, tuple[float, ...]], tuple[RatioFamily, ...]]:
+) -> dict[tuple[ComparedMetric, tuple[float, ...], frozenset[str]], tuple[RatioFamily, ...]]:
     return {}
 
 

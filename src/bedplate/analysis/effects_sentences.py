@@ -190,6 +190,9 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
     else:
         does = f"{sides[0]} more {first} than {second}"
     rest = f" {more} more of these two." if more else ""
+    if each.left_out:
+        groups = f"{each.left_out} of {each.left_out + each.strata} groups of matched cells"
+        rest = f" {groups} have too few repetitions in common and are left out.{rest}"
     return (
         f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(judged.ratio)} times the second "
         f"({_bound(judged.low)}–{_bound(judged.high)}).{rest}"

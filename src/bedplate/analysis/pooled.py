@@ -176,7 +176,8 @@ def _family_of(comparisons: ComparisonAnswer, line: PooledPairs) -> Confidence |
         frozenset(side.cell for side in own)
         for own in zip(*((each.pair.baseline, each.pair.contender) for each in line.pairs), strict=True)
     )
-    families = effect_families(comparisons.overviews[studies.pop()], line.asked, (margin,))
+    names = frozenset(name for name, _ in (*line.baseline, *line.contender))
+    families = effect_families(comparisons.overviews[studies.pop()], line.asked, (margin,), names)
     return next((each.confidences[0] for each in families if each.cells == sides), None)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -289,17 +289,18 @@ def ratio_families(
     classes: Mapping[str, Sequence[DesignCell]],
     *,
     margins: Sequence[float],
+    only: Collection[str] = (),
     nest: str = FILESYSTEM,
     rate: float = RATE,
 ) -> tuple[RatioFamily, ...]:
-    """Of every ratio that `effects` judges in some durability classes, those over more cells first.
+    """Of every ratio that `effects` judges in some durability classes, those over more cells first; `only` of these factors, if any.
 
     For whoever asks for one of the ratios in another way (`compare`): what is the same contrast is of the same family.
     """
     families = []
     for durability, cells in classes.items():
         for part, factors, _ in _parts(design(cells), nest):
-            for factor in factors:
+            for factor in (each for each in factors if not only or each in only):
                 made = [
                     (level, baseline, contrast)
                     for _, level, baseline, contrast in _ratios(part, [factor])
