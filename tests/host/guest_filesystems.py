@@ -145,7 +145,7 @@ def main(arguments: list[str]) -> int:
 def _attached(path: str, tree: BlockTree) -> AttachedDevice:
     name = tree.name_at(path)
     assert name is not None
-    return AttachedDevice(tree.node(name), name, tree.whole(name), tree.size_bytes(name))
+    return AttachedDevice(tree.node(name), name, tree.disk_of(name), tree.size_bytes(name))
 
 
 def _line(arrangement: Arrangement, data: AttachedDevice, journal: AttachedDevice) -> dict[str, Any]:

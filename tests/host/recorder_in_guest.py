@@ -109,7 +109,7 @@ def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
             ]
             flushes = sum(bool(log.flags[at] & FLUSH) for at in range(before.entries, after.entries))
         recorder.stop()
-        assert ledger.held() == ()
+        assert ledger.holdings() == ()
         return {
             "same": same,
             "flushes": flushes,

@@ -67,7 +67,7 @@ class Disk:
     def restored(self, kind: str, profile: str) -> AgedImage:
         with Ledger.open(self.base / "state", "test") as ledger:
             found = restore_aged(self.site(kind, aged=profile), ledger=ledger)
-            assert () == ledger.held()
+            assert () == ledger.holdings()
         return found
 
 

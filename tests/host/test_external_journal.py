@@ -272,7 +272,7 @@ def test_a_real_journal_device_is_wiped_when_it_is_given_back(
         note_journal(places.request, device, ledger=ledger, commands=commands)
         assert read_signatures(device.path, commands) != ()
         release_journal(places.request, device, ledger=ledger, commands=commands)
-        assert () == ledger.held()
+        assert () == ledger.holdings()
     assert () == read_signatures(places.journal.path, commands)
     assert () == journal_refusal_reasons(places.request, places.scratch, commands, directory=folder)
 
@@ -334,7 +334,7 @@ def test_a_journal_in_memory_stands_in_memory_only(folder: Path, commands: Comma
         assert device.image is not None
         assert _JOURNAL_BYTES == device.size_bytes == device.image.stat().st_blocks * 512
         release_journal(request, device, ledger=ledger, commands=commands)
-        assert () == ledger.held()
+        assert () == ledger.holdings()
         assert () == attached_to(device.image)
         assert not device.image.exists()
 

@@ -176,7 +176,7 @@ def test_group_without_limits_counts_the_cpu_of_its_members(ledger: Ledger) -> N
     assert inside == group.cpu_seconds()
     assert () == group.comparisons
     group.release()
-    assert () == ledger.held()
+    assert () == ledger.holdings()
 
 
 def test_release_kills_whatever_is_inside(ledger: Ledger) -> None:
@@ -184,7 +184,7 @@ def test_release_kills_whatever_is_inside(ledger: Ledger) -> None:
     children = [subprocess.Popen(["sleep", "600"]) for _ in range(3)]
     for child in children:
         group.add(child.pid)
-    held = [Path(holding.name) for holding in ledger.held()]
+    held = [Path(holding.name) for holding in ledger.holdings()]
     assert held
     group.release()
     assert [-9, -9, -9] == [child.wait() for child in children]

@@ -327,7 +327,7 @@ def test_write_through_is_sticky_and_is_given_back(tmp_path: Path) -> None:
         assert "write through" == switch.read_text().strip()
         assert () == restore_all(ledger)
         assert "write back" == switch.read_text().strip()
-        assert () == ledger.held()
+        assert () == ledger.holdings()
 
 
 def test_explicit_write_back_wins_over_what_a_crash_left(tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ def test_two_at_once_do_not_know_of_each_other(place: RecorderLab, undo: ExitSta
 def test_the_way_there_is_measured_and_leaves_nothing(place: RecorderLab) -> None:
     way = way_there(place.driver, place.folder, ledger=place.ledger, commands=place.commands)
     assert min(way.read_ns, way.write_ns, way.flush_ns, way.reads_per_s, way.writes_per_s) > 0
-    assert () == place.ledger.held()
+    assert () == place.ledger.holdings()
     assert find_mount(place.folder / "recorder") is None
 
 

@@ -118,7 +118,7 @@ class Workshop:
         )
         recorded = cast("Recorded", self.recording)
         made = POWER_CUT.writer(cast("VisitContext", context), recorded, clients=1)
-        return made.drive(self.base / "said", duration_s=duration_s, seed=1, beside=nullcontext())
+        return made.drive(self.base / "said", duration_s=duration_s, seed=1, companion=nullcontext())
 
     def examine(self, checker: str, *, engine: str = ENGINE) -> OracleAnswer:
         (self.folder / "engine.toml").write_text(engine)

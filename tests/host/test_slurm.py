@@ -99,7 +99,7 @@ class Fleet:
     def wait_for_jobs(self, count: int) -> None:
         jobs = JobFolders(self.study / "fleet" / "jobs")
         assert wait_until(
-            lambda: count == sum(job.submission is not None for job in jobs.all()), deadline_s=AT_MOST_S
+            lambda: count == sum(job.submission is not None for job in jobs.jobs()), deadline_s=AT_MOST_S
         )
 
     def records(self) -> list[VisitRecord]:
@@ -221,7 +221,7 @@ def test_a_job_that_is_put_back_does_not_begin_twice(fleet: Fleet) -> None:
     fleet.hold("n1")
     start = fleet.start(repetitions=1)
     fleet.wait_for_lines("begun", 1, "n1")
-    (job,) = JobFolders(fleet.study / "fleet" / "jobs").all()
+    (job,) = JobFolders(fleet.study / "fleet" / "jobs").jobs()
     assert job.submission is not None
     # --no-requeue forbids it to Slurm itself, and an operator may still ask for it.
     fleet.lab.call("scontrol", "update", f"JobId={job.submission.job}", "Requeue=1")
@@ -257,7 +257,7 @@ def test_a_submission_that_nobody_saw_end_is_not_made_twice(fleet: Fleet) -> Non
     fleet.wait_for_lines("begun", 1, "n1")
     first.kill()
     first.wait()
-    (job,) = JobFolders(fleet.study / "fleet" / "jobs").all()
+    (job,) = JobFolders(fleet.study / "fleet" / "jobs").jobs()
     # As if the start had been killed between sbatch and the note of it.
     (job.directory / "submitted.json").unlink()
     again = fleet.start(repetitions=1)

@@ -40,6 +40,6 @@ def test_each_method_has_a_rate_and_nothing_stays_mounted(
             assert find_mount(target) is None
         finally:
             detach_loop(device, ledger=ledger, commands=commands)
-        assert () == ledger.held()
+        assert () == ledger.holdings()
     assert (found.result.method("fdatasync").ops_per_s or 0) > 0
     assert found.result.method("fsync_writethrough").reason is not None

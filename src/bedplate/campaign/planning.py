@@ -23,7 +23,7 @@ from bedplate.filesystem.refusals import MKFS_REFUSED, MKFS_WARNED, PASSING_TROU
 from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.files import SYSTEM_CACHE, cache_directory, state_directory
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Ledger
 from bedplate.installation import shipped
 from bedplate.model import codec, limits
@@ -174,7 +174,7 @@ def find_refusals(
             _keep(trial.key, answer)
         tell(len(unknown), len(unknown))
     finally:
-        with held():
+        with defer_interruptions():
             ledger.release(commands)
             ledger.close()
     return found

@@ -28,7 +28,7 @@ from bedplate.executors.protocol import Executor, StartOutcome, VisitRunner
 from bedplate.figures.run import make_figures
 from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Ledger
 from bedplate.host.process import wait_until, writers_below
 from bedplate.host.recorder import DRIVER, WayThere, fitting_way, way_there
@@ -453,7 +453,7 @@ class StudyRun:
                     break
         finally:
             # A guest, its disks and its folder: half of that given back is left behind.
-            with held():
+            with defer_interruptions():
                 self._runner.close()
         return StartOutcome(completed, failed, time.monotonic() - started, needs_kernel, left_behind)
 

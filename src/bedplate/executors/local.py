@@ -21,7 +21,7 @@ from bedplate.executors.protocol import Executor, Start, StartOutcome
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands, started_apart
 from bedplate.host.files import full_places
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import release_orphans
 from bedplate.host.requirement import Need
 from bedplate.model import codec
@@ -68,9 +68,9 @@ def workload_needs(types: Iterable[str]) -> tuple[Need, ...]:
     return tuple(dict.fromkeys(need for kind in dict.fromkeys(types) for need in workload_for(kind).needs))
 
 
-def other_hardware(begun: StudyFacts, machine: Machine) -> str | None:
+def other_hardware(facts: StudyFacts, machine: Machine) -> str | None:
     """Why this is not the machine of the study; None where it is."""
-    if begun.machine_identity == machine.identity:
+    if facts.machine_identity == machine.identity:
         return None
     return (
         "was begun on another machine (machine.json says which); figures of two machines are never one study: "
@@ -98,17 +98,17 @@ class LocalExecutor(Executor):
         """What every visit needs, and what these types do."""
         return (*_ALWAYS, *filesystem_needs(filesystems), *workload_needs(workloads))
 
-    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:
+    def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:
         """Another kernel is one more machine, unless the plan varies the kernel."""
-        other = other_hardware(begun, machine)
+        other = other_hardware(facts, machine)
         if (
             other is not None
-            or begun.kernel_release == machine.kernel_release
+            or facts.kernel_release == machine.kernel_release
             or any(levels.release is not None for levels in plan.kernels)
         ):
             return other
         return (
-            f"was begun under kernel {begun.kernel_release}, this is {machine.kernel_release}, and the plan does not "
+            f"was begun under kernel {facts.kernel_release}, this is {machine.kernel_release}, and the plan does not "
             "vary the kernel; boot the former, or name another --study"
         )
 
@@ -149,13 +149,13 @@ class LocalRunner:
         ]
         visit: subprocess.Popen[bytes] | None = None
         try:
-            with errors.open("wb") as stderr, held():
+            with errors.open("wb") as stderr, defer_interruptions():
                 visit = started_apart(words, stderr)
             _follow(visit, on_event)
             status = visit.wait()
         except BaseException:
             # A second Ctrl-C must not leave the visit alone with what it holds.
-            with held():
+            with defer_interruptions():
                 if visit is not None and visit.poll() is None:
                     visit.terminate()
                 try:
@@ -197,7 +197,7 @@ def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Sca
 def _free(state: Path) -> None:
     """Give back what a visit left that ended without doing so itself; MachineUnfit if that cannot be done."""
     # Half of it would be left behind, though the start says that it was ended.
-    with held():
+    with defer_interruptions():
         report = release_orphans(state, Commands())
     if report.problems:
         raise MachineUnfit(*report.problems, "see `bedplate release`")

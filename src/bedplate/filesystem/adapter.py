@@ -283,7 +283,8 @@ class OptionRules:
             (item for item in effective if item in _negations(wanted) or _contradicts(wanted, item)), None
         )
         if opposites is not None and against is None:
-            against = next((item for item in effective if item in opposites or _keyed(opposites, item)), None)
+            keys = tuple(opposite for opposite in opposites if opposite.endswith("="))
+            against = next((item for item in effective if item in opposites or item.startswith(keys)), None)
             if against is None:
                 return ReadBack(name, word, wanted, f"{source}: hidden while its opposite is", True)
         if against is None and (wanted in self.unseen or (equals and f"{key}=" in self.unseen)):
@@ -333,10 +334,6 @@ def _contradicts(expected: str, effective: str) -> bool:
     """True if `effective` gives the asked key another value."""
     key, equals, _ = expected.partition("=")
     return bool(equals) and effective.startswith(f"{key}=")
-
-
-def _keyed(opposites: tuple[str, ...], word: str) -> bool:
-    return any(item.endswith("=") and word.startswith(item) for item in opposites)
 
 
 def _negations(word: str) -> tuple[str, ...]:

@@ -301,4 +301,4 @@ def complaints_of(kernel: KernelLog, *devices: str) -> tuple[str, ...] | None:
         return None
     found = (text for text in heard if named.search(text) and _FILE_SYSTEM.search(text))
     complaints = tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))
-    return None if kernel.lost and not complaints else complaints
+    return None if kernel.lost_count and not complaints else complaints

@@ -187,10 +187,10 @@ def suites_to_try(release: dict[str, str], *, distro_info: str = "") -> tuple[st
     return tuple(dict.fromkeys((*own_suites, *newer, _UBUNTU_LAST_RESORT)))
 
 
-def _series_after(own: str | None, distro_info: str) -> tuple[str, ...]:
+def _series_after(codename: str | None, distro_info: str) -> tuple[str, ...]:
     rows = [line.split(",") for line in distro_info.splitlines()[1:]]
     series = [row[2] for row in rows if len(row) > 2]
-    return tuple(series[series.index(own) + 1 :]) if own in series else ()
+    return tuple(series[series.index(codename) + 1 :]) if codename in series else ()
 
 
 # `Inst name [installed version] (version origin [architecture])`, as apt-get --simulate prints it.
@@ -226,10 +226,10 @@ class BinaryPackage:
         return f"{self.name}_{self.version.replace(':', '%3a')}_{self.architecture}.deb"
 
 
-def parse_source_packages(shown: str, name: str) -> tuple[SourcePackage, ...]:
+def parse_source_packages(output: str, name: str) -> tuple[SourcePackage, ...]:
     """The stanzas of `apt-cache showsrc` that have an upstream tarball with a SHA-256 checksum."""
     packages = []
-    for stanza in deb822_stanzas(shown):
+    for stanza in deb822_stanzas(output):
         if stanza.get("package") != name:
             continue
         for line in stanza.get("checksums-sha256", "").splitlines():
@@ -239,22 +239,22 @@ def parse_source_packages(shown: str, name: str) -> tuple[SourcePackage, ...]:
     return tuple(packages)
 
 
-def parse_binary_packages(shown: str) -> tuple[BinaryPackage, ...]:
+def parse_binary_packages(output: str) -> tuple[BinaryPackage, ...]:
     """The stanzas of `apt-cache show` that can be fetched, each name and version once.
 
     A stanza of the machine's own state has no file name: that version is in no index.
     """
     packages = []
-    for stanza in deb822_stanzas(shown):
+    for stanza in deb822_stanzas(output):
         fields = [stanza.get(field, "") for field in ("package", "version", "architecture", "sha256")]
         if all(fields) and stanza.get("filename"):
             packages.append(BinaryPackage(*fields))
     return tuple(dict.fromkeys(packages))
 
 
-def parse_installation(shown: str) -> tuple[tuple[str, str], ...]:
+def parse_installation(output: str) -> tuple[tuple[str, str], ...]:
     """Name and version of all that `apt-get --simulate install` would unpack, in its order."""
-    return tuple(dict.fromkeys((found[1], found[2]) for found in _INSTALLED.finditer(shown)))
+    return tuple(dict.fromkeys((found[1], found[2]) for found in _INSTALLED.finditer(output)))
 
 
 _KEYRINGS = {
@@ -538,7 +538,7 @@ class PackageTree:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PackageRequest:
     """What decides a tree; its digest names it."""
 
     packages: tuple[str, ...]
@@ -568,7 +568,7 @@ def find_package_tree(
     with_dependencies: bool = True,
 ) -> PackageTree | None:
     """The tree that `ensure_package_tree` would answer with at once; needs no network."""
-    asked = _asked(packages, suite, components, with_dependencies=with_dependencies)
+    asked = _package_request(packages, suite, components, with_dependencies=with_dependencies)
     return _read(asked.folder(cache_directory))
 
 
@@ -589,7 +589,7 @@ def ensure_package_tree(
     `with_dependencies` adds what the machine lacks of their dependencies, as apt would install it.
     RequirementMissing says what apt said, and the way out.
     """
-    asked = _asked(packages, suite, components, with_dependencies=with_dependencies)
+    asked = _package_request(packages, suite, components, with_dependencies=with_dependencies)
     folder = asked.folder(cache_directory)
     try:
         return make_once(
@@ -634,13 +634,13 @@ def _keep_links_inside(root: Path) -> None:
                 link.symlink_to(os.path.relpath(inside, link.parent))
 
 
-def _asked(
+def _package_request(
     packages: Sequence[str], suite: str | None, components: Sequence[str], *, with_dependencies: bool
-) -> _Asked:
+) -> _PackageRequest:
     if not packages or any(not name or name.startswith("-") for name in packages):
         raise ValueError(f"not a list of packages: {packages!r}")
     release = parse_os_release(read_os_release())
-    return _Asked(
+    return _PackageRequest(
         packages=tuple(sorted(packages)),
         suite=suite,
         components=tuple(components),
@@ -651,50 +651,59 @@ def _asked(
 
 
 def _make(
-    asked: _Asked, folder: Path, place: Path, *, commands: Commands, progress: Callable[[str], None]
+    package_request: _PackageRequest,
+    folder: Path,
+    place: Path,
+    *,
+    commands: Commands,
+    progress: Callable[[str], None],
 ) -> PackageTree:
-    names = " ".join(asked.packages)
+    names = " ".join(package_request.packages)
     # A name of its own: an apt that outlived a killed start finds its folder gone, and not this one.
     work = Path(tempfile.mkdtemp(dir=place))
     root = PrivateRoot(work / "apt", commands)
-    _add_suites(root, asked, read_apt_system(commands), progress)
-    if asked.with_dependencies:
-        packages = root.installation(asked.packages, preferred_suite=asked.suite)
+    _add_suites(root, package_request, read_apt_system(commands), progress)
+    if package_request.with_dependencies:
+        packages = root.installation(package_request.packages, preferred_suite=package_request.suite)
     else:
-        packages = root.binary_packages(asked.packages, preferred_suite=asked.suite)
+        packages = root.binary_packages(package_request.packages, preferred_suite=package_request.suite)
     there = {name for item in packages for name in (item.name, f"{item.name}={item.version}")}
-    lacking = [name for name in asked.packages if name not in there]
+    lacking = [name for name in package_request.packages if name not in there]
     if lacking:
-        raise _unavailable(asked, f"the archive has no package {', '.join(lacking)}")
+        raise _unavailable(package_request, f"the archive has no package {', '.join(lacking)}")
     if any(item.name == _C_LIBRARY for item in packages):
-        raise _unavailable(asked, f"they need a newer C library ({_C_LIBRARY}) than this machine has")
+        raise _unavailable(
+            package_request, f"they need a newer C library ({_C_LIBRARY}) than this machine has"
+        )
     progress(f"fetches {names}: {len(packages)} packages")
     fresh = work / "tree"
     fresh.mkdir(mode=0o755)
     unpack_packages(root, packages, work=work, target=fresh / "root", commands=commands)
     versions = {item.name: item.version for item in packages}
     checksums = {item.name: item.sha256 for item in packages}
-    record = {"asked": asdict(asked), "packages": versions, "checksums": checksums}
+    record = {"asked": asdict(package_request), "packages": versions, "checksums": checksums}
     (fresh / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     put_in_place(fresh, folder)
     return PackageTree(folder / "root", versions, checksums)
 
 
-def _add_suites(root: PrivateRoot, asked: _Asked, system: AptSystem, progress: Callable[[str], None]) -> None:
+def _add_suites(
+    root: PrivateRoot, package_request: _PackageRequest, system: AptSystem, progress: Callable[[str], None]
+) -> None:
     """Everything that the machine itself would install from, and the suite that was asked for."""
     archives = own_archives(system.archives, system.os_release)
     own = code_name(system.os_release)
     if not archives:
-        raise _unavailable(asked, "apt's sources name no archive of this distribution's own suite")
+        raise _unavailable(package_request, "apt's sources name no archive of this distribution's own suite")
     main, reasons = archives[0], []
     security = security_archives(system.archives)
     wanted = [(main, own or main.suite, True), (main, f"{own}-updates", False)]
     wanted += [(item, f"{own}-security", False) for item in security]
-    if asked.suite is not None:
-        is_security = asked.suite.endswith("-security") and security
-        wanted.append((security[0] if is_security else main, asked.suite, True))
+    if package_request.suite is not None:
+        is_security = package_request.suite.endswith("-security") and security
+        wanted.append((security[0] if is_security else main, package_request.suite, True))
     lines = {
-        suite: source_line(archive, suite, system, kind="deb", components=asked.components)
+        suite: source_line(archive, suite, system, kind="deb", components=package_request.components)
         for archive, suite, _ in wanted
     }
     progress(f"reads the distribution's {', '.join(lines)}")
@@ -708,11 +717,11 @@ def _add_suites(root: PrivateRoot, asked: _Asked, system: AptSystem, progress: C
         except CommandFailed as error:
             reasons.append(f"{suite}: {apt_reason(error)}")
             if needed or is_unreachable(error):
-                raise _unavailable(asked, *reasons) from error
+                raise _unavailable(package_request, *reasons) from error
 
 
-def _unavailable(asked: _Asked, *reasons: str) -> RequirementMissing:
-    names = " ".join(asked.packages)
+def _unavailable(package_request: _PackageRequest, *reasons: str) -> RequirementMissing:
+    names = " ".join(package_request.packages)
     return RequirementMissing(
         *(f"{names}: {reason}" for reason in reasons),
         f"install them by hand ({names}), or start bedplate where the distribution's mirror can be reached",

@@ -287,7 +287,7 @@ class RequestTrace:
         self._undo = ExitStack()
 
     @property
-    def found(self) -> tuple[BlockRequest, ...]:
+    def requests(self) -> tuple[BlockRequest, ...]:
         """All of them, once it has ended."""
         if self._lost:
             raise CallsNotCounted(f"{self._lost} requests were lost, as nobody read them in time")
@@ -406,10 +406,10 @@ class _Ring:
                 yield self._request(time_ns, thread, content[_SAMPLE.size : _SAMPLE.size + length])
         struct.pack_into("=Q", self._memory, _TAIL_AT, tail)
 
-    def _bytes(self, at: int, length: int) -> bytes:
+    def _bytes(self, offset: int, length: int) -> bytes:
         """From the ring, which begins anew at its end."""
-        at %= self._ring_bytes
-        first = self._memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(self._ring_bytes, at + length)]
+        offset %= self._ring_bytes
+        first = self._memory[mmap.PAGESIZE + offset : mmap.PAGESIZE + min(self._ring_bytes, offset + length)]
         return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
 
     def _request(self, time_ns: int, thread: int, raw: bytes) -> BlockRequest:

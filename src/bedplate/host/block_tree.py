@@ -53,7 +53,7 @@ class DeviceNode:
         self._claim: int | None = None
 
     @classmethod
-    def at(cls, device: Path | str, tree: BlockTree) -> DeviceNode | None:
+    def find(cls, device: Path | str, tree: BlockTree) -> DeviceNode | None:
         """Follow the name, once; None if no block device is there. Nothing is opened that is none."""
         try:
             file = os.open(device, os.O_PATH | os.O_CLOEXEC)
@@ -88,7 +88,7 @@ class DeviceNode:
         """Take it for this process alone, as mounts and arrays do; why that fails, None if it did not."""
         problem: OSError | None = None
 
-        def taken() -> bool:
+        def claim() -> bool:
             nonlocal problem
             try:
                 self._claim = os.open(self._opened, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
@@ -99,7 +99,7 @@ class DeviceNode:
             return True
 
         # A prober may have it open for a moment after a good unmount.
-        wait_until(taken, deadline_s=patience_s)
+        wait_until(claim, deadline_s=patience_s)
         if problem is None:
             return None
         return "busy" if problem.errno == errno.EBUSY else str(problem.strerror)
@@ -172,11 +172,11 @@ class LoopFile:
     block_device: int
     given: bytes
 
-    def is_same(self, other: LoopFile) -> bool:
+    def is_same(self, loop_file: LoopFile) -> bool:
         """Whether both are on the same bytes."""
-        if self.block_device or other.block_device:
-            return self.block_device == other.block_device
-        return (self.device, self.inode) == (other.device, other.inode)
+        if self.block_device or loop_file.block_device:
+            return self.block_device == loop_file.block_device
+        return (self.device, self.inode) == (loop_file.device, loop_file.inode)
 
 
 def backing_file(name: str, sys_block: Path | None = None) -> str | None:
@@ -265,20 +265,20 @@ def _was_below(folder: Path, name: str) -> bool:
     return found is not None and len(start) < _NAME_BYTES and found.given.startswith(start)
 
 
-def _is_over(name: str, file: str, wanted: str, status: os.stat_result | None) -> bool:
-    """Whether the loop device `name`, which the kernel shows over `file`, is over `wanted`; `status` where that is there.
+def _is_over(name: str, file: str, backing_file: str, status: os.stat_result | None) -> bool:
+    """Whether the loop device `name`, which the kernel shows over `file`, is over `backing_file`; `status` where that is there.
 
     A name from the top of a mount that is gone counts if it was this one when it was attached.
     """
-    if not wanted.endswith(file):
+    if not backing_file.endswith(file):
         return False
     found = loop_file(name)
     if found is None:
-        return file == wanted
+        return file == backing_file
     if status is not None and not is_deleted(name):
         block_device = status.st_rdev if stat.S_ISBLK(status.st_mode) else 0
         return found.is_same(LoopFile(status.st_dev, status.st_ino, block_device, b""))
-    return file == wanted or found.given == os.fsencode(wanted)[:_NAME_BYTES]
+    return file == backing_file or found.given == os.fsencode(backing_file)[:_NAME_BYTES]
 
 
 # Places in a line of `stat` (Documentation/block/stat.rst).
@@ -337,7 +337,7 @@ class BlockTree:
         """The kernel's own write protection of the device."""
         return self.text(name, "ro") == "1"
 
-    def whole(self, name: str) -> str:
+    def disk_of(self, name: str) -> str:
         """The disk of a partition; the device itself if it is none."""
         folder = self._folder(name)
         return folder.resolve().parent.name if (folder / "partition").exists() else name
@@ -404,8 +404,8 @@ class BlockTree:
             file = backing_file(name, self.sys / "block")
             under = None if file is None else self.below_loop(name) or self.device_of_file(Path(file))
             waiting += () if under is None else (under,)
-            if self.whole(name) != name:
-                waiting.append(self.whole(name))
+            if self.disk_of(name) != name:
+                waiting.append(self.disk_of(name))
         return frozenset(found)
 
     def sectors_at(self, path: Path) -> int | None:
@@ -422,7 +422,7 @@ class BlockTree:
         for _ in range(_STACKED_LOOPS_MOST):
             backing = self.text(name, "loop/backing_file")
             if not backing:
-                found = self.text(self.whole(name), "queue/physical_block_size")
+                found = self.text(self.disk_of(name), "queue/physical_block_size")
                 is_disk = found.isdigit() and not name.startswith(("loop", "ram", "zram"))
                 return int(found) if is_disk else None
             under = self.device_of_file(Path(backing))
@@ -457,9 +457,9 @@ class BlockTree:
         """
         own, own_name = self._loop_file(name), backing_file(name, self.sys / "block")
 
-        def shares(other: str, file: str) -> bool:
+        def shares(loop: str, file: str) -> bool:
             # Attached in another mount namespace, it goes by a name that means nothing here, or something else.
-            found = self._loop_file(other)
+            found = self._loop_file(loop)
             if found is not None and (own is not None or own_name is None):
                 return (own is not None and own.is_same(found)) or self._at_number(found.block_device) == name
             return self.name_at(file) == name or (own_name is not None and _is_same_file(file, own_name))
@@ -478,7 +478,7 @@ class BlockTree:
     def below_all_loops(self, name: str) -> str:
         """The device that a loop device, or a partition of one, is over in the end; of a file, the last loop device over it."""
         seen = {name}
-        while (below := self.below_loop(self.whole(name))) is not None and below not in seen:
+        while (below := self.below_loop(self.disk_of(name))) is not None and below not in seen:
             seen.add(below)
             name = below
         return name
@@ -492,7 +492,7 @@ class BlockTree:
         waiting = [name]
         while waiting:
             at = waiting.pop()
-            below = self.below_loop(self.whole(at))
+            below = self.below_loop(self.disk_of(at))
             steps = dict.fromkeys(self.slaves(at), False) | ({} if below is None else {below: True})
             for step, by_loop in steps.items():
                 if step not in found and step != name:
@@ -517,7 +517,7 @@ class BlockTree:
 
         A visit's own namespace has let go of what others have mounted, and they need their flushes all the same.
         """
-        whole = self.whole(name)
+        whole = self.disk_of(name)
         others = [other for other in (whole, *self.partitions(whole)) if other != name]
         return tuple(
             sentence for other in others for sentence in self.users(other) or self.mounted_elsewhere(other)
@@ -542,7 +542,7 @@ class BlockTree:
         for namespace in mount_namespaces(self.proc):
             for entry in namespace.mounts:
                 if not namespace.is_own and self._mounted_device(entry) == name:
-                    where = f"{entry.target} in the mount namespace of {namespace.who}"
+                    where = f"{entry.target} in the mount namespace of {namespace.process_names}"
                     return (f"{self.node(name)} is mounted on {where}",)
         return ()
 
@@ -589,11 +589,11 @@ class BlockTree:
         return tuple(line.split()[0].replace("\\040", " ") for line in lines if line.strip())
 
 
-def _is_same_file(one: str, other: str) -> bool:
-    if one == other:
+def _is_same_file(first: str, second: str) -> bool:
+    if first == second:
         return True
     try:
-        return Path(one).samefile(other)
+        return Path(first).samefile(second)
     except OSError:
         return False
 
@@ -634,7 +634,9 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
         if namespace.is_own:
             found.append(f"{path} is mounted on {entry.target}")
             continue
-        found.append(f"{namespace.who}: {path} is mounted on {entry.target} in another mount namespace")
+        found.append(
+            f"{namespace.process_names}: {path} is mounted on {entry.target} in another mount namespace"
+        )
     found += [
         f"/dev/{loop.name} lies on {path}"
         for loop in sorted(sys_block.glob("loop*"))
@@ -895,7 +897,7 @@ def device_contents(
         except BedplateError:
             signatures = None
         found.append(FoundOn(path, tree.size_bytes(part), signatures, last_use(path)))
-    return DeviceContents(tree.model(tree.whole(name)), tuple(found))
+    return DeviceContents(tree.model(tree.disk_of(name)), tuple(found))
 
 
 def last_use(path: Path | str) -> str | None:
@@ -1008,7 +1010,7 @@ def gets_flushes(layers: tuple[StackedDevice, ...]) -> bool | None:
 
 
 def _layers(name: str, tree: BlockTree, virtualisation: str | None, depth: int) -> Iterator[StackedDevice]:
-    whole = tree.whole(name)
+    whole = tree.disk_of(name)
     file = tree.text(name, "loop/backing_file") or None
     below = list(tree.slaves(name)) if whole == name else [whole]
     if file is not None:
@@ -1032,9 +1034,9 @@ def _layers(name: str, tree: BlockTree, virtualisation: str | None, depth: int) 
             yield from _layers(each, tree, virtualisation, depth + 1)
 
 
-def _kind(name: str, whole: str, file: str | None, tree: BlockTree) -> str:
-    if whole != name:
-        return f"partition of {whole}"
+def _kind(name: str, disk: str, file: str | None, tree: BlockTree) -> str:
+    if disk != name:
+        return f"partition of {disk}"
     if file is not None:
         return "loop device"
     if level := tree.text(name, "md/level"):

@@ -29,19 +29,19 @@ _DAY_S = 86_400.0
 
 def make_once(
     folder: Path,
-    read: Callable[[], _Kept | None],
+    find: Callable[[], _Kept | None],
     make: Callable[[Path], _Kept],
     *,
     on_wait: Callable[[], None] | None = None,
 ) -> _Kept:
-    """What `read` says of `folder`; where that is None, what `make` made of it, of all starts that ask at once by one.
+    """What `find` says of `folder`; where that is None, what `make` made of it, of all starts that ask at once by one.
 
     `make` gets an empty work folder, and calls `put_in_place` at the end. `on_wait` is called once where another start makes it.
     """
-    kept = read()
+    kept = find()
     if kept is None:
         with file_lock(lock_of(folder), on_wait=on_wait):
-            kept = read()
+            kept = find()
             if kept is None:
                 with work_place(folder) as work:
                     kept = make(work)
@@ -117,14 +117,14 @@ class Unused:
     mark: str
 
 
-def unused_folders(directory: Path, mark: str, why: Callable[[Path], str | None]) -> Iterator[Unused]:
-    """Those that killed makers left, and those of which `why` gives a reason; `mark` is the file that makes one count. Changes nothing."""
+def unused_folders(directory: Path, mark: str, reason_of: Callable[[Path], str | None]) -> Iterator[Unused]:
+    """Those that killed makers left, and those of which `reason_of` gives a reason; `mark` is the file that makes one count. Changes nothing."""
     for path in sorted(directory.iterdir()) if directory.is_dir() else ():
         # A link is somebody's own business.
         if not path.is_dir() or path.is_symlink():
             continue
         half_made = path.name.startswith(_WORK)
-        reason = "half made by a start that was ended" if half_made else why(path)
+        reason = "half made by a start that was ended" if half_made else reason_of(path)
         if reason is not None:
             yield Unused(path, reason, lock_of(path), mark)
 

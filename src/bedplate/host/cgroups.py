@@ -307,11 +307,11 @@ def _unmet(hierarchy: Hierarchy, *, memory: bool, throttle: bool) -> tuple[str, 
     return tuple(reasons)
 
 
-def _delegate(root: Path, wanted: Iterable[str]) -> None:
+def _delegate(root: Path, controllers: Iterable[str]) -> None:
     """Let children of the unified root have the controllers; they stay on, as systemd leaves them too."""
     try:
         enabled = set((root / "cgroup.subtree_control").read_text().split())
-        missing = sorted(set(wanted) - enabled)
+        missing = sorted(set(controllers) - enabled)
         for controller in missing:
             (root / "cgroup.subtree_control").write_text(f"+{controller}")
     except OSError as error:

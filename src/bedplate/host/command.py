@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, CommandNotStarted, PrintedTooMuch
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.installation import sources
 
 if TYPE_CHECKING:
@@ -87,12 +87,12 @@ def bare_environment() -> dict[str, str]:
     return {name: inherited[name] for name in ("PATH", "LC_ALL", "TZ")}
 
 
-def restricted_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+def restricted_environment(additions: Mapping[str, str] | None = None) -> dict[str, str]:
     """What servers and their clients see of it: the same, the mark of what is left behind, and what their engine gives them."""
     return {
         **bare_environment(),
         **{name: os.environ[name] for name in (MARK,) if name in os.environ},
-        **(more or {}),
+        **(additions or {}),
     }
 
 
@@ -129,7 +129,7 @@ class Commands:
         process: subprocess.Popen[str] | None = None
         try:
             # An interruption waits until the process is known, so that it can be ended.
-            with held():
+            with defer_interruptions():
                 process = _start(
                     argv,
                     account,
@@ -172,7 +172,7 @@ class Commands:
         started = time.monotonic()
         process: subprocess.Popen[str] | None = None
         try:
-            with held():
+            with defer_interruptions():
                 process = _start(argv, None, extra_environment, None, stdin=source, confinement=confinement)
             assert process.stdout is not None  # noqa: S101 -- Popen was given pipes
             pipe = process.stdout.fileno()

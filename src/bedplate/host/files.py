@@ -104,9 +104,9 @@ def take_lock(file: int, *, shared: bool = False) -> bool:
 _TEXT_BYTES_MOST = MIB
 
 
-def plain_bytes(path: Path, most: int, *, at: int = 0) -> bytes:
-    """At most so many bytes of a regular file, from `at`; OSError, of anything else too."""
-    return _content(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), most, at)
+def plain_bytes(path: Path, most: int, *, offset: int = 0) -> bytes:
+    """At most so many bytes of a regular file, from `offset`; OSError, of anything else too."""
+    return _content(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), most, offset)
 
 
 def bytes_below(top: Path, name: str, most: int) -> bytes:
@@ -134,11 +134,11 @@ def bytes_below(top: Path, name: str, most: int) -> bytes:
     return content
 
 
-def _content(descriptor: int, most: int, at: int = 0) -> bytes:
+def _content(descriptor: int, most: int, offset: int = 0) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "it is no file")
-        return os.pread(descriptor, most, at)
+        return os.pread(descriptor, most, offset)
     finally:
         os.close(descriptor)
 
@@ -168,16 +168,16 @@ def open_to_all(tree: Path) -> None:
             _add_mode(path, _READ | (_TRAVERSE if runs else 0))
 
 
-def require_traversable(path: Path, *, own: Path) -> None:
+def require_traversable(path: Path, *, base: Path) -> None:
     """Every folder from / to `path` must let any account through.
 
-    Folders from `own` (inclusive) downwards are bedplate's and are opened; one above it is not
+    Folders from `base` (inclusive) downwards are bedplate's and are opened; one above it is not
     ours to change: `RequirementMissing` names each that is closed. Judged by the mode bits for
     others, so a folder that lets the account in by an access control list only is refused too.
     """
-    if own.resolve() != path.resolve() and own.resolve() not in path.resolve().parents:
-        raise ValueError(f"{path} does not lie under {own}")
-    ours = {own.absolute(), own.resolve()}
+    if base.resolve() != path.resolve() and base.resolve() not in path.resolve().parents:
+        raise ValueError(f"{path} does not lie under {base}")
+    ours = {base.absolute(), base.resolve()}
     closed = []
     for folder in _walked([path]):
         if folder in ours or ours & set(folder.parents):
@@ -251,10 +251,10 @@ def full_places(*places: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def places_without_room(said: str, *places: Path) -> tuple[str, ...]:
+def places_without_room(output: str, *places: Path) -> tuple[str, ...]:
     """The same after a program failed; it may have removed what it wrote, so what it said of a full disk counts too."""
     full = full_places(*places)
-    if full or os.strerror(errno.ENOSPC) not in said:
+    if full or os.strerror(errno.ENOSPC) not in output:
         return full
     named = " or ".join(dict.fromkeys(map(str, places)))
     return (f"{named}: {os.strerror(errno.ENOSPC)}, as a program said that wrote there; free some room",)

@@ -30,7 +30,7 @@ from bedplate.errors import (
 )
 from bedplate.host.account import server_account
 from bedplate.host.command import Account, Commands, Completed, bare_environment, environment
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.model.cell import UNTRACKED, WORKING_TREE, SourceCommit, SourceTree
 from bedplate.near_names import did_you_mean, of_near_paths, quoted
 from bedplate.units import GIB, KIB, MIB, format_size, one_line
@@ -43,20 +43,20 @@ _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159}
 _UNCHANGED = 0xFFFFFFFF
 
 
-def read_as(account: Account | None, read: Callable[[], _T]) -> _T:
-    """What `read` returns, in a thread that opens files with the rights of an account; with the caller's own for None.
+def read_as(account: Account | None, reader: Callable[[], _T]) -> _T:
+    """What `reader` returns, in a thread that opens files with the rights of an account; with the caller's own for None.
 
     The kernel asks for the rights of the thread alone (setfsuid(2)), and takes root's right to pass them with the change.
     """
     if account is None:
-        return read()
+        return reader()
     results: list[_T] = []
     errors: list[BaseException] = []
 
     def work() -> None:
         try:
             _become(account)
-            results.append(read())
+            results.append(reader())
         except BaseException as error:  # noqa: BLE001 -- it is the caller's
             errors.append(error)
 
@@ -331,7 +331,7 @@ def _line(content: bytes | None) -> bytes:
     return b"" if found is None else found[0]
 
 
-def _require_alternates(objects: _Folder, depth: int, seen: list[Path]) -> None:
+def _require_alternates(objects: _Folder, depth: int, paths: list[Path]) -> None:
     """PlanError where git would read anything but the folders of objects that a repository borrows."""
     with objects.folder("info") as info:
         content = info.content("alternates", _SMALL_BYTES_MOST) if info is not None else None
@@ -342,14 +342,14 @@ def _require_alternates(objects: _Folder, depth: int, seen: list[Path]) -> None:
         what = f"{objects.path}/info/alternates names {str(path)[:200]!r}"
         if line.startswith(b'"') or b"\0" in line or not path.is_dir():
             raise PlanError(f"{what}, where there is no folder of objects; `git fsck` says what is missing")
-        if path in seen:
+        if path in paths:
             continue
-        seen.append(path)
-        if depth >= _ALTERNATES_DEEP_MOST or len(seen) > _ALTERNATES_MOST:
+        paths.append(path)
+        if depth >= _ALTERNATES_DEEP_MOST or len(paths) > _ALTERNATES_MOST:
             raise PlanError(f"{what}; so many folders that borrow from each other are not read")
         with _opened(path) as borrowed:
             _require_plain(borrowed)
-            _require_alternates(borrowed, depth + 1, seen)
+            _require_alternates(borrowed, depth + 1, paths)
 
 
 def _require_plain(objects: _Folder) -> None:
@@ -384,9 +384,9 @@ def _inner(folder: _Folder, name: str, file: str) -> bytes:
         return (inner.content(file, _SMALL_BYTES_MOST) or b"") if inner is not None else b""
 
 
-def _is_same(path: Path, other: Path) -> bool:
+def _is_same(path: Path, twin: Path) -> bool:
     try:
-        return path.samefile(other)
+        return path.samefile(twin)
     except OSError:
         return False
 
@@ -402,15 +402,15 @@ def _opened(path: Path, name: str | None = None, within: int | None = None) -> I
         os.close(descriptor)
 
 
-def _of_another_kind(path: Path, mode: int, wanted: int) -> PlanError:
+def _of_another_kind(path: Path, mode: int, expected_kind: int) -> PlanError:
     return PlanError(
-        f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'of an unknown kind')}, where a repository has {_KINDS[wanted]}; "
+        f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'of an unknown kind')}, where a repository has {_KINDS[expected_kind]}; "
         "it is not read; name a clone of the repository"
     )
 
 
-def _no_repository(tree: Path, why: str) -> str:
-    return f"{tree} is no git repository that can be read ({why}); name the top folder of a work tree, or a bare repository"
+def _no_repository(tree: Path, reason: str) -> str:
+    return f"{tree} is no git repository that can be read ({reason}); name the top folder of a work tree, or a bare repository"
 
 
 _TIME_LIMIT_S = 120.0
@@ -723,15 +723,15 @@ def _configuration(tree: Path, files: TreeFiles, plain: Repository) -> Mapping[s
     return known
 
 
-def _has_work_tree(tree: Path, files: TreeFiles, known: Mapping[str, str]) -> bool:
+def _has_work_tree(tree: Path, files: TreeFiles, settings: Mapping[str, str]) -> bool:
     """Whether the tree has files beside the repository; PlanError where its .git leads to a repository that has others."""
-    named = known.get("core.worktree")
+    named = settings.get("core.worktree")
     is_named = named is not None and os.path.realpath(files.repository / named) == os.path.realpath(tree)
     if files.claims_tree is False and not is_named:
         raise PlanError(
             f"{tree}/.git leads to {files.repository}, which does not have {tree} as its work tree; name that repository"
         )
-    is_bare = _boolean(known.get("core.bare", "false")) == "true"
+    is_bare = _boolean(settings.get("core.bare", "false")) == "true"
     return files.claims_tree is True or (files.has_git and not is_bare and (named is None or is_named))
 
 
@@ -1092,7 +1092,7 @@ def _started(repository: Repository, *words: str, asks: bool = False) -> Iterato
     argv = repository.argv(*words)
     process: subprocess.Popen[bytes] | None = None
     try:
-        with held():
+        with defer_interruptions():
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.PIPE if asks else subprocess.DEVNULL,

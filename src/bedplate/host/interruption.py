@@ -4,7 +4,7 @@ Popen forks first and returns later. An exception that a signal handler raises i
 that nobody knows of: a mount(8), say, that mounts after its visit has given everything back. Blocking
 the signal itself would be inherited by the child; so the handler is asked to wait instead.
 
-Every handler that raises calls `arrive`. Ctrl-C where nobody has set a handler waits too: `held` puts one in the
+Every handler that raises calls `arrive`. Ctrl-C where nobody has set a handler waits too: `defer_interruptions` puts one in the
 place of Python's own for so long, and a program that calls bedplate keeps what it has.
 """
 
@@ -36,14 +36,14 @@ _state = _State()
 
 
 def arrive(interruption: BaseException) -> None:
-    """What a signal handler calls: raises now, or at the end of the outermost `held` block."""
+    """What a signal handler calls: raises now, or at the end of the outermost `defer_interruptions` block."""
     _state.pending = interruption if _state.held else None
     if not _state.held:
         raise interruption
 
 
 @contextlib.contextmanager
-def held() -> Iterator[None]:
+def defer_interruptions() -> Iterator[None]:
     """An interruption that arrives inside is raised when the block ends, in the main thread.
 
     Whoever takes something puts the block into the `try` that gives it back: the block's end raises.

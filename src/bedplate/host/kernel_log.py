@@ -54,7 +54,7 @@ class KernelLog:
         return tuple(lines)
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """How many messages were overwritten before they could be read, as far as `messages` has looked."""
         return self._lost
 
@@ -99,15 +99,19 @@ class KernelLog:
 
 
 def messages_of_ours(
-    messages: Iterable[str], own: Iterable[str], *, devices: Iterable[str] = (), others_in_use: bool = False
+    messages: Iterable[str],
+    own_loops: Iterable[str],
+    *,
+    devices: Iterable[str] = (),
+    others_in_use: bool = False,
 ) -> tuple[str, ...]:
     """The messages but those that another device's use may have caused.
 
-    One that names loop devices and none of `own` (`loop0`) is another program's. What names a disk is kept whoever uses
+    One that names loop devices and none of `own_loops` (`loop0`) is another program's. What names a disk is kept whoever uses
     it, as an image file stands on one. What names none of `devices`, all that the kernel knows, may be of whichever was
     in use: where others were, it is nobody's.
     """
-    names = set(own)
+    names = set(own_loops)
     known = {*devices, *names}
     found = []
     for text in messages:

@@ -462,7 +462,7 @@ def _image(path: Path) -> Undone:
 
 def _journal_device(holding: Holding, commands: Commands) -> Undone:
     """A journal without its file system is nothing, but would look like a stranger's to the next start."""
-    node = DeviceNode.at(holding.name, BlockTree()) if holding.detail else None
+    node = DeviceNode.find(holding.name, BlockTree()) if holding.detail else None
     if node is None:
         return _NOTHING_LEFT
     with node:
@@ -576,7 +576,7 @@ class Holdings(Protocol):
 class KnownHoldings(Holdings, Protocol):
     """The same, and what is held can be asked."""
 
-    def held(self) -> tuple[Holding, ...]:
+    def holdings(self) -> tuple[Holding, ...]:
         """What is held, in the order of taking."""
         ...
 
@@ -590,7 +590,7 @@ class NoLedger:
     def settled(self, holding: Holding) -> None:
         """As above."""
 
-    def held(self) -> tuple[Holding, ...]:
+    def holdings(self) -> tuple[Holding, ...]:
         """Nothing that anybody has to give back."""
         return ()
 
@@ -640,7 +640,7 @@ class Ledger:
             os.close(file)
             remove_tree(hidden)
             raise DeviceInUse(
-                f"{directory} is there already: {_who(directory)}; `bedplate release` frees what was left"
+                f"{directory} is there already: {_owner_state(directory)}; `bedplate release` frees what was left"
             ) from None
         ledger = cls(directory, file, head, mapped)
         os.environ[MARK] = str(directory)
@@ -665,7 +665,7 @@ class Ledger:
                 self._write("settled", holding)
             del self._held[holding.key]
 
-    def held(self) -> tuple[Holding, ...]:
+    def holdings(self) -> tuple[Holding, ...]:
         """What is held, in the order of taking."""
         return tuple(self._held.values())
 
@@ -716,7 +716,7 @@ def release_orphans(state_directory: Path, commands: Commands) -> ReleaseReport:
         released += more
         problems = [*(_Problem(text, settled=True) for text in final), *problems]
     _remove_unborn(state_directory)
-    alive = tuple(f"{path.name}: {_who(path)}" for path in _ledgers(state_directory) if _alive(path))
+    alive = tuple(f"{path.name}: {_owner_state(path)}" for path in _ledgers(state_directory) if _alive(path))
     return ReleaseReport(tuple(released), tuple(problem.text for problem in problems), alive)
 
 
@@ -750,7 +750,7 @@ def _release_each(state_directory: Path, commands: Commands) -> tuple[list[str],
                 done, failed = _give_back(ledger, commands, same_boot=same_boot, orphan=True)
                 released += done
                 problems += failed
-                if not ledger.held():
+                if not ledger.holdings():
                     problems += [_Problem(text, settled=False) for text in _remove(directory)]
 
 
@@ -759,8 +759,8 @@ def _give_back(
 ) -> tuple[list[str], list[_Problem]]:
     released: list[str] = []
     problems: list[_Problem] = []
-    servers = tuple(item for item in ledger.held() if item.kind == "server")
-    groups = tuple(Path(item.name) for item in ledger.held() if item.kind == "cgroup")
+    servers = tuple(item for item in ledger.holdings() if item.kind == "server")
+    groups = tuple(Path(item.name) for item in ledger.holdings() if item.kind == "cgroup")
 
     def sweep() -> None:
         """End what the owner's tools and servers still do: they would hold the mount."""
@@ -779,7 +779,7 @@ def _give_back(
 
     if same_boot and orphan:
         sweep()
-    for holding in reversed(ledger.held()):
+    for holding in reversed(ledger.holdings()):
         if not same_boot and holding.kind not in SURVIVE_A_REBOOT:
             outcome = Undone(None)
         else:
@@ -898,7 +898,7 @@ def _alive(directory: Path) -> bool:
     return owner is not None and owner.alive
 
 
-def _who(directory: Path) -> str:
+def _owner_state(directory: Path) -> str:
     owner = _read_owner(directory)
     if owner is None:
         return "it has no ledger"

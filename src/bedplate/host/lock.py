@@ -94,7 +94,7 @@ def _places(
 ) -> tuple[tuple[_Place, ...], str | None]:
     """The files that are locked, and the node of the device that they stand for."""
     tree = BlockTree()
-    node = DeviceNode.at(stable_name, tree) if stable_name.startswith("/") else None
+    node = DeviceNode.find(stable_name, tree) if stable_name.startswith("/") else None
     if node is None and not stable_name.startswith("/"):
         directory = state_directory / ".locks"
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -112,9 +112,9 @@ def _places(
 def _places_of(name: str, number: int, tree: BlockTree, prefix: str) -> tuple[_Place, ...]:
     """The lock of the disk first: who cannot have a partition has touched nothing of it."""
     below = tree.below_all_loops(name)
-    if below != name == tree.whole(name):
+    if below != name == tree.disk_of(name):
         name, number = below, tree.st_rdev(below)
-    folder, whole = _machine_wide(), tree.whole(name)
+    folder, whole = _machine_wide(), tree.disk_of(name)
     own = _Place(folder / f"bedplate-{prefix}{_key(name, number)}")
     if whole == name:
         return (own,)
@@ -174,12 +174,12 @@ def _open(path: Path) -> int:
 def _all_held(places: tuple[_Place, ...], stable_name: str, study: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for place in places:
-            stack.enter_context(_held(place, stable_name, study))
+            stack.enter_context(_hold_lock(place, stable_name, study))
         yield
 
 
 @contextlib.contextmanager
-def _held(place: _Place, stable_name: str, study: str) -> Iterator[None]:
+def _hold_lock(place: _Place, stable_name: str, study: str) -> Iterator[None]:
     path, shared = place.path, place.whole is not None
     while True:
         file = _open(path)
@@ -218,11 +218,11 @@ def _is_at(file: int, path: Path) -> bool:
         return False
 
 
-def _in_use(stable_name: str, whole: str | None, holder: str) -> DeviceInUse:
+def _in_use(stable_name: str, disk: str | None, holder: str) -> DeviceInUse:
     way_out = "wait for it, stop it, or choose another"
     if stable_name == IMAGE_FILES:
         way_out = "wait for it, or stop it: two at once would measure each other"
-    what = stable_name if whole is None else f"{stable_name} is a partition of {whole}, which"
+    what = stable_name if disk is None else f"{stable_name} is a partition of {disk}, which"
     return DeviceInUse(f"{what} is in use by {holder}; {way_out}", holder=holder)
 
 

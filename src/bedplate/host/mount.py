@@ -44,9 +44,9 @@ class MountRefused(BedplateError):
 
     code = "mount-refused"
 
-    def __init__(self, *reasons: str, said: str = "") -> None:
+    def __init__(self, *reasons: str, output: str = "") -> None:
         super().__init__(*reasons)
-        self.said = said
+        self.said = output
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class MountNamespace:
     is_own: bool
 
     @property
-    def who(self) -> str:
+    def process_names(self) -> str:
         """The first few of its processes, by pid and name."""
         return first_of([titled(folder) for folder in self.processes], _NAMED_MOST)
 
@@ -175,7 +175,7 @@ def mount(
                 done.output or f"status {done.status}",
             )
             what = f"{type} on {device_path} with {','.join(options) or 'no options'} cannot be mounted"
-            raise MountRefused(*(f"{what}: {reason}" for reason in because), said="\n".join(because))
+            raise MountRefused(*(f"{what}: {reason}" for reason in because), output="\n".join(because))
     entry = mount_entry(target)
     reasons = []
     if entry.type != (shown_as or type):
@@ -254,7 +254,10 @@ def holders(target: Path | str, *, proc: Path = _PROC) -> tuple[str, ...]:
         if _is_under(image, top):
             found.append(f"/dev/{backing.parts[-3]} lies on {image}")
     copies = [
-        (f"{namespace.who}: {entry.source} is mounted on {entry.target} in another mount namespace", entry)
+        (
+            f"{namespace.process_names}: {entry.source} is mounted on {entry.target} in another mount namespace",
+            entry,
+        )
         for namespace, entry in elsewhere
     ]
     found += [words for words, entry in copies if not entry.follows]
@@ -432,21 +435,21 @@ def follow_no_links_below(directory: Path) -> None:
         os.close(folder)
 
 
-def let_go_of_foreign_mounts(needed: Iterable[Path]) -> None:
-    """Unmount what stands on a device or is served from user space, but for what holds a path of `needed` or the system.
+def let_go_of_foreign_mounts(needed_paths: Iterable[Path]) -> None:
+    """Unmount what stands on a device or is served from user space, but for what holds a path of `needed_paths` or the system.
 
     By the system call: each umount(8) would keep the devices of all that come after it busy for as long as it takes.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     system = [*_SYSTEM, *os.get_exec_path(), sys.prefix, sys.base_prefix, str(Path(__file__).resolve())]
     system += [tempfile.gettempdir(), str(Path.cwd())]
-    paths = [path.resolve() for path in (*needed, *map(Path, system))]
+    paths = [path.resolve() for path in (*needed_paths, *map(Path, system))]
     for entry in reversed(foreign_mounts(read_mount_table(), paths)):
         # A parent that went before took it along, which is an error of no interest.
         libc.umount2(os.fsencode(entry.target), _MNT_DETACH)
 
 
-def foreign_mounts(table: Sequence[MountEntry], needed: Sequence[Path]) -> list[MountEntry]:
+def foreign_mounts(table: Sequence[MountEntry], needed_paths: Sequence[Path]) -> list[MountEntry]:
     """The entries that keep a device or a server in user space busy and hold none of the paths, in the table's order.
 
     None that goes by itself when the original goes, and none within the system's own folders (a container's
@@ -457,7 +460,7 @@ def foreign_mounts(table: Sequence[MountEntry], needed: Sequence[Path]) -> list[
         for entry in table
         if (entry.source.startswith("/dev/") or entry.type.startswith("fuse"))
         and not entry.follows
-        and not any(path.is_relative_to(entry.target) for path in needed)
+        and not any(path.is_relative_to(entry.target) for path in needed_paths)
         and not any(Path(entry.target).is_relative_to(place) for place in _WHOLE)
     ]
 

@@ -240,19 +240,19 @@ def _places(work: Path) -> tuple[Path, Path]:
 
 
 def _builder(
-    sources: Path, made: Path, libraries: tuple[Library, ...], commands: Commands
+    sources: Path, output_folder: Path, libraries: tuple[Library, ...], commands: Commands
 ) -> Callable[[list[str], float], Completed]:
-    """What runs a compiler that reads `sources` and libraries of somebody's own, and writes to `made` alone."""
+    """What runs a compiler that reads `sources` and libraries of somebody's own, and writes to `output_folder` alone."""
     folders = tuple(library.folder for library in libraries if library.folder is not None)
     account = builder_account(is_own=bool(folders))
     open_to_all(sources)
-    give(made, account)
+    give(output_folder, account)
 
     def run(argv: list[str], limit_s: float) -> Completed:
         return build_command(
             argv,
-            directory=made,
-            work=made,
+            directory=output_folder,
+            work=output_folder,
             readable=(sources, *folders),
             account=account,
             commands=commands,
@@ -309,11 +309,11 @@ def _compile(work: _DriverWork, place: Path, commands: Commands) -> Path:
     return work.driver
 
 
-def _products(made: Path, names: Iterable[str]) -> tuple[Path, ...]:
+def _products(output_folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
     """What a compiler was to write, now the caller's; VerifyFailed where something else is there."""
     if os.geteuid() == 0:
-        own_alone(made, made)
-    paths = tuple(made / name for name in names)
+        own_alone(output_folder, output_folder)
+    paths = tuple(output_folder / name for name in names)
     for path in paths:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise VerifyFailed(f"{path} is no file, and the compiler was to write one")
@@ -338,9 +338,9 @@ def _children_cpu_seconds() -> float:
 
 
 def build_failure(
-    error: CommandFailed, what: str, log: Path, place: Path
+    error: CommandFailed, product: str, log: Path, place: Path
 ) -> RequirementMissing | CommandFailed:
-    """What a start says of a build of `what` in `place` that failed; its whole output goes into the log.
+    """What a start says of a build of `product` in `place` that failed; its whole output goes into the log.
 
     Called before what was half built is removed, which makes room again.
     """
@@ -348,9 +348,9 @@ def build_failure(
     with suppress(OSError):
         log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
     if full:
-        return RequirementMissing(*full, f"{what} is built there, and was not: {error.reasons[0]}")
+        return RequirementMissing(*full, f"{product} is built there, and was not: {error.reasons[0]}")
     return CommandFailed(
-        f"building {what} failed; the whole output is in {log}: {error.reasons[0]}",
+        f"building {product} failed; the whole output is in {log}: {error.reasons[0]}",
         argv=error.argv,
         status=error.status,
         output=error.output,

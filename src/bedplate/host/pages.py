@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.process import end_with
 from bedplate.model.power_cut import PageLayout
 
@@ -250,13 +250,13 @@ def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group:
     parent, reader, status = os.getpid(), 0, 0
     with open(words, "rb") as said:  # noqa: PTH123 -- a descriptor
         try:
-            with held():
+            with defer_interruptions():
                 reader = os.fork()
                 if not reader:
                     _become_the_reader(parent, directory, files, enter_group, tell)
                 os.close(tell)
             failure = said.read().decode(errors="replace")
-            with held():
+            with defer_interruptions():
                 ended, reader = reader, 0
                 status = os.waitpid(ended, 0)[1]
         except BaseException:
@@ -290,10 +290,10 @@ def _become_the_reader(
         os._exit(1)
 
 
-def _close_all_but(kept: int) -> None:
+def _close_all_but(descriptor: int) -> None:
     """By the list of those that are open: without close_range(2), which came with Linux 5.9, os.closerange tries every number."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- numbers, not paths
-        if int(name) != kept:
+        if int(name) != descriptor:
             with suppress(OSError):
                 os.close(int(name))
 
@@ -390,6 +390,6 @@ def probe_untorn_write(path: Path, page_bytes: int) -> str:
     return TAKEN
 
 
-def _number_at(buffer: ctypes.Array[ctypes.c_char], at: int) -> int:
-    (found,) = struct.unpack_from("=I", buffer, at)
+def _number_at(buffer: ctypes.Array[ctypes.c_char], offset: int) -> int:
+    (found,) = struct.unpack_from("=I", buffer, offset)
     return int(found)

@@ -19,7 +19,7 @@ from bedplate.host.files import plain_bytes
 
 
 def wait_until(
-    done: Callable[[], bool],
+    is_done: Callable[[], bool],
     *,
     deadline_s: float,
     pause_s: float = 0.01,
@@ -28,7 +28,7 @@ def wait_until(
 ) -> bool:
     """Ask again until it is done: True; False if it is not at the deadline. Asks at least once."""
     give_up = clock() + deadline_s
-    while not done():
+    while not is_done():
         if clock() >= give_up:
             return False
         sleep(pause_s)

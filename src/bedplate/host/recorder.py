@@ -22,7 +22,7 @@ from typing import Self
 from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host import ledger, process
 from bedplate.host.command import Commands, environment
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Holding, KnownHoldings, Ledger
 from bedplate.host.mount import type_below, unmount
 from bedplate.host.scratch_device import AttachedDevice, attach_loop, detach_loop
@@ -122,14 +122,14 @@ def parse_status(text: str) -> RecorderStatus:
     """The recorder's document; OutputNotUnderstood quotes what is none."""
     try:
         found = json.loads(text)
-        failure = found["failure"]
+        failure, hit_bytes = found["failure"], int(found["fault_bytes"])
         return RecorderStatus(
             entries=int(found["entries"]),
             log_bytes=int(found["log_bytes"]),
             marks=int(found["marks"]),
             is_sealed=found["sealed"] is True,
             fault_hits=int(found["fault_hits"]),
-            first_hit=_first_hit(int(found["fault_at"]), int(found["fault_bytes"])),
+            first_hit=ByteRange(int(found["fault_at"]), hit_bytes) if hit_bytes else None,
             memory_locked=found["memory_locked"] is True,
             io_flusher=found["io_flusher"] is True,
             library=str(found["library"]),
@@ -203,7 +203,7 @@ class Recorder:
         commands.record.append(argv)
         recorder: Recorder | None = None
         try:
-            with held():
+            with defer_interruptions():
                 running = _popen(argv, folder)
                 has_journal = sizes.journal_bytes is not None
                 recorder = cls(folder, running, has_journal=has_journal, ledger=ledger, commands=commands)
@@ -243,7 +243,7 @@ class Recorder:
             return parse_status(self.status_file.read_text(encoding="utf-8", errors="replace"))
         except OSError as error:
             raise RecorderFailed(
-                f"the power-cut recorder does not answer ({error.strerror}): {self._said()}"
+                f"the power-cut recorder does not answer ({error.strerror}): {self._quoted_errors()}"
             ) from error
 
     def write_mark(self, text: str) -> None:
@@ -284,7 +284,7 @@ class Recorder:
     def detach(self, device: AttachedDevice) -> None:
         """Give its queue and the loop device back; nothing may be mounted on it. Safe to repeat."""
         key = Holding("write_cache", device.queue_name).key
-        for holding in self._ledger.held():
+        for holding in self._ledger.holdings():
             if holding.key == key:
                 outcome = ledger.restore_write_cache(holding.name, holding.detail)
                 if outcome.problem is not None:
@@ -298,9 +298,9 @@ class Recorder:
             (self._target / "seal").write_bytes(b"seal\n")
         except OSError as error:
             raise RecorderFailed(
-                f"the log of the power-cut recorder cannot be ended ({error.strerror}): {self._said()}"
+                f"the log of the power-cut recorder cannot be ended ({error.strerror}): {self._quoted_errors()}"
             ) from error
-        return _whole(self.status())
+        return _require_sound(self.status())
 
     def stop(self) -> RecorderStatus:
         """Unmount it and let it end; what the disks held is deleted, the log stays. Safe to repeat.
@@ -313,10 +313,10 @@ class Recorder:
             self._settle()
             if not said.strip():
                 raise RecorderFailed(
-                    f"the power-cut recorder ended with status {self._running.returncode} and no document: {self._said()}"
+                    f"the power-cut recorder ended with status {self._running.returncode} and no document: {self._quoted_errors()}"
                 )
             self._ended = parse_status(said.decode(errors="replace"))
-        return _whole(self._ended)
+        return _require_sound(self._ended)
 
     def abandon(self) -> None:
         """Kill it and give everything back, whatever it did; for a recording that failed. Safe to repeat."""
@@ -341,7 +341,7 @@ class Recorder:
             ready, _, _ = select.select([self._running.stdout], [], [], max(0.0, deadline - time.monotonic()))
             piece = os.read(self._running.stdout.fileno(), 4096) if ready else b""
             if not piece:
-                raise RecorderFailed(f"the power-cut recorder did not start: {self._said()}")
+                raise RecorderFailed(f"the power-cut recorder did not start: {self._quoted_errors()}")
             words += piece
         if words.strip() != _READY:
             raise OutputNotUnderstood(
@@ -375,7 +375,7 @@ class Recorder:
         with suppress(FileNotFoundError):
             store.rmdir()
 
-    def _said(self) -> str:
+    def _quoted_errors(self) -> str:
         text = (self._folder / "errors").read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join(lines[:_LINES_QUOTED]) or "(it printed nothing)"
@@ -453,22 +453,18 @@ def _available_bytes() -> int | None:
     return None
 
 
-def _whole(status: RecorderStatus) -> RecorderStatus:
+def _require_sound(status: RecorderStatus) -> RecorderStatus:
     if status.failure is not None:
         raise RecorderFailed(status.failure)
     return status
 
 
-def _first_hit(at: int, length: int) -> ByteRange | None:
-    return ByteRange(at, length) if length else None
-
-
-def _device(found: Mapping[str, object]) -> RecordedDevice:
+def _device(document: Mapping[str, object]) -> RecordedDevice:
     numbers = {
-        name: int(str(found[name]))
+        name: int(str(document[name]))
         for name in ("bytes", "writes", "write_bytes", "flushes", "discards", "reads", "read_bytes")
     }
-    return RecordedDevice(str(found["name"]), **numbers)
+    return RecordedDevice(str(document["name"]), **numbers)
 
 
 READ, WRITE, FLUSH = KINDS = ("read", "write", "flush")

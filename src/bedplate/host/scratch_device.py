@@ -118,7 +118,7 @@ _SYS = Path("/sys")
 def device_identity(device: str, tree: BlockTree | None = None) -> DeviceIdentity | None:
     """What the name leads to now; None if that is no block device."""
     tree = tree or BlockTree()
-    node = DeviceNode.at(device, tree)
+    node = DeviceNode.find(device, tree)
     if node is None:
         return None
     with node:
@@ -127,10 +127,10 @@ def device_identity(device: str, tree: BlockTree | None = None) -> DeviceIdentit
 
 def identity_of(name: str, tree: BlockTree) -> DeviceIdentity:
     """That of a device or a partition by the kernel's name of it, which is to be held open."""
-    whole = tree.whole(name)
+    whole = tree.disk_of(name)
     file = _file_behind(whole, tree)
     # A loop device over a disk is that disk.
-    disk = tree.whole(tree.below_all_loops(whole))
+    disk = tree.disk_of(tree.below_all_loops(whole))
     return DeviceIdentity(
         size_bytes=tree.size_bytes(name),
         model=tree.model(disk) or None,
@@ -552,7 +552,7 @@ def refusal_reasons(
     if scratch.device is None:
         return _image_reasons(scratch, directory, minimum_bytes)
     tree = tree or BlockTree()
-    node = DeviceNode.at(scratch.device, tree)
+    node = DeviceNode.find(scratch.device, tree)
     if node is None:
         return _nothing_there(scratch)
     with node:
@@ -593,13 +593,13 @@ def prepare(
         write_image(path, scratch.image_bytes, progress=progress)
         return attach_loop(path, ledger=ledger, commands=commands)
     tree = tree or BlockTree()
-    node = DeviceNode.at(scratch.device, tree)
+    node = DeviceNode.find(scratch.device, tree)
     if node is None:
         raise DeviceRefused(*_nothing_there(scratch))
     with contextlib.ExitStack() as stack:
         stack.enter_context(node)
         reasons = _device_reasons(
-            scratch, node, commands, tree=tree, expected=expected, apart_from=apart_from, hold=True
+            scratch, node, commands, tree=tree, expected=expected, apart_from=apart_from, keep_open=True
         )
         if reasons:
             raise DeviceRefused(*reasons)
@@ -613,7 +613,7 @@ def prepare(
         stack.pop_all()
     shown = tree.node(node.name)
     usable = shown if node.is_at(shown) else node.path
-    return AttachedDevice(usable, node.name, tree.whole(node.name), tree.size_bytes(node.name), hold=node)
+    return AttachedDevice(usable, node.name, tree.disk_of(node.name), tree.size_bytes(node.name), hold=node)
 
 
 def release_device(
@@ -669,13 +669,13 @@ def _device_reasons(
     expected: str | None = None,
     apart_from: AttachedDevice | None = None,
     spared: Collection[int] = (),
-    hold: bool = False,
+    keep_open: bool = False,
 ) -> tuple[str, ...]:
-    """Every reason against this node; `hold` keeps the claim on it, so that nobody takes it after the last look."""
+    """Every reason against this node; `keep_open` keeps the claim on it, so that nobody takes it after the last look."""
     device, name = str(scratch.device), node.name
     reasons = _unnamed(scratch)
-    claim = node.claim(patience_s=_CLAIM_PATIENCE_S if hold else 0.0)
-    if claim is None and not hold:
+    claim = node.claim(patience_s=_CLAIM_PATIENCE_S if keep_open else 0.0)
+    if claim is None and not keep_open:
         # Only looked at: somebody else may be about to make a file system here.
         node.unclaim()
     if not node.is_named(tree):
@@ -699,26 +699,30 @@ def _device_reasons(
         )
     reasons += _signature_reasons(scratch, node, commands, tree)
     if claim is None:
-        reasons += _writer_reasons(device, name, tree, spared, patience_s=_CLAIM_PATIENCE_S if hold else 0.0)
+        reasons += _writer_reasons(
+            device, name, tree, spared, patience_s=_CLAIM_PATIENCE_S if keep_open else 0.0
+        )
     elif not in_use:
         reasons.append(_claim_reason(device, node, claim))
     return tuple(reasons)
 
 
-def overlap_reasons(device: str, name: str, other: str, other_name: str, tree: BlockTree) -> tuple[str, ...]:
+def overlap_reasons(
+    device: str, name: str, journal: str, journal_name: str, tree: BlockTree
+) -> tuple[str, ...]:
     """Why a journal's device and the scratch device share bytes: they may be two partitions of a disk."""
-    if name == other_name:
+    if name == journal_name:
         return (f"{device} is the scratch device itself; name another device for the journal",)
-    if name in tree.partitions(other_name) or other_name in tree.partitions(name):
-        return (f"{device} and {other} overlap: one is a partition of the other; name another one",)
-    if _is_on_same_bytes(name, other_name, tree):
-        return (f"{device} and {other} are on the same bytes; name another one",)
+    if name in tree.partitions(journal_name) or journal_name in tree.partitions(name):
+        return (f"{device} and {journal} overlap: one is a partition of the other; name another one",)
+    if _is_on_same_bytes(name, journal_name, tree):
+        return (f"{device} and {journal} are on the same bytes; name another one",)
     return ()
 
 
-def _is_on_same_bytes(name: str, other: str, tree: BlockTree) -> bool:
+def _is_on_same_bytes(name: str, twin: str, tree: BlockTree) -> bool:
     """Whether loops lead from both to one device or file. Two volumes that are made of one device have their own parts of it."""
-    above, below = ({of: True, **tree.stands_on(of)} for of in (name, other))
+    above, below = ({of: True, **tree.stands_on(of)} for of in (name, twin))
     return any(
         (one == two and (above[one] or below[two])) or two in tree.loops_beside(one)
         for one in above
@@ -762,12 +766,12 @@ def _use_reasons(name: str, tree: BlockTree) -> list[str]:
     # A loop device over the same bytes may be mounted, and the kernel sees nothing wrong with that.
     below = tree.stands_on(name)
     for device in (name, *below):
-        shared = (device, tree.whole(device), *(tree.partitions(device) if below.get(device, True) else ()))
+        shared = (device, tree.disk_of(device), *(tree.partitions(device) if below.get(device, True) else ()))
         reasons += [
             f"{tree.node(part)} has its bytes in common with /dev/{loop}; `losetup --detach /dev/{loop}` if that may go"
             for part in dict.fromkeys(shared)
             for loop in tree.loops_beside(part)
-            if loop not in below and loop != tree.whole(name)
+            if loop not in below and loop != tree.disk_of(name)
         ]
     for device in (device for device, by_loop in below.items() if by_loop):
         if used := _use_reasons_below(device, tree):
@@ -776,17 +780,17 @@ def _use_reasons(name: str, tree: BlockTree) -> list[str]:
             )
     reasons += [
         f"/dev/{loop} is a loop device over a file that is swap; `swapoff` frees it"
-        for loop in dict.fromkeys(map(tree.whole, (name, *below)))
+        for loop in dict.fromkeys(map(tree.disk_of, (name, *below)))
         if tree.is_swap_file(loop)
     ]
     return list(dict.fromkeys(reasons))
 
 
 def _use_reasons_below(name: str, tree: BlockTree) -> list[str]:
-    parts = dict.fromkeys((name, tree.whole(name), *tree.partitions(name)))
+    parts = dict.fromkeys((name, tree.disk_of(name), *tree.partitions(name)))
     used = [sentence for part in parts for sentence in tree.users(part) or tree.mounted_elsewhere(part)]
     used += [f"{tree.node(part)} carries the running system" for part in parts if part in tree.under_root()]
-    node = None if used else DeviceNode.at(f"/dev/{name}", tree)
+    node = None if used else DeviceNode.find(f"/dev/{name}", tree)
     if node is not None:
         with node:
             if node.name == name and node.claim() == "busy":
@@ -829,7 +833,7 @@ def _writer_reasons(
     device: str, name: str, tree: BlockTree, spared: Collection[int], *, patience_s: float
 ) -> tuple[str, ...]:
     """Who writes to it, to a part of it or to its whole disk, though nobody has claimed it."""
-    numbers = {tree.st_rdev(part) for part in (name, *tree.partitions(name), tree.whole(name))}
+    numbers = {tree.st_rdev(part) for part in (name, *tree.partitions(name), tree.disk_of(name))}
     writers: tuple[str, ...] = ()
 
     def none_left() -> bool:
@@ -845,10 +849,10 @@ def _writer_reasons(
     )
 
 
-def _claim_reason(device: str, node: DeviceNode, found: str) -> str:
+def _claim_reason(device: str, node: DeviceNode, claim_state: str) -> str:
     """The kernel's own word: what no table shows (another namespace's mount, an external journal)."""
-    if found != "busy":
-        return f"{device} cannot be opened: {found}"
+    if claim_state != "busy":
+        return f"{device} cannot be opened: {claim_state}"
     who = "; ".join(device_holders(node.path))
     told = f": {who}" if who else ""
     return f"{device} is held by something that no table shows (a journal, another namespace?); free it{told}"
@@ -1049,7 +1053,7 @@ def _attached(backing: int, image: Path, sector_bytes: int) -> tuple[str, int]:
                     raise
             else:
                 fcntl.ioctl(device, _BLKROSET, _WRITABLE)
-                return path, _held(path, device)
+                return path, _reopen_for_reading(path, device)
     except OSError as error:
         raise RequirementMissing(f"{image} gets no loop device: {error.strerror}") from error
     finally:
@@ -1057,7 +1061,7 @@ def _attached(backing: int, image: Path, sector_bytes: int) -> tuple[str, int]:
     raise RequirementMissing(f"{image} gets no loop device: others take every free one")
 
 
-def _held(path: str, device: int) -> int:
+def _reopen_for_reading(path: str, device: int) -> int:
     """Open for reading alone instead: a kernel may mount no device that somebody has open for writing (CONFIG_BLK_DEV_WRITE_MOUNTED)."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -138,8 +138,8 @@ def refuse_calls(*, io_uring: bool) -> None:
             )
 
 
-def _steps(architecture: int, known: dict[str, int], *, io_uring: bool) -> list[_Step]:
-    number = {**known, **_SINCE_5}
+def _steps(architecture: int, numbers: dict[str, int], *, io_uring: bool) -> list[_Step]:
+    number = {**numbers, **_SINCE_5}
     only_unix = _unless_argument(_EQUAL, socket.AF_UNIX, errno.EAFNOSUPPORT, refused_if=False)
     no_users = _unless_argument(_ANY_BIT, _CLONE_NEWUSER, errno.EPERM, refused_if=True)
     # Its flags stand in memory, which no filter reads; a C library goes on with clone.
@@ -561,13 +561,13 @@ def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str], data: set[s
     return hidden
 
 
-def _cover(libc: ctypes.CDLL, socket: str, kept: set[str]) -> None:
+def _cover(libc: ctypes.CDLL, socket: str, sockets: set[str]) -> None:
     """Put /dev/null over a socket that is still there to be seen, and no server's own from before its start."""
     try:
         is_there = stat.S_ISSOCK(os.lstat(socket).st_mode)
     except OSError:
         return
-    if is_there and not _is_in(os.path.realpath(socket), kept):
+    if is_there and not _is_in(os.path.realpath(socket), sockets):
         _mount(libc, _NOTHING, socket, _MS_BIND, may_be_hidden=True)
 
 
@@ -602,9 +602,9 @@ def _has_no_network() -> bool:
         return True
 
 
-def _unfit(what: str, number: int) -> MachineUnfit:
+def _unfit(restriction: str, number: int) -> MachineUnfit:
     return MachineUnfit(
-        f"a program that runs what others wrote cannot be {what}: {os.strerror(number)}; it needs root outside of a container "
+        f"a program that runs what others wrote cannot be {restriction}: {os.strerror(number)}; it needs root outside of a container "
         "that lacks CAP_SYS_ADMIN"
     )
 

@@ -61,7 +61,7 @@ def set_tunable(path: Path, value: str, *, ledger: KnownHoldings) -> Tuned:
 def restore(tuned: Tuned, *, ledger: Ledger) -> None:
     """Give one setting its original back; VerifyFailed if it will not take it."""
     key = _holding(tuned.path, tuned.before).key
-    for holding in ledger.held():
+    for holding in ledger.holdings():
         if holding.key == key:
             outcome = restore_file(Path(holding.name), holding.detail)
             if outcome.problem is not None:
@@ -85,7 +85,7 @@ def tuned(ledger: Ledger, values: Mapping[Path, str]) -> Iterator[tuple[Tuned, .
 def restore_all(ledger: Ledger) -> tuple[str, ...]:
     """Restore every tunable and write cache that the ledger holds; the problems as sentences."""
     problems = []
-    for holding in reversed(ledger.held()):
+    for holding in reversed(ledger.holdings()):
         if holding.kind == "tunable":
             outcome = restore_file(Path(holding.name), holding.detail)
         elif holding.kind == "write_cache":
@@ -161,21 +161,21 @@ def _queue_setting(
     path: Path,
     level: str,
     value: str | None,
-    found: str | None,
+    setting: str | None,
     *,
     device: AttachedDevice,
     ledger: KnownHoldings,
 ) -> ReadBack:
     if value is None:
-        return ReadBack(level, None, _number(found), str(path), None)
+        return ReadBack(level, None, _number(setting), str(path), None)
     if path.name != "write_cache":
         effective = set_tunable(path, value, ledger=ledger).effective
         return ReadBack(level, _number(value), _number(effective), str(path), True)
     # The switch survives detach and attach of a loop device, so whatever was found may be another's
     # leaving: it is always written, and always goes back to flushing.
-    original = WRITE_BACK if device.image is not None else (found or WRITE_BACK)
+    original = WRITE_BACK if device.image is not None else (setting or WRITE_BACK)
     _note_first(Holding("write_cache", device.queue_name, original), ledger)
-    if device.image is None and value == WRITE_BACK and found == WRITE_THROUGH:
+    if device.image is None and value == WRITE_BACK and setting == WRITE_THROUGH:
         return _real_write_back(path, level)
     return ReadBack(level, value, _write(path, value), str(path), True)
 
@@ -191,7 +191,7 @@ def _real_write_back(path: Path, level: str) -> ReadBack:
 
 def _note_first(holding: Holding, ledger: KnownHoldings) -> None:
     """The first original counts, whatever was set since."""
-    if holding.key not in {item.key for item in ledger.held()}:
+    if holding.key not in {item.key for item in ledger.holdings()}:
         ledger.note(holding)
 
 

@@ -90,13 +90,13 @@ def main(arguments: list[str]) -> int:
     return EXIT_DONE
 
 
-def _live_apart(request: VisitRequest, given: argparse.Namespace) -> None:
+def _live_apart(request: VisitRequest, arguments: argparse.Namespace) -> None:
     """In namespaces of its own: no stranger can hold what is mounted here, and a SIGKILL unmounts it by itself."""
     enter_own_namespaces()
-    let_go_of_foreign_mounts((given.request, given.directory, *paths_in(codec.to_json(request))))
+    let_go_of_foreign_mounts((arguments.request, arguments.directory, *paths_in(codec.to_json(request))))
     scratch = request.scratch_device
     images = scratch.image_directory if scratch.is_image else None
-    for place in (given.directory, *(() if images is None else (Path(images),))):
+    for place in (arguments.directory, *(() if images is None else (Path(images),))):
         follow_no_links_below(place)
 
 

@@ -174,9 +174,9 @@ class CutWriter(Protocol):
         ...
 
     def drive(
-        self, output: Path, *, duration_s: float, seed: int, beside: AbstractContextManager[object]
+        self, output: Path, *, duration_s: float, seed: int, companion: AbstractContextManager[object]
     ) -> Driven:
-        """The clients, between the marks; `beside` is entered while they write, `output` begins the names of what they say.
+        """The clients, between the marks; `companion` is entered while they write, `output` begins the names of what they say.
 
         They end before their time where the log is nearly full. The engine is not stopped.
         """
@@ -348,13 +348,13 @@ class ServerWriter:
         *,
         duration_s: float,
         seed: int,
-        beside: AbstractContextManager[object],
+        companion: AbstractContextManager[object],
     ) -> Driven:
         """At the recording's pace."""
         before = self._counters()
         self._setup.mark(BEGIN)
         pause_s = self._setup.pace(duration_s)
-        with beside:
+        with companion:
             driven = drive(
                 self._server,
                 self._setup.mark_file,
@@ -664,7 +664,7 @@ class _Writer:
         return None
 
     def drive(
-        self, output: Path, *, duration_s: float, seed: int, beside: AbstractContextManager[object]
+        self, output: Path, *, duration_s: float, seed: int, companion: AbstractContextManager[object]
     ) -> Driven:
         """From an empty directory; BedplateError in the library's own words."""
         engine, context, setup = self._engine, self._context, self._setup
@@ -687,7 +687,7 @@ class _Writer:
             ToolProcess(
                 argv, context, output=output, directory=context.log_directory, confinement=restriction
             ) as tool,
-            beside,
+            companion,
         ):
             ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S, enough=setup.is_log_nearly_full)
         document = _last_document(output.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
@@ -749,14 +749,14 @@ class BenchEngine(Protocol):
 class PageNames(Protocol):
     """Known from the file's name and from what was written, and from what the engine itself calls its files."""
 
-    def called(self, site: ServerSite, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
+    def file_names(self, site: ServerSite, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
         """What the engine calls its files on recovered data, by their paths below the data directory; of those that say it themselves none."""
         return {}
 
     def name(
-        self, path: str, offset: int, written: bytes, called: Mapping[str, str], subject: Subject
+        self, path: str, offset: int, data: bytes, file_names: Mapping[str, str], subject: Subject
     ) -> str | None:
-        """Of `written`, which went to `offset` of the file at `path` below the data directory; None where there is no name.
+        """Of `data`, which went to `offset` of the file at `path` below the data directory; None where there is no name.
 
         The settings of the `subject` say how large its pages are.
         """

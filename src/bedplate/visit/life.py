@@ -40,7 +40,7 @@ from bedplate.host.block_tree import BlockTree, backing_file, demand_free
 from bedplate.host.cgroups import Group, drop_page_cache, memory_limit_reasons
 from bedplate.host.command import MARK, Commands
 from bedplate.host.files import closed_folders, closed_sentences, full_places
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.kernel_log import KernelLog, messages_of_ours
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
@@ -803,7 +803,7 @@ class VisitSetup:
             self._own_name,
             memory_bytes=memory_limit(self._request, self._findings),
             throttle=device_levels.throttle,
-            device_number=_device_number(device),
+            device_number=(Path("/sys/class/block") / device.queue_name / "dev").read_text().strip(),
             ledger=self._ledger,
         )
         self._undo.callback(group.release)
@@ -819,7 +819,7 @@ class VisitSetup:
         if untorn is not None:
             where = untorn.below(where)
         started = start_server(
-            request, where, undo=self._undo, steps=self._steps, findings=self._findings, kept=self._kept
+            request, where, undo=self._undo, steps=self._steps, findings=self._findings, kept_data=self._kept
         )
         self._server_settings = started.in_force.settings
         engine = request.cell.build.engine
@@ -940,10 +940,6 @@ class VisitSetup:
         self._findings.sizes["used_bytes"] = (space.f_blocks - space.f_bfree) * space.f_frsize
 
 
-def _device_number(device: AttachedDevice) -> str:
-    return (Path("/sys/class/block") / device.queue_name / "dev").read_text().strip()
-
-
 def live(
     request: VisitRequest,
     directory: Path,
@@ -1045,7 +1041,7 @@ def _live(
     setup: VisitSetup | None = None
     problems: tuple[str, ...] = ()
     try:
-        with held():
+        with defer_interruptions():
             ledger = Ledger.open(state, owner)
         setup = VisitSetup(
             request,
@@ -1060,7 +1056,7 @@ def _live(
     finally:
         # Also on a signal; one that comes only now waits. First in order, then whatever the ledger still lists. It tries
         # again what could not be given back here, and has the last word on why.
-        with held():
+        with defer_interruptions():
             if setup is not None:
                 with contextlib.suppress(BedplateError, OSError):
                     setup.leave()
@@ -1095,7 +1091,7 @@ def _charged(
         Path(request.scratch_device.image_directory or directory),
     )
     # Its own devices, and the disks below its files and below the running system.
-    ours = {tree.whole(name) for name in (*findings.device_names, *tree.under(*places), *tree.under_root())}
+    ours = {tree.disk_of(name) for name in (*findings.device_names, *tree.under(*places), *tree.under_root())}
     used = {name for name, count in counts.items() if count > io_before.get(name, 0)}
     return messages_of_ours(
         messages, findings.device_names, devices=tree.names(), others_in_use=bool(used - ours)

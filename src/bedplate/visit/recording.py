@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Protocol, Self
 from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host.command import Account, Commands, environment, restricted_environment
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Ledger
 from bedplate.host.pages import extents_of
 from bedplate.host.requirement import Need
@@ -163,8 +163,8 @@ class Recording:
             for item in self._items
         ]
 
-    def tell(self, phase: str, item: str, *, done: int, of: int) -> None:
-        """Say what happens now; `done` counts from 1 and includes it."""
+    def tell(self, phase: str, item: str, *, position: int, of: int) -> None:
+        """Say what happens now; `position` counts from 1 and includes it."""
         with self._telling:
             self.context.emit(
                 {
@@ -172,12 +172,12 @@ class Recording:
                     "run": self.spec.name,
                     "phase": phase,
                     "item": item,
-                    "done": done,
+                    "done": position,
                     "of": of,
                 }
             )
 
-    def made(self, steps: Callable[[], None]) -> RunRecord:
+    def run_steps(self, steps: Callable[[], None]) -> RunRecord:
         """The record of these steps: what stops them is its reason, and what ended the server with them.
 
         VisitFailed where the stand could not be made cold: nothing is left then to run on.
@@ -345,10 +345,10 @@ class ClientRecording(Recording):
         self.facts[f"{phase}_client_sleeps"] = ended.sleeps
         return ended
 
-    def demand(self, ended: ClientEnded) -> None:
+    def demand(self, client_end: ClientEnded) -> None:
         """BedplateError with what the client said where it ended badly, and why the server is gone, if it is."""
-        if ended.problem is not None:
-            raise BedplateError(ended.problem, *why_the_server_is_gone(self.context))
+        if client_end.problem is not None:
+            raise BedplateError(client_end.problem, *why_the_server_is_gone(self.context))
 
     def record(self) -> RunRecord:
         """What is known now; the counters of its one measured phase are those of the run."""
@@ -461,7 +461,7 @@ class LoggedClient:
 
     def start(self) -> None:
         """Start the reader, then the client."""
-        with held():
+        with defer_interruptions():
             self._start()
 
     def _start(self) -> None:
@@ -633,10 +633,10 @@ class ToolFailed(BedplateError):
 
     code = "tool-failed"
 
-    def __init__(self, problem: str, ended: ToolEnded) -> None:
+    def __init__(self, problem: str, tool_end: ToolEnded) -> None:
         super().__init__(problem)
-        self.said = ended.said
-        self.status = ended.status
+        self.said = tool_end.said
+        self.status = tool_end.status
 
 
 class ToolProcess:
@@ -671,7 +671,7 @@ class ToolProcess:
 
     def __enter__(self) -> Self:
         try:
-            with held():
+            with defer_interruptions():
                 self._process = self._start()
             self._context.commands.record.append(self.argv)
             return self  # noqa: TRY300 -- behind the `try` nobody would end it
@@ -706,7 +706,7 @@ class ToolProcess:
             os.killpg(self._running.pid, number)
 
     @property
-    def ended(self) -> ToolEnded:
+    def outcome(self) -> ToolEnded:
         """How it ended, after `pieces` has."""
         if self._ended is None:
             raise RuntimeError(f"{self.argv[0]} has not ended yet")
@@ -739,7 +739,7 @@ class ToolProcess:
                         continue
                     if not ready:
                         raise BedplateError(
-                            f"{self._name} did not end within {limit_s:.0f} s and was killed: {self._said()}"
+                            f"{self._name} did not end within {limit_s:.0f} s and was killed: {self._last_lines()}"
                         )
                     if words in ready:
                         piece = os.read(words, 65536)
@@ -779,7 +779,7 @@ class ToolProcess:
         """Until it has ended, whatever it says meanwhile."""
         for _ in self.pieces(limit_s=limit_s, enough=enough):
             pass
-        return self.ended
+        return self.outcome
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -820,7 +820,7 @@ class ToolProcess:
         # wait4 gives the CPU time that Popen.wait throws away.
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        said = self._said() if process.returncode else ""
+        said = self._last_lines() if process.returncode else ""
         self._ended = ToolEnded(
             process.returncode,
             usage.ru_utime + usage.ru_stime,
@@ -829,13 +829,13 @@ class ToolProcess:
             asked_to_end=self._asked_to_end,
         )
 
-    def _problem(self, status: int, said: str) -> str | None:
+    def _problem(self, status: int, message: str) -> str | None:
         if status == 0:
             return None
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"{self._name} {how}: {said}"
+        return f"{self._name} {how}: {message}"
 
-    def _said(self) -> str:
+    def _last_lines(self) -> str:
         """Its last lines: on standard error if it said anything there, else what is no document."""
         for path in (self.errors, *(() if self._marks else (self.output,))):
             text = path.read_text(encoding="utf-8", errors="replace")

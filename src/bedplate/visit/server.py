@@ -19,7 +19,7 @@ from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host import ledger
 from bedplate.host.cgroups import Group, drop_page_cache
 from bedplate.host.command import Account, Commands, restricted_environment
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Holding, Holdings
 from bedplate.host.pages import CachedFile, read_into_cache
 from bedplate.host.process import inner_pid
@@ -190,11 +190,11 @@ def start_server(
     undo: contextlib.ExitStack,
     steps: Steps,
     findings: Findings,
-    kept: KeptServerData | None = None,
+    kept_data: KeptServerData | None = None,
 ) -> StartedServer:
     """From nothing to a database for the workload, if the engine has a server; VisitFailed where a setting is not in force.
 
-    With `kept` data the directory has its database already, and gets a configuration alone.
+    With `kept_data` data the directory has its database already, and gets a configuration alone.
     """
     cell = request.cell
     engine = server_of(cell.build.engine)
@@ -202,12 +202,12 @@ def start_server(
         return StartedServer()
     site.socket_directory.mkdir(mode=0o700)
     shutil.chown(site.socket_directory, site.account.uid, site.account.gid)
-    with steps.step(engine.making if kept is None else "configure"):
+    with steps.step(engine.making if kept_data is None else "configure"):
         server = engine.at(site)
-        if kept is None:
+        if kept_data is None:
             server.initialise(cell)
         else:
-            kept.configure(server, cell)
+            kept_data.configure(server, cell)
         # This file system only: a sync of the whole machine would wait for other people's disks.
         site.commands.run(["sync", "--file-system", str(site.data_directory)], timeout_s=600)
     if cell.device.memory_bytes is not None:
@@ -216,7 +216,7 @@ def start_server(
     with steps.step("server start"):
         undo.callback(server.kill)
         server.start()
-        if kept is None:
+        if kept_data is None:
             server.create_database()
     with steps.step("server read back"):
         in_force = server.in_force(cell)
@@ -244,12 +244,12 @@ def end_server(server: Server | None, findings: Findings, untorn: UntornWrites |
         findings.run_problems.append(refusal)
 
 
-def end_to_be_kept(server: Server | None, kept: KeptServerData | None) -> None:
+def end_to_be_kept(server: Server | None, kept_data: KeptServerData | None) -> None:
     """Stop it in order, and leave nothing of its configuration with its data. ValueError of an engine whose data nobody keeps."""
-    if server is None or kept is None:
+    if server is None or kept_data is None:
         raise ValueError("there is no server to be kept")
     server.stop()
-    kept.take_configuration_out(server)
+    kept_data.take_configuration_out(server)
 
 
 def read_in(directory: Path, files: tuple[CachedFile, ...], group: Group) -> None:
@@ -309,9 +309,11 @@ class ServerProcess:
     Its program lies below `prefix`. `ended` is called once it is gone, with whether it left by itself and in order.
     """
 
-    def __init__(self, site: ServerSite, prefix: str, ended: Callable[[bool], None] = lambda _: None) -> None:
+    def __init__(
+        self, site: ServerSite, prefix: str, on_end: Callable[[bool], None] = lambda _: None
+    ) -> None:
         self._site = site
-        self._ended = ended
+        self._ended = on_end
         self._programs = Path(prefix)
         self._holding = Holding("server", str(site.data_directory), prefix)
         self._process: subprocess.Popen[bytes] | None = None
@@ -356,7 +358,7 @@ class ServerProcess:
             io_uring=io_uring,
         )
         site.ledger.note(self._holding)
-        with site.log.open("ab") as log, held(), restriction.child() as become:
+        with site.log.open("ab") as log, defer_interruptions(), restriction.child() as become:
 
             def become_server() -> None:
                 if site.enter_group is not None:
@@ -493,14 +495,14 @@ class SqlDatabase(Server):
     crash_words: ClassVar[str]
 
     def __init__(
-        self, site: ServerSite, programs: str, ended: Callable[[bool], None] = lambda _: None
+        self, site: ServerSite, programs: str, on_end: Callable[[bool], None] = lambda _: None
     ) -> None:
         """Neither made nor started; its programs are below a folder."""
         self.data_directory = site.data_directory
         self.log = site.log
         self.account = site.account
         self._commands = site.commands
-        self._server = ServerProcess(site, programs, ended)
+        self._server = ServerProcess(site, programs, on_end)
 
     def stop(self, *, timeout_s: float | None = None) -> int | None:
         """An orderly shutdown, which writes what is dirty, and its status; None without a server.
@@ -629,9 +631,9 @@ class SessionFailed(BedplateError):
 
     code = "session-failed"
 
-    def __init__(self, *reasons: str | Reason, said: str = "") -> None:
+    def __init__(self, *reasons: str | Reason, message: str = "") -> None:
         super().__init__(*reasons)
-        self.said = said
+        self.said = message
 
 
 class PipedSession:
@@ -650,10 +652,7 @@ class PipedSession:
     failed: ClassVar[str | None] = None
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        restriction: Restriction,
-        more_environment: Mapping[str, str] | None = None,
+        self, argv: Sequence[str], restriction: Restriction, more_environment: Mapping[str, str] | None = None
     ) -> None:
         self._rest = b""
         self._has_killed = False
@@ -662,7 +661,7 @@ class PipedSession:
         self.has_lost_connection = False
         process: subprocess.Popen[bytes] | None = None
         try:
-            with held():
+            with defer_interruptions():
                 process = self._process = _started(argv, restriction, more_environment)
         except BaseException:
             # Whoever asked gets no session that could be closed.
@@ -691,14 +690,14 @@ class PipedSession:
         if errors or has_failed:
             said = "; ".join(errors or lines)
             self.has_lost_connection |= "connection" in said
-            raise SessionFailed(f"{_shown(statement)}: {said}", said=said)
+            raise SessionFailed(f"{_shorten(statement)}: {said}", message=said)
         return [[None if cell == self.null else cell for cell in line.split(self.field)] for line in lines]
 
     def value(self, statement: str, *, timeout_s: float = 60.0) -> str:
         """The single value of a statement's single row."""
         rows = self.rows(statement, timeout_s=timeout_s)
         if len(rows) != 1 or len(rows[0]) != 1 or rows[0][0] is None:
-            raise SessionFailed(f"{_shown(statement)}: expected one value, found {rows!r:.200}")
+            raise SessionFailed(f"{_shorten(statement)}: expected one value, found {rows!r:.200}")
         return rows[0][0]
 
     def execute(self, statement: str, *, timeout_s: float = 3600.0) -> None:
@@ -731,7 +730,7 @@ class PipedSession:
         self.close()
 
     @staticmethod
-    def has_gone(said: bytes) -> bool:  # noqa: ARG004 -- of clients that end by themselves
+    def has_gone(message: bytes) -> bool:  # noqa: ARG004 -- of clients that end by themselves
         """Whether a client that goes on after errors has said that its connection is gone."""
         return False
 
@@ -747,7 +746,7 @@ class PipedSession:
             said = "; ".join(self._remaining())
             self.has_lost_connection = True
             gone = because(CONNECTION_LOST, f"the connection to the server is gone: {said or error}")
-            raise SessionFailed(gone, said=said) from error
+            raise SessionFailed(gone, message=said) from error
         return self._read_answer(statement, time.monotonic() + timeout_s)
 
     def _read_answer(self, statement: str, deadline: float) -> list[str]:
@@ -757,7 +756,7 @@ class PipedSession:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 self.abandon()
-                words = f"{_shown(statement)}: the server gave no answer in time; the session was ended"
+                words = f"{_shorten(statement)}: the server gave no answer in time; the session was ended"
                 self._ended = because(NO_ANSWER_IN_TIME, words)
                 raise SessionFailed(self._ended)
             chunk = os.read(self._process.stdout.fileno(), 65536)
@@ -766,7 +765,7 @@ class PipedSession:
                 self._rest = b""
                 words = f"the server closed the connection: {said or 'no message'}"
                 self.has_lost_connection = True
-                raise SessionFailed(because(CONNECTION_LOST, words), said=said)
+                raise SessionFailed(because(CONNECTION_LOST, words), message=said)
             self._rest += chunk
         answer, self._rest = self._rest.split(end, 1)
         return answer.decode(errors="replace").splitlines()
@@ -793,7 +792,7 @@ def _started(
         )
 
 
-def _shown(statement: str) -> str:
+def _shorten(statement: str) -> str:
     """The beginning of a statement, for an error."""
     text = statement.strip()
     return text if len(text) <= _STATEMENT_SHOWN else f"{text[:_STATEMENT_SHOWN]}…"

@@ -175,7 +175,7 @@ def failing_at(part: str, words: str = "ERROR:  out of luck") -> Answer:
 def stopping(slow: set[str]) -> Answer:
     def answer(statement: str) -> Rows:
         if statement in slow:
-            raise SessionFailed(f"{statement:.120}: {STOPPED}", said=STOPPED)
+            raise SessionFailed(f"{statement:.120}: {STOPPED}", message=STOPPED)
         return usual_answer(statement)
 
     return answer

@@ -100,7 +100,7 @@ class PlantedExecutor:
     def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:
         return ()
 
-    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:
+    def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:
         return None
 
     def run(self, start: Start) -> StartOutcome:

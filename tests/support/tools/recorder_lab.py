@@ -74,7 +74,7 @@ def recorder_lab(driver: Path) -> Iterator[RecorderLab]:
     found = RecorderLab(base, driver)
     try:
         yield found
-        assert () == found.ledger.held()
+        assert () == found.ledger.holdings()
     finally:
         found.ledger.release(Commands())
         found.ledger.close()

@@ -52,8 +52,8 @@ class Display(LineDisplay):
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def preparing(self, what: str, done: int, total: int) -> None:
-        self.steps.append((what, done, total))
+    def preparing(self, item: str, count: int, total: int) -> None:
+        self.steps.append((item, count, total))
 
 
 class Builds:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate import cli
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def test_it_waits_in_a_held_block_and_comes_at_once_outside(number: signal.Signa
     reached: list[str] = []
 
     def take() -> None:
-        with held():
+        with defer_interruptions():
             # Twice, as an impatient person does it.
             signal.raise_signal(number)
             signal.raise_signal(number)

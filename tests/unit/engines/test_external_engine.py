@@ -107,7 +107,7 @@ def cells(directory: Path) -> list[Cell]:
 def test_the_programs_are_told_what_was_asked_for_and_what_holds_else() -> None:
     description = read_description(TEXT)
     assert ("brickbase", 60.0) == (description.name, description.check_limit_s)
-    told = description.told(Levels(page_size=16384, name="brickbase", programs="0" * 16, wal=True))
+    told = description.options_for(Levels(page_size=16384, name="brickbase", programs="0" * 16, wal=True))
     assert ["--page_size=16384", "--sync=full", "--wal=true"] == list(options(told))
 
 
@@ -382,7 +382,7 @@ def test_a_writer_is_halted_while_its_part_of_the_log_is_used_up_and_told_to_end
         cast("ToolProcess", SimpleNamespace(signal=sent.append)),
         marks_before=0,
         duration_s=60,
-        beside=lambda: begun.append(len(sent)),
+        start_companion=lambda: begun.append(len(sent)),
         name="brickbase",
     )
 
@@ -417,7 +417,7 @@ def ending_pacer(monkeypatch: pytest.MonkeyPatch, *, emulated: bool) -> Callable
         cast("ToolProcess", SimpleNamespace(signal=lambda _: None)),
         marks_before=0,
         duration_s=60,
-        beside=lambda: None,
+        start_companion=lambda: None,
         name="brickbase",
         emulated=emulated,
     )

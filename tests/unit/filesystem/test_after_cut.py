@@ -52,7 +52,7 @@ class Watched:
         self._note()
         if self.refusals:
             said = self.refusals.pop()
-            raise MountRefused(said, said=said)
+            raise MountRefused(said, output=said)
 
     def unmount(self, _: Site) -> None:
         self._note()
@@ -206,7 +206,7 @@ def test_only_what_a_file_system_says_of_trouble_on_that_device_is_heard() -> No
         "F2FS-fs (loop3): Can't find valid F2FS filesystem in 1th superblock",
         "ERROR: (device loop3): dbAllocBits: bad map",
     )
-    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard, lost=0))
+    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard, lost_count=0))
     assert (heard[1], *heard[5:7], *heard[8:]) == complaints_of(kernel, "loop3")
     # A log that cannot be read is no silence.
     assert complaints_of(cast("Any", SimpleNamespace(messages=lambda about: None)), "loop3") is None

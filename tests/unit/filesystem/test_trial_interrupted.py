@@ -70,7 +70,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def known(ledger: Ledger, *kinds: str) -> set[str]:
-    return {holding.name for holding in ledger.held() if holding.kind in kinds}
+    return {holding.name for holding in ledger.holdings() if holding.kind in kinds}
 
 
 def left(place: Path) -> set[str]:
@@ -101,7 +101,7 @@ def test_a_signal_leaves_what_is_still_there_to_the_ledger(
         machine.mounts.clear()
         assert set() == left(tmp_path), place
     assert 60 <= len(places)
-    assert (set(), set(), ()) == (machine.loops, machine.mounts, ledger.held())
+    assert (set(), set(), ()) == (machine.loops, machine.mounts, ledger.holdings())
 
 
 def test_a_mount_that_stays_busy_stays_in_the_ledger(

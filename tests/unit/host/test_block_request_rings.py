@@ -97,7 +97,7 @@ def test_a_trace_that_lost_requests_is_none() -> None:
     trace._ended.set()
     trace._read()
     with pytest.raises(CallsNotCounted, match="3 requests were lost"):
-        assert trace.found
+        assert trace.requests
 
 
 def test_who_asked_is_looked_up_while_the_trace_runs() -> None:
@@ -108,7 +108,7 @@ def test_who_asked_is_looked_up_while_the_trace_runs() -> None:
     trace._ended.set()
     trace._read()
     assert {GONE: None} == trace.titles
-    assert ["writer"] == [each.name for each in trace.found]
+    assert ["writer"] == [each.name for each in trace.requests]
 
 
 @pytest.mark.parametrize(

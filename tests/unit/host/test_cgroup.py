@@ -26,7 +26,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     )
     with Ledger.open(tmp_path / "state", "group") as opened:
         yield opened
-        assert () == opened.held()
+        assert () == opened.holdings()
 
 
 def _v2(base: Path, controllers: str = "cpu io memory") -> Hierarchy:
@@ -117,7 +117,7 @@ def test_the_dirty_limits_of_the_machine_have_one_holder(tmp_path: Path, ledger:
         (reason,) = memory_limit_reasons(LIMIT, hierarchy=hierarchy, vm=vm)
         with pytest.raises(RequirementMissing, match=r"holds vm\.dirty_bytes"):
             Group.create("y", memory_bytes=2 * LIMIT, ledger=another, hierarchy=hierarchy, vm=vm)
-        assert () == another.held()
+        assert () == another.holdings()
         assert str(LIMIT // 5) == (vm / "dirty_bytes").read_text()
         first.release()
         assert "wait for its end" in reason

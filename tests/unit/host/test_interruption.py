@@ -28,8 +28,8 @@ def test_inside_it_waits_for_the_end_of_the_outermost_block() -> None:
     reached: list[str] = []
 
     def nested() -> None:
-        with interruption.held():
-            with interruption.held():
+        with interruption.defer_interruptions():
+            with interruption.defer_interruptions():
                 interruption.arrive(Stop())
                 reached.append("inner")
             reached.append("outer")
@@ -40,22 +40,22 @@ def test_inside_it_waits_for_the_end_of_the_outermost_block() -> None:
 
 
 def test_it_is_raised_once() -> None:
-    with pytest.raises(Stop), interruption.held():
+    with pytest.raises(Stop), interruption.defer_interruptions():
         interruption.arrive(Stop())
-    with interruption.held():
+    with interruption.defer_interruptions():
         pass
 
 
 def test_it_comes_at_the_end_of_a_block_that_failed_too() -> None:
     def fails() -> None:
-        with interruption.held():
+        with interruption.defer_interruptions():
             interruption.arrive(Stop())
             raise FileNotFoundError
 
     with pytest.raises(Stop) as caught:
         fails()
     assert isinstance(caught.value.__context__, FileNotFoundError)
-    with interruption.held():
+    with interruption.defer_interruptions():
         pass
 
 
@@ -93,7 +93,7 @@ def test_a_program_that_calls_bedplate_and_has_no_handler_is_held_too() -> None:
     reached: list[str] = []
 
     def work() -> None:
-        with interruption.held(), interruption.held():
+        with interruption.defer_interruptions(), interruption.defer_interruptions():
             signal.raise_signal(signal.SIGINT)
             reached.append("the end")
 
@@ -107,7 +107,7 @@ def test_a_program_that_calls_bedplate_and_has_no_handler_is_held_too() -> None:
 def test_a_handler_of_the_program_and_an_ignored_interrupt_stay_as_they_are() -> None:
     for own in (signal.SIG_IGN, lambda *_: None):
         signal.signal(signal.SIGINT, own)
-        with interruption.held():
+        with interruption.defer_interruptions():
             assert own == signal.getsignal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
         assert own == signal.getsignal(signal.SIGINT)
@@ -118,7 +118,7 @@ def test_another_thread_neither_holds_nor_raises_what_is_for_the_main_one() -> N
 
     def work() -> None:
         try:
-            with interruption.held():
+            with interruption.defer_interruptions():
                 inside.set()
                 over.wait(60)
         except BaseException as error:  # noqa: BLE001 -- whatever it is, this thread must not have it
@@ -134,7 +134,7 @@ def test_another_thread_neither_holds_nor_raises_what_is_for_the_main_one() -> N
         over.set()
         thread.join()
     assert [] == raised
-    with interruption.held():
+    with interruption.defer_interruptions():
         pass
 
 
@@ -143,5 +143,5 @@ def test_what_is_raised_at_once_is_not_raised_again_later() -> None:
     interruption._state.pending = Stop()
     with pytest.raises(Stop):
         interruption.arrive(Stop())
-    with interruption.held():
+    with interruption.defer_interruptions():
         pass

@@ -58,10 +58,10 @@ def test_held_is_what_was_noted_and_not_settled(tmp_path: Path) -> None:
         ledger.note(image)
         ledger.note(loop)
         ledger.note(Holding("loop", "/x", "/dev/loop3"))
-        assert (image, Holding("loop", "/x", "/dev/loop3")) == ledger.held()
+        assert (image, Holding("loop", "/x", "/dev/loop3")) == ledger.holdings()
         ledger.settled(Holding("loop", "/x", "whatever"))
         ledger.settled(loop)
-        assert (image,) == ledger.held()
+        assert (image,) == ledger.holdings()
         ledger.settled(image)
 
 
@@ -328,10 +328,10 @@ def test_a_state_directory_without_room_is_named_and_takes_nothing(
         patched.setattr("bedplate.host.ledger.os.write", full)
         with pytest.raises(MachineUnfit, match=f"{tmp_path}/a/ledger.jsonl cannot be written: No space left"):
             ledger.note(Holding("loop", "/x"))
-        assert (image,) == ledger.held()
+        assert (image,) == ledger.holdings()
         # What is given back is given back, whether that can be written down or not.
         ledger.settled(image)
-        assert () == ledger.held()
+        assert () == ledger.holdings()
         with pytest.raises(MachineUnfit, match="cannot be written: No space left"):
             Ledger.open(tmp_path, "b")
     ledger.close()

@@ -53,7 +53,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return DeviceNode(os.open("/dev/null", os.O_PATH), kernels, tree.st_rdev(kernels))
 
     monkeypatch.setattr(lock, "BlockTree", lambda: machine.tree)
-    monkeypatch.setattr(DeviceNode, "at", at)
+    monkeypatch.setattr(DeviceNode, "find", at)
     monkeypatch.setattr(lock, "_machine_wide", lambda: tmp_path)
     return Path("/dev/disk/by-id")
 

@@ -209,14 +209,14 @@ def test_what_was_overwritten_before_the_first_look_counts(
 
         monkeypatch.setattr(os, "read", read)
         log.forget()
-        assert 0 == log.lost
+        assert 0 == log.lost_count
         answers = iter([BrokenPipeError(), b"4,105,9,-;EXT4-fs warning (device loop3): y\n", b""])
         log.messages()
-        assert 4 == log.lost
+        assert 4 == log.lost_count
     with KernelLog(file) as log:
         answers = iter([BrokenPipeError(), b""])
         log.messages()
-        assert 1 == log.lost
+        assert 1 == log.lost_count
 
 
 def test_forbidden_log_is_not_known_to_be_silent(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_journal_is_wiped_only_if_it_is_the_one_that_was_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, noted: str, wiped: bool
 ) -> None:
     device = tmp_path / "stable-name"
-    monkeypatch.setattr(DeviceNode, "at", lambda path, _tree: _Node(str(path)))
+    monkeypatch.setattr(DeviceNode, "find", lambda path, _tree: _Node(str(path)))
     told = _Commands(found)
     outcome = ledger.give_back(
         Holding("journal_device", str(device), noted),

@@ -26,7 +26,7 @@ def test_own_folders_are_opened(opened: Path) -> None:
     inner = opened / "cache" / "builds"
     inner.mkdir(parents=True, mode=0o700)
     inner.parent.chmod(0o700)
-    require_traversable(inner, own=opened / "cache")
+    require_traversable(inner, base=opened / "cache")
     assert [0o755, 0o755] == [mode(inner.parent), mode(inner)]
 
 
@@ -36,7 +36,7 @@ def test_foreign_closed_parent_is_refused_and_left_as_it_is(opened: Path) -> Non
     inner.mkdir(parents=True)
     closed.chmod(0o700)
     with pytest.raises(RequirementMissing) as raised:
-        require_traversable(inner, own=inner)
+        require_traversable(inner, base=inner)
     assert 2 == len(raised.value.reasons)
     assert f"{closed} (mode 0700)" in raised.value.reasons[0]
     assert 0o700 == mode(closed)
@@ -48,7 +48,7 @@ def test_closed_parent_behind_a_symbolic_link_is_found(opened: Path) -> None:
     closed.chmod(0o700)
     (opened / "link").symlink_to(closed / "cache")
     with pytest.raises(RequirementMissing, match="mode 0700"):
-        require_traversable(opened / "link", own=opened / "link")
+        require_traversable(opened / "link", base=opened / "link")
 
 
 def test_folders_that_let_nobody_through_are_told(opened: Path) -> None:
@@ -75,7 +75,7 @@ def test_closed_folders_are_named_once_from_the_root_down(tmp_path: Path) -> Non
 
 def test_path_outside_of_what_is_ours_is_a_mistake(opened: Path) -> None:
     with pytest.raises(ValueError, match="does not lie under"):
-        require_traversable(opened, own=opened / "cache")
+        require_traversable(opened, base=opened / "cache")
 
 
 def test_tree_is_opened_like_chmod_a_plus_rx(tmp_path: Path) -> None:

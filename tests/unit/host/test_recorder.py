@@ -93,7 +93,7 @@ def test_every_reason_comes_at_once_and_nothing_is_made(
                 ledger=ledger,
                 commands=commands,
             )
-        assert () == ledger.held()
+        assert () == ledger.holdings()
     assert ["modprobe fuse" in reason for reason in caught.value.reasons] == [True, False]
     assert "which is on ext4; name a directory on a tmpfs" in caught.value.reasons[1]
     assert [] == commands.record

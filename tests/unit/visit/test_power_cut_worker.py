@@ -129,7 +129,7 @@ def test_what_the_file_system_says_of_an_image_is_heard_by_who_listens(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool, said: tuple[str, ...] | None
 ) -> None:
     heard = ("NILFS (disk): broken superblock, retrying with spare superblock", "NILFS (other): error")
-    kernel = SimpleNamespace(messages=lambda about: heard, lost=0)
+    kernel = SimpleNamespace(messages=lambda about: heard, lost_count=0)
     monkeypatch.setattr(power_cut_worker, "KernelLog", lambda: nullcontext(kernel))
     built = Built(WINDOW, (tmp_path / "disk",))
     built.disk.write_bytes(b"")
@@ -304,7 +304,7 @@ def test_only_a_mount_that_met_a_twin_is_made_again_as_it_was(
     def failed_once(*_: Any, **__: Any) -> None:
         tried.append("mount")
         if len(tried) == 1:
-            raise MountRefused(f"mount: {said}", said=said)
+            raise MountRefused(f"mount: {said}", output=said)
 
     monkeypatch.setattr(play, "mount", failed_once)
     recovered, _ = examined(play, tmp_path)
@@ -345,7 +345,7 @@ def test_a_file_system_is_lost_only_where_a_copy_of_the_image_does_not_mount_eit
     def refused(*_: Any, **__: Any) -> None:
         tried.append("mount")
         if len(tried) <= refusals:
-            raise MountRefused("mount: open_ctree failed: -5", said="open_ctree failed: -5")
+            raise MountRefused("mount: open_ctree failed: -5", output="open_ctree failed: -5")
 
     monkeypatch.setattr(play, "mount", refused)
     builder = Rebuilding()

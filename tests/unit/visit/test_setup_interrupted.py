@@ -65,5 +65,5 @@ def test_a_signal_between_two_lines_leaves_no_log_directory(
         ledgers[-1].close()
         assert not set(MEMORY_DIRECTORY.glob(f"bedplate-{os.getpid()}-*")), place
     assert lines_min <= len(places)
-    assert () == ledgers[-1].held()
+    assert () == ledgers[-1].holdings()
     ledgers[-1].close()

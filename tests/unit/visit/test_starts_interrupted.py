@@ -117,7 +117,7 @@ def test_of_the_workers_that_replay_cuts(
 
     require_none_left(deed, ("workloads/power_cut/bench.py", "__enter__", "_begin"), lines_min=20)
     assert {"state"} == {path.name for path in tmp_path.iterdir() if path.suffix != ".err"}
-    assert () == ledger.held()
+    assert () == ledger.holdings()
 
 
 def test_of_the_recorder(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,4 +155,4 @@ def test_of_a_worker_that_restores(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             prepare._run(tmp_path / "job.json", "it", tell)
 
     # Up to the first line of its own: behind that its `finally` is at work.
-    require_none_left(deed, ("host/interruption.py", "held"), lines_min=4)
+    require_none_left(deed, ("host/interruption.py", "defer_interruptions"), lines_min=4)

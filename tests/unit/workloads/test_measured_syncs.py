@@ -108,7 +108,7 @@ def test_one_that_fails_leaves_nothing_and_is_quoted(place: Path, tmp_path: Path
         with pytest.raises(CommandFailed, match="could not write"):
             measure_syncs(place, 1, ledger, Commands())
         assert [] == list(place.iterdir())
-        assert () == ledger.held()
+        assert () == ledger.holdings()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root shuts anything in")

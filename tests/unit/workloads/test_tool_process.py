@@ -52,7 +52,7 @@ def test_words_come_while_the_tool_runs_and_are_kept(play: Play) -> None:
     script = "import sys; sys.stderr.write('begun'); sys.stderr.flush(); print('result'); sys.stdin.read()"
     with play.tool(script) as tool:
         assert b"begun" == b"".join(tool.pieces(limit_s=30))
-        assert (0, None) == (tool.ended.status, tool.ended.problem)
+        assert (0, None) == (tool.outcome.status, tool.outcome.problem)
     assert "result\n" == tool.output.read_text()
     assert "begun" == (play.directory / "tool.err").read_text()
 
@@ -136,7 +136,7 @@ def test_leaving_early_kills_it(play: Play) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     with pytest.raises(RuntimeError, match="has not ended yet"):
-        _ = tool.ended
+        _ = tool.outcome
 
 
 def test_a_program_that_is_not_there_is_named(play: Play) -> None:

@@ -74,13 +74,13 @@ class _Pacer:
         *,
         marks_before: int,
         duration_s: float,
-        beside: Callable[[], object],
+        start_companion: Callable[[], object],
         name: str,
         emulated: bool = False,
     ) -> None:
         self._setup, self._tool, self._name = setup, tool, name
         self._emulated, self._patience_s = emulated, PATIENCE_S
-        self._duration_s, self._beside = duration_s, beside
+        self._duration_s, self._beside = duration_s, start_companion
         self._started_s = time.monotonic()
         self._marks_before = marks_before
         self._begun_s: float | None = None
@@ -153,7 +153,10 @@ class _Writer:
         self._name = description.name
         promise = description.promise(context.engine_settings)
         self._promise = promise
-        self.facts: Mapping[str, Scalar] = {NAME: self._name, **description.told(context.engine_settings)}
+        self.facts: Mapping[str, Scalar] = {
+            NAME: self._name,
+            **description.options_for(context.engine_settings),
+        }
         self.bound_ms = None if promise is None else promise.ms
         self.bound_transactions = None if promise is None else promise.transactions
 
@@ -161,7 +164,7 @@ class _Writer:
         return None
 
     def drive(
-        self, output: Path, *, duration_s: float, seed: int, beside: AbstractContextManager[object]
+        self, output: Path, *, duration_s: float, seed: int, companion: AbstractContextManager[object]
     ) -> Driven:
         """The writer from its start to its end, and what is left of it written back: so much must be there without any cut."""
         context, setup = self._context, self._setup
@@ -186,7 +189,7 @@ class _Writer:
                 tool,
                 marks_before=marks_before,
                 duration_s=duration_s,
-                beside=lambda: stack.enter_context(beside),
+                start_companion=lambda: stack.enter_context(companion),
                 name=self._name,
                 emulated=context.request.provenance.get("accelerator") == EMULATED,
             )

@@ -67,9 +67,9 @@ class Setting:
     levels: tuple[Scalar, ...]
     default: Scalar | None
 
-    def value(self, given: object) -> Scalar:
+    def value(self, level: object) -> Scalar:
         """A level as cells have it (sizes in bytes); ValueError says what is allowed."""
-        found = KINDS[self.kind](given)
+        found = KINDS[self.kind](level)
         if self.levels and found not in self.levels:
             raise ValueError(f"allowed is one of {', '.join(map(as_in_a_plan, self.levels))}")
         return found
@@ -97,7 +97,7 @@ class EngineDescription:
     settings: Mapping[str, Setting]
     promises: tuple[EnginePromise, ...]
 
-    def told(self, settings: Levels) -> Levels:
+    def options_for(self, settings: Levels) -> Levels:
         """The options of both programs for the settings of a cell: those that were asked for, and defaults that are written down."""
         defaults = {name: each.default for name, each in self.settings.items() if each.default is not None}
         asked = {name: level for name, level in settings.items() if name in self.settings}
@@ -105,7 +105,7 @@ class EngineDescription:
 
     def promise(self, settings: Levels) -> EnginePromise | None:
         """The first that is made for the settings of a cell; None without one."""
-        told = self.told(settings)
+        told = self.options_for(settings)
         return next(
             (each for each in self.promises if each.when.items() <= told.items()),
             None,
@@ -128,28 +128,28 @@ def read_description(text: str) -> EngineDescription:
 class _Reader:
     """Reads key by key; what is wrong becomes a reason, and the next key is read."""
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self.reasons: list[str] = [*_unknown(found, _KEYS, "")]
-        name = found.get("name")
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.reasons: list[str] = [*_unknown(document, _KEYS, "")]
+        name = document.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._refuse(
                 'name: allowed are small letters, digits, dots and hyphens, up to 40: name = "my-engine"'
             )
-        settings = self._settings(found.get("settings", {}))
+        settings = self._settings(document.get("settings", {}))
         self.description = EngineDescription(
             name=str(name),
-            writer=self._program(found, "writer"),
-            checker=self._program(found, "checker"),
-            check_limit_s=self._limit(found.get("check_limit")),
+            writer=self._program(document, "writer"),
+            checker=self._program(document, "checker"),
+            check_limit_s=self._limit(document.get("check_limit")),
             settings=settings,
-            promises=tuple(self._promises(found.get("promise", []), settings)),
+            promises=tuple(self._promises(document.get("promise", []), settings)),
         )
 
     def _refuse(self, reason: str) -> None:
         self.reasons.append(reason)
 
-    def _program(self, found: Mapping[str, Any], key: str) -> str:
-        path = found.get(key, key)
+    def _program(self, document: Mapping[str, Any], key: str) -> str:
+        path = document.get(key, key)
         if not isinstance(path, str) or not path.isprintable() or not 0 < len(path) <= _LONGEST:
             self._refuse(f'{key}: allowed is the path of a program in the folder: {key} = "{key}"')
             return key
@@ -157,11 +157,11 @@ class _Reader:
             self._refuse(f"{key}: {path!r} lies outside of the folder; put the program into it")
         return path
 
-    def _limit(self, given: object) -> float:
-        if given is None:
+    def _limit(self, value: object) -> float:
+        if value is None:
             return _CHECK_LIMIT_S
         try:
-            seconds = parse_duration_s(given) if isinstance(given, str) else 0.0
+            seconds = parse_duration_s(value) if isinstance(value, str) else 0.0
         except ValueError:
             seconds = 0.0
         if not 1 <= seconds <= _CHECK_LIMIT_MOST_S:
@@ -185,30 +185,32 @@ class _Reader:
                 found[name] = self._setting(name, table, where)
         return found
 
-    def _setting(self, name: str, table: Mapping[str, Any], where: str) -> Setting:
-        self.reasons += _unknown(table, _SETTING_KEYS, f"{where}.")
+    def _setting(self, name: str, table: Mapping[str, Any], prefix: str) -> Setting:
+        self.reasons += _unknown(table, _SETTING_KEYS, f"{prefix}.")
         kind = table.get("kind", "size" if name == PAGE_SIZE else "text")
         if kind not in KINDS or (name == PAGE_SIZE and kind != "size"):
             kinds = "size" if name == PAGE_SIZE else ", ".join(KINDS)
-            self._refuse(f"{where}.kind: found {kind!r}; allowed: {kinds}")
+            self._refuse(f"{prefix}.kind: found {kind!r}; allowed: {kinds}")
             return Setting("text", (), None)
         levels = table.get("levels", [])
         if not isinstance(levels, list) or len(levels) > _MOST_LEVELS:
-            self._refuse(f"{where}.levels: allowed is a list of up to {_MOST_LEVELS} values")
+            self._refuse(f"{prefix}.levels: allowed is a list of up to {_MOST_LEVELS} values")
             levels = []
-        known = tuple(self._values(Setting(kind, (), None), levels, f"{where}.levels"))
+        known = tuple(self._values(Setting(kind, (), None), levels, f"{prefix}.levels"))
         default = table.get("default")
         given = (
-            () if default is None else self._values(Setting(kind, known, None), [default], f"{where}.default")
+            ()
+            if default is None
+            else self._values(Setting(kind, known, None), [default], f"{prefix}.default")
         )
         return Setting(kind, known, next(iter(given), None))
 
-    def _values(self, setting: Setting, given: list[Any], where: str) -> Iterator[Scalar]:
-        for each in given:
+    def _values(self, setting: Setting, values: list[Any], prefix: str) -> Iterator[Scalar]:
+        for each in values:
             try:
                 yield setting.value(each)
             except ValueError as error:
-                self._refuse(f"{where}: found {each!r}; {error}")
+                self._refuse(f"{prefix}: found {each!r}; {error}")
 
     def _promises(self, tables: object, settings: Mapping[str, Setting]) -> Iterator[EnginePromise]:
         if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
@@ -225,58 +227,58 @@ class _Reader:
                     f"{where}.source: missing: where the promise is written down, a page or a sentence"
                 )
             yield EnginePromise(
-                when=self._when(table.get("when", {}), settings, f"{where}.when"),
+                when=self._condition(table.get("when", {}), settings, f"{where}.when"),
                 durability=str(durability),
                 transactions=self._bound(table, "transactions", where),
                 ms=self._bound(table, "ms", where),
                 source=str(source),
             )
 
-    def _when(self, table: object, settings: Mapping[str, Setting], where: str) -> Levels:
+    def _condition(self, table: object, settings: Mapping[str, Setting], prefix: str) -> Levels:
         if not isinstance(table, dict):
-            self._refuse(f'{where}: allowed is a table of settings: {{ sync = "on" }}')
+            self._refuse(f'{prefix}: allowed is a table of settings: {{ sync = "on" }}')
             return Levels()
         found: dict[str, Scalar] = {}
         for name, level in table.items():
             if name not in settings:
-                self._refuse(f"{where}: {unknown_name('setting', name, settings)}")
+                self._refuse(f"{prefix}: {unknown_name('setting', name, settings)}")
                 continue
-            for each in self._values(settings[name], [level], f"{where}.{name}"):
+            for each in self._values(settings[name], [level], f"{prefix}.{name}"):
                 found[name] = each
         return Levels(found)
 
-    def _bound(self, table: Mapping[str, Any], key: str, where: str) -> int | None:
+    def _bound(self, table: Mapping[str, Any], key: str, prefix: str) -> int | None:
         bound = table.get(key)
         if bound is None:
             return None
         if isinstance(bound, bool) or not isinstance(bound, int) or not 0 < bound < 10**9:
-            self._refuse(f"{where}.{key}: allowed is a whole number from 1")
+            self._refuse(f"{prefix}.{key}: allowed is a whole number from 1")
             return None
         if table.get("class") != BOUNDED_LOSS:
-            self._refuse(f'{where}.{key}: only of class = "{BOUNDED_LOSS}"')
+            self._refuse(f'{prefix}.{key}: only of class = "{BOUNDED_LOSS}"')
         return bound
 
 
-def _unknown(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> Iterator[str]:
-    return (f"{where}{unknown_name('key', name, known)}" for name in table if name not in known)
+def _unknown(table: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> Iterator[str]:
+    return (f"{prefix}{unknown_name('key', name, names)}" for name in table if name not in names)
 
 
-def _text(given: object) -> str:
-    if not isinstance(given, str) or not given.isprintable() or not 0 < len(given) <= _LONGEST:
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _LONGEST:
         raise ValueError("allowed is a text on one line")
-    return given
+    return value
 
 
-def _number(given: object) -> int | float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not abs(given) < 2**53:
+def _number(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 2**53:
         raise ValueError("allowed is a number")
-    return given
+    return value
 
 
-def _size(given: object) -> int:
+def _size(value: object) -> int:
     allowed = 'allowed is a size in bytes, such as 4096 or "4 kB"'
     try:
-        found = parse_size(given) if isinstance(given, str) else given
+        found = parse_size(value) if isinstance(value, str) else value
     except ValueError:
         raise ValueError(allowed) from None
     if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 2**53:
@@ -284,10 +286,10 @@ def _size(given: object) -> int:
     return found
 
 
-def _switch(given: object) -> bool:
-    if not isinstance(given, bool):
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
         raise ValueError("allowed is true or false")
-    return given
+    return value
 
 
 KINDS: Mapping[str, Callable[[object], Scalar]] = {
@@ -396,10 +398,10 @@ def _of_others(path: Path, files: tuple[Path, ...]) -> Iterator[str]:
             return
 
 
-def _is_own_group(found: os.stat_result) -> bool:
+def _is_own_group(status: os.stat_result) -> bool:
     """Whether the group is the owner's own, as many systems make one for each account and let it write."""
     try:
-        return pwd.getpwuid(found.st_uid).pw_gid == found.st_gid
+        return pwd.getpwuid(status.st_uid).pw_gid == status.st_gid
     except KeyError:
         return False
 
@@ -490,12 +492,12 @@ class ExternalPrograms:
                 yield Unused(newest, f"not used for {unused_days:.0f} days", lock_of(newest), FILE)
 
 
-def _values(name: str, words: Sequence[str], known: Mapping[str, Setting]) -> list[str]:
+def _values(name: str, words: Sequence[str], settings: Mapping[str, Setting]) -> list[str]:
     """The values of a setting as TOML, from words of a command line."""
-    if name not in known:
-        raise PlanError(unknown_name("setting", name, known))
+    if name not in settings:
+        raise PlanError(unknown_name("setting", name, settings))
     try:
-        return [_toml(known[name].value(_read(word, known[name].kind))) for word in words]
+        return [_toml(settings[name].value(_read(word, settings[name].kind))) for word in words]
     except ValueError as error:
         raise PlanError(f"{name}={','.join(words)}: {error}") from None
 
@@ -514,11 +516,11 @@ def _toml(level: Scalar) -> str:
     return json.dumps(level, ensure_ascii=False)
 
 
-def _is_whole(kept: Path) -> bool:
-    return (kept / FILE).is_file()
+def _is_whole(folder: Path) -> bool:
+    return (folder / FILE).is_file()
 
 
-def _copy(folder: Path, kept: Path, fresh: Path, digest: str) -> Path:
+def _copy(folder: Path, target: Path, fresh: Path, digest: str) -> Path:
     for file in files_of(folder):
         copied = fresh / file.relative_to(folder)
         copied.parent.mkdir(parents=True, exist_ok=True)
@@ -526,14 +528,14 @@ def _copy(folder: Path, kept: Path, fresh: Path, digest: str) -> Path:
         copied.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
     if digest_of(fresh, files_of(fresh)) != digest:
         raise RequirementMissing(f"{folder} was changed while the plan was read; start again")
-    put_in_place(fresh, kept)
-    return kept
+    put_in_place(fresh, target)
+    return target
 
 
-def _cannot_start(kept: Path, description: EngineDescription) -> Iterator[str]:
+def _cannot_start(folder: Path, description: EngineDescription) -> Iterator[str]:
     """A sentence for each script whose interpreter is not there."""
     for name in (description.writer, description.checker):
-        with (kept / name).open("rb") as file:
+        with (folder / name).open("rb") as file:
             first = file.readline(512)
         if not first.startswith(_INTERPRETER):
             continue

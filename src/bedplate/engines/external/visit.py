@@ -70,7 +70,7 @@ class AuthorPrograms:
     @property
     def options(self) -> tuple[str, ...]:
         """What both programs are told of the settings."""
-        return tuple(options(self.description.told(self.settings)))
+        return tuple(options(self.description.options_for(self.settings)))
 
     def writer(
         self, data: Path, account: Account, *, clients: int, seed: int, duration_s: float
@@ -85,21 +85,21 @@ class AuthorPrograms:
         argv = (f"{PROGRAMS}/{self.description.checker}", DATA, *self.options)
         return Confinement(argv, data, self.folder, account)
 
-    def require_success(self, ended: ToolEnded, *, was_told: bool, data: Path, room: str) -> None:
+    def require_success(self, tool_end: ToolEnded, *, was_told: bool, data: Path, room: str) -> None:
         """BedplateError for a writer that failed; `room` is what gives a full disk more. One that got SIGTERM may end by it.
 
         KilledFromOutside for one that SIGKILL ended.
         """
-        if ended.status == 0 or (
-            was_told and ended.status in (SIGNALS_FROM + signal.SIGTERM, -signal.SIGTERM)
+        if tool_end.status == 0 or (
+            was_told and tool_end.status in (SIGNALS_FROM + signal.SIGTERM, -signal.SIGTERM)
         ):
             return
-        if ended.status in (SIGNALS_FROM + signal.SIGKILL, -signal.SIGKILL):
+        if tool_end.status in (SIGNALS_FROM + signal.SIGKILL, -signal.SIGKILL):
             raise KilledFromOutside(f"the writer of {self.description.name}")
         left = os.statvfs(data)
         is_full = left.f_bavail * left.f_frsize < _FULL_BYTES
         raise BedplateError(
-            f"the writer of {self.description.name} {how_it_ended(ended.status)}: {ended.said}",
+            f"the writer of {self.description.name} {how_it_ended(tool_end.status)}: {tool_end.said}",
             *((room,) if is_full else ()),
         )
 
@@ -151,7 +151,7 @@ class ExternalDurability(EngineDurability):
 
     def opened(self, settings: Levels) -> Sequence[ReadBack]:
         """The options of both programs, and what is promised for them."""
-        told = self._description.told(settings)
+        told = self._description.options_for(settings)
         promise = self._description.promise(settings)
         source = FILE if promise is None else f"{FILE}: {promise.source}"
         return [
@@ -170,11 +170,13 @@ class ExternalDurability(EngineDurability):
     ) -> Durability:
         """The author's class, and never a better one than the file system's; unknown without a promise."""
         promise = self._description.promise(settings)
-        promised, reason = (UNKNOWN, _NO_PROMISE) if promise is None else (promise.durability, _said(promise))
+        promised, reason = (
+            (UNKNOWN, _NO_PROMISE) if promise is None else (promise.durability, _promise_reason(promise))
+        )
         return lowered_to(declared(filesystem), promised, promised, reason)
 
 
-def _said(promise: EnginePromise) -> Reason:
+def _promise_reason(promise: EnginePromise) -> Reason:
     words = f"its author promises {promise.durability} ({promise.source})"
     return because("promised-by-author", words)
 

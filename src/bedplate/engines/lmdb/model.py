@@ -31,9 +31,9 @@ _DEFAULTS: Mapping[str, Scalar] = {
 }
 
 
-def settings_in_force(asked: Levels) -> Levels:
+def settings_in_force(settings: Levels) -> Levels:
     """Every setting of the environment, asked for or not; which library opens it is none."""
-    return Levels({**_DEFAULTS, **{name: level for name, level in asked.items() if name != SOURCE}})
+    return Levels({**_DEFAULTS, **{name: level for name, level in settings.items() if name != SOURCE}})
 
 
 class LmdbModel(EngineModel):

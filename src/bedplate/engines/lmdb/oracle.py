@@ -23,7 +23,7 @@ from bedplate.visit.recording import Driver
 DRIVER = Driver("power_cut", (LIBLMDB,), "lmdb", (SOURCE,))
 
 
-def _told(settings: Levels) -> Levels:
+def _effective_settings(settings: Levels) -> Levels:
     """A plan that leaves it to the tests means the library's own default here."""
     return settings_in_force(settings).updated(sync=MODEL.commit_mode(settings))
 
@@ -36,7 +36,7 @@ def bound_transactions(settings: Levels) -> int | None:
 POWER_CUT = NativeCuts(
     DRIVER,
     "LMDB",
-    _told,
+    _effective_settings,
     lambda settings: MODEL.commit_mode(settings) in ASYNCHRONOUS,
     bound_transactions,
 )
@@ -62,8 +62,8 @@ class LmdbPageNames(PageNames):
         self,
         path: str,
         offset: int,
-        written: bytes,
-        called: Mapping[str, str],  # noqa: ARG002 -- as above
+        data: bytes,
+        file_names: Mapping[str, str],  # noqa: ARG002 -- as above
         subject: Subject,  # noqa: ARG002 -- of those whose pages are chosen
     ) -> str | None:
         """A page of the map; the first two are metas, which point at all others."""
@@ -74,14 +74,14 @@ class LmdbPageNames(PageNames):
         size = os.sysconf("SC_PAGE_SIZE")
         page = offset // size
         words = f"page {page}"
-        if offset % size or len(written) < _HEADER.size:
+        if offset % size or len(data) < _HEADER.size:
             return words
-        number, _, flags = _HEADER.unpack_from(written)
+        number, _, flags = _HEADER.unpack_from(data)
         kind = next((kind for bit, kind in _KINDS.items() if flags & bit), None)
         if number != page or kind is None:
             return words
-        if flags & _META and len(written) >= _TRANSACTION_AT + 8:
-            (transaction,) = struct.unpack_from("<Q", written, _TRANSACTION_AT)
+        if flags & _META and len(data) >= _TRANSACTION_AT + 8:
+            (transaction,) = struct.unpack_from("<Q", data, _TRANSACTION_AT)
             return f"{words}, {kind} of transaction {transaction}"
         return f"{words}, {kind}"
 

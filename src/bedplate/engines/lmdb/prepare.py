@@ -34,10 +34,10 @@ _FILE_BYTES_MOST = 16 * MIB
 _FILES = ("mdb.c", "midl.c", "midl.h", "lmdb.h")
 
 
-def place_in_tree(read: Callable[[str], str | None]) -> Mapping[str, str]:
+def place_in_tree(read_file: Callable[[str], str | None]) -> Mapping[str, str]:
     """Where a commit has LMDB's source; PlanError where it has none."""
     for place in _PLACES:
-        if read(f"{place}/mdb.c".lstrip("/")) is not None:
+        if read_file(f"{place}/mdb.c".lstrip("/")) is not None:
             return {PLACE: place}
     raise PlanError("it is no LMDB: it has mdb.c neither in libraries/liblmdb nor at its top")
 
@@ -97,16 +97,16 @@ def recognise(directory: Path) -> DataDirectory | None:
         # In a directory that is closed nothing says whether there is such a file.
         if path.name != _FILE or not os.path.isfile(path):  # noqa: PTH113 -- Path.is_file raises there
             return None
-        return _found(path, "", (f"{path}: no right to read it",))
+        return _data_directory(path, "", (f"{path}: no right to read it",))
     except OSError:
         return None
     if len(head) < _MAGIC_AT + 8:
         return None
     magic, version = struct.unpack_from("=II", head, _MAGIC_AT)
-    return _found(path, str(version), ()) if magic == _MAGIC else None
+    return _data_directory(path, str(version), ()) if magic == _MAGIC else None
 
 
-def _found(path: Path, version: str, unread: tuple[str, ...]) -> DataDirectory:
+def _data_directory(path: Path, version: str, unread: tuple[str, ...]) -> DataDirectory:
     words = "with which flags the environment is opened (MDB_NOSYNC, …) only the program knows that opens it"
     return DataDirectory(
         engine=LMDB,

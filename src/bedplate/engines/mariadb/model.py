@@ -138,16 +138,16 @@ def setting_value(value: object) -> str:
     )
 
 
-def same_value(asked: str, shown: str) -> bool:
+def same_value(level: str, effective: str) -> bool:
     """Whether an asked text means what the server shows."""
-    first, second = truth(asked), truth(shown)
+    first, second = truth(level), truth(effective)
     if first is not None and second is not None:
         return first == second
     try:
-        return float(asked) == float(shown)
+        return float(level) == float(effective)
     except ValueError:
         # Lists of words are sorted and completed by the server; those are not asked for here.
-        return asked.strip().lower() == shown.strip().lower()
+        return level.strip().lower() == effective.strip().lower()
 
 
 def truth(text: str) -> bool | None:

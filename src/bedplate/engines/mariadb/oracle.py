@@ -87,12 +87,12 @@ _DECISIVE = (
 _INTERVALS_LOST = 2
 
 
-def recorded_settings(asked: Mapping[str, Scalar], *, clients: int = 0) -> dict[str, Scalar]:
+def recorded_settings(settings: Mapping[str, Scalar], *, clients: int = 0) -> dict[str, Scalar]:
     """The cell's settings, with small ones where the plan says nothing."""
-    page = asked.get(PAGE_SIZE) or USUAL_PAGE_BYTES
+    page = settings.get(PAGE_SIZE) or USUAL_PAGE_BYTES
     pool = _POOL_OF_LARGE_PAGES_BYTES if int(page) >= _LARGE_PAGE_BYTES else _POOL_BYTES
     own = {"innodb_buffer_pool_size": pool, "max_connections": clients + _MORE_CONNECTIONS}
-    return {**_SMALL, **own, **asked}
+    return {**_SMALL, **own, **settings}
 
 
 def prepare(server: MariadbInstance, cell: Cell, *, clients: int) -> None:
@@ -424,8 +424,8 @@ class MariadbPageNames(PageNames):
         self,
         path: str,
         offset: int,
-        written: bytes,
-        called: Mapping[str, str],  # noqa: ARG002 -- as above
+        data: bytes,
+        file_names: Mapping[str, str],  # noqa: ARG002 -- as above
         subject: Subject,
     ) -> str | None:
         """A page of a tablespace, or of the log."""
@@ -434,8 +434,8 @@ class MariadbPageNames(PageNames):
             return "InnoDB's log"
         if not (file.endswith(".ibd") or file.startswith(("ibdata", "undo"))):
             return None
-        if len(written) >= _HEADER.size:
-            _, number, _, _, sequence = _HEADER.unpack_from(written)
+        if len(data) >= _HEADER.size:
+            _, number, _, _, sequence = _HEADER.unpack_from(data)
             if number and number * (size := offset // number) == offset and size in _PAGE_SIZES:
                 return f"page {number}, log sequence number {sequence}"
         asked = subject.settings.integer(PAGE_SIZE)
@@ -478,14 +478,14 @@ class MariadbReproduction(Reproduction):
         return (
             *_fitting(subject),
             *_started(settings),
-            *_asked(subject),
+            *_query_lines(subject),
             *_pages(int(settings[PAGE_SIZE])),
         )
 
 
-def _settings(asked: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+def _settings(settings: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
     """Those of the recording, which whoever read its job has held against the rules of a plan."""
-    return {PAGE_SIZE: USUAL_PAGE_BYTES, **recorded_settings(asked)}
+    return {PAGE_SIZE: USUAL_PAGE_BYTES, **recorded_settings(settings)}
 
 
 def _fitting(subject: Subject) -> Sequence[str]:
@@ -522,7 +522,7 @@ def _started(settings: Mapping[str, Scalar]) -> Sequence[str]:
     )
 
 
-def _asked(subject: Subject) -> Sequence[str]:
+def _query_lines(subject: Subject) -> Sequence[str]:
     """What an application sees, then what only a check sees. A statement that fails is the server's own complaint."""
     lines = [
         'none() { found=$(ask "$2") || { bad "$1: $(head -n 1 "$own/said")"; return; }; [ "${found:-0}" = 0 ] || bad "$1: $(echo "$found" | tr "\\n\\t" "  ")"; }',

@@ -159,13 +159,13 @@ def settings_doubts(cells: Iterable[Cell]) -> tuple[str, ...]:
     """A sentence for each setting that this MariaDB does not list; nothing while its packages are not there."""
     of_engine = [cell for cell in cells if cell.build.engine == MARIADB]
     names = dict.fromkeys(name for cell in of_engine for name in cell.cluster.settings if name != PAGE_SIZE)
-    known = _known() if names else frozenset()
+    known = _setting_names() if names else frozenset()
     return tuple(doubt(name, known) for name in names if known and name not in known)
 
 
-def doubt(name: str, known: frozenset[str]) -> str:
+def doubt(name: str, names: frozenset[str]) -> str:
     """Of a setting that is not listed."""
-    return f"mariadb.settings.{name}: this MariaDB lists no such setting; {did_you_mean(name, known)}"
+    return f"mariadb.settings.{name}: this MariaDB lists no such setting; {did_you_mean(name, names)}"
 
 
 def listed(text: str) -> frozenset[str]:
@@ -173,7 +173,7 @@ def listed(text: str) -> frozenset[str]:
     return frozenset(name.replace("-", "_") for name in _LISTED.findall(text.partition(_FROM_HERE)[2]))
 
 
-def _known() -> frozenset[str]:
+def _setting_names() -> frozenset[str]:
     tree = find_package_tree(PACKAGES, cache_directory=cache_directory())
     if tree is None:
         return frozenset()

@@ -75,9 +75,9 @@ class MariadbSession(PipedSession):
         super().__init__(argv, restriction, programs.environment)
 
     @staticmethod
-    def has_gone(said: bytes) -> bool:
+    def has_gone(message: bytes) -> bool:
         """By the error's code: the line that asks for the end fails as well, and no answer comes."""
-        return _LOST.search(said) is not None
+        return _LOST.search(message) is not None
 
 
 _VARIABLES = "SHOW GLOBAL VARIABLES"
@@ -121,19 +121,19 @@ _WORTH_READING = (
 )
 
 
-def read_back(session: MariadbSession, asked: Mapping[str, Scalar], pid: int) -> tuple[ReadBack, ...]:
+def read_back(session: MariadbSession, settings: Mapping[str, Scalar], pid: int) -> tuple[ReadBack, ...]:
     """Every asked setting, what decides a result, how data files are open, and double writes."""
     shown = effective_settings(session)
-    found = [_setting(name, str(value), shown.get(name)) for name, value in sorted(asked.items())]
+    found = [_setting(name, str(value), shown.get(name)) for name, value in sorted(settings.items())]
     found += [
         ReadBack(f"setting {name}", None, shown[name], _VARIABLES, matches=None)
         for name in (PAGE_SIZE, *_WORTH_READING)
-        if name in shown and name not in asked
+        if name in shown and name not in settings
     ]
     method = shown.get("innodb_flush_method", "")
     direct = opened_directly(pid)
     # Where the file system takes no O_DIRECT, InnoDB goes on without it.
-    wanted = "innodb_flush_method" in asked and direct is not None
+    wanted = "innodb_flush_method" in settings and direct is not None
     found.append(
         ReadBack(
             f"{_DATA_FILE} open with O_DIRECT",
@@ -158,7 +158,7 @@ def status(session: MariadbSession, *names: str) -> dict[str, float]:
     return {str(name): float(value) for name, value in rows if value is not None}
 
 
-def double_writes(session: MariadbSession, shown: Mapping[str, str]) -> ReadBack:
+def double_writes(session: MariadbSession, variables: Mapping[str, str]) -> ReadBack:
     """Whether pages are written twice, by the server's own count.
 
     With `innodb_use_atomic_writes` the server leaves them out by itself where the device claims that it writes a page whole:
@@ -168,12 +168,12 @@ def double_writes(session: MariadbSession, shown: Mapping[str, str]) -> ReadBack
         session.execute(statement)
     counted = status(session, _WRITTEN, _TWICE)
     pages, twice = counted.get(_WRITTEN, 0.0), counted.get(_TWICE, 0.0)
-    asked = shown.get("innodb_doublewrite", "ON")
+    asked = variables.get("innodb_doublewrite", "ON")
     source = f"{_TWICE}, {_WRITTEN}"
     if pages == 0:
         return ReadBack("double writes", asked, None, source, matches=None)
     is_off = asked.upper() == "OFF"
-    by_device = shown.get("innodb_use_atomic_writes", "").upper() == "ON"
+    by_device = variables.get("innodb_use_atomic_writes", "").upper() == "ON"
     matches = (twice == 0) if is_off else True if twice > 0 else None if by_device else False
     return ReadBack("double writes", asked, "ON" if twice > 0 else "OFF", source, matches=matches)
 
@@ -190,9 +190,9 @@ def opened_directly(pid: int, proc: Path = _PROC) -> bool | None:
     return None
 
 
-def _setting(name: str, asked: str, shown: str | None) -> ReadBack:
-    matches = shown is not None and same_value(asked, shown)
-    return ReadBack(f"setting {name}", asked, shown, _VARIABLES, matches=matches)
+def _setting(name: str, level: str, effective: str | None) -> ReadBack:
+    matches = effective is not None and same_value(level, effective)
+    return ReadBack(f"setting {name}", level, effective, _VARIABLES, matches=matches)
 
 
 DATABASE = "bedplate"
@@ -242,7 +242,7 @@ class MariadbInstance(SqlDatabase):
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
-            *self._asked(),
+            *self._options(),
             *_UNSYNCED,
         ]
         try:
@@ -283,7 +283,7 @@ class MariadbInstance(SqlDatabase):
                 "--skip-networking",
                 "--skip-name-resolve",
                 "--local-infile=OFF",
-                *self._asked(),
+                *self._options(),
                 *options,
             ],
             self.programs.environment,
@@ -350,7 +350,7 @@ class MariadbInstance(SqlDatabase):
             f"--tmpdir={self.data_directory / TEMPORARY}",
         )
 
-    def _asked(self) -> tuple[str, ...]:
+    def _options(self) -> tuple[str, ...]:
         return tuple(f"--{name}={value}" for name, value in self._settings.items())
 
 
@@ -461,15 +461,15 @@ class MariadbDurability(EngineDurability):
         return found
 
 
-def _lowered(shown: Mapping[str, str]) -> Iterator[tuple[str, str, Reason]]:
+def _lowered(variables: Mapping[str, str]) -> Iterator[tuple[str, str, Reason]]:
     """Both classes at best, with a volatile and with a protected cache, and why."""
-    method = shown.get("innodb_flush_method", "").lower()
+    method = variables.get("innodb_flush_method", "").lower()
     if method in _NEVER_SYNCED:
         words = (
             f"innodb_flush_method = {method}: the operating system may lose what the server believes written"
         )
         yield UNSAFE, UNSAFE, because("innodb-never-syncs", words)
-    twice = shown.get("innodb_doublewrite", "ON").upper()
+    twice = variables.get("innodb_doublewrite", "ON").upper()
     if method in _DATA_UNSYNCED or twice == "FAST":
         setting = "innodb_doublewrite = fast" if twice == "FAST" else f"innodb_flush_method = {method}"
         words = f"{setting}: data files are not synced, and a cache may lose pages that the log no longer has"
@@ -481,7 +481,7 @@ def _lowered(shown: Mapping[str, str]) -> Iterator[tuple[str, str, Reason]]:
         yield UNKNOWN, UNKNOWN, _not_known("innodb_flush_method", method)
     if twice not in _WRITTEN_TWICE:
         yield UNKNOWN, UNKNOWN, _not_known("innodb_doublewrite", twice)
-    waits = shown.get("innodb_flush_log_at_trx_commit", "1")
+    waits = variables.get("innodb_flush_log_at_trx_commit", "1")
     if waits not in WAITING:
         words = f"innodb_flush_log_at_trx_commit = {waits}: the last commits may be lost, what stays is whole"
         yield BOUNDED_LOSS, BOUNDED_LOSS, because("innodb-log-flushed-later", words)

@@ -327,16 +327,16 @@ def keep(source: Source, cache_directory: Path) -> Source:
     return make_once(folder, lambda: kept if (folder / _RECORD).exists() else None, make)
 
 
-def find(asked: AskedVersion, cache_directory: Path) -> Source | None:
+def find(release: AskedVersion, cache_directory: Path) -> Source | None:
     """The newest fitting source in the cache, origin "cache".
 
     Between tarballs of the same release one that a person gave stands last: it may be patched, and
     whoever gave it can give it again.
     """
     found = []
-    for record in sorted(sources_directory(cache_directory).glob(f"postgresql-{asked.major}.*/{_RECORD}")):
+    for record in sorted(sources_directory(cache_directory).glob(f"postgresql-{release.major}.*/{_RECORD}")):
         source = _read(record)
-        if asked.accepts(source.version) and source.tarball.is_file() and source.refusal is None:
+        if release.accepts(source.version) and source.tarball.is_file() and source.refusal is None:
             found.append(source)
     if not found:
         return None
@@ -399,17 +399,17 @@ _PIECE_BYTES = 1 << 20
 
 
 def fetch_official_tarball(
-    asked: AskedVersion, *, directory: Path, progress: Callable[[str], None], site: str = OFFICIAL_SITE
+    release: AskedVersion, *, directory: Path, progress: Callable[[str], None], site: str = OFFICIAL_SITE
 ) -> Fetched:
     """Download `postgresql-X.Y.tar.bz2` into `directory`; `SourceUnavailable` says why not.
 
     For a major version the site's list of releases is read first and its newest minor taken.
     """
     try:
-        version = str(asked)
-        if asked.minor is None:
-            progress(f"asks {site} for the newest {asked.major}")
-            version = newest_release(_text(f"{site}/"), asked)
+        version = str(release)
+        if release.minor is None:
+            progress(f"asks {site} for the newest {release.major}")
+            version = newest_release(_text(f"{site}/"), release)
         url = f"{site}/v{version}/postgresql-{version}.tar.bz2"
         promised = _SHA256.search(_text(f"{url}.sha256"))
         if promised is None:
@@ -425,12 +425,12 @@ def fetch_official_tarball(
     return Fetched(tarball, version, url, promised[1])
 
 
-def newest_release(listing: str, asked: AskedVersion) -> str:
+def newest_release(listing: str, release: AskedVersion) -> str:
     """The newest minor of `asked.major` in the site's directory listing (HTML)."""
-    minors = [int(found[2]) for found in _RELEASE_FOLDER.finditer(listing) if int(found[1]) == asked.major]
+    minors = [int(found[2]) for found in _RELEASE_FOLDER.finditer(listing) if int(found[1]) == release.major]
     if not minors:
-        raise SourceUnavailable(f"the list of releases has no {asked.major}")
-    return f"{asked.major}.{max(minors)}"
+        raise SourceUnavailable(f"the list of releases has no {release.major}")
+    return f"{release.major}.{max(minors)}"
 
 
 def _text(url: str) -> str:
@@ -472,7 +472,7 @@ def write_source(
 
 
 def fetch_source_package(
-    asked: AskedVersion,
+    release: AskedVersion,
     *,
     system: AptSystem,
     directory: Path,
@@ -485,7 +485,7 @@ def fetch_source_package(
     `SourceUnavailable` says what every suite had instead.
     """
     reasons: list[str] = []
-    name = f"postgresql-{asked.major}"
+    name = f"postgresql-{release.major}"
     archives = own_archives(system.archives, system.os_release)
     if not archives:
         raise SourceUnavailable("apt's sources name no archive of this distribution's own suite")
@@ -496,7 +496,7 @@ def fetch_source_package(
             try:
                 root.add(source_line(archive, suite, system, kind="deb-src"))
                 packages = root.source_packages(name)
-                fitting = [item for item in packages if asked.accepts(item.upstream)]
+                fitting = [item for item in packages if release.accepts(item.upstream)]
                 if not fitting:
                     has = ", ".join(item.version for item in packages) or "nothing of that name"
                     reasons.append(f"{suite} has {has}")
@@ -552,7 +552,7 @@ def ensure_source(
 
 
 def _fetch(
-    asked: AskedVersion, *, directory: Path, commands: Commands, progress: Callable[[str], None]
+    release: AskedVersion, *, directory: Path, commands: Commands, progress: Callable[[str], None]
 ) -> Source:
     def from_distribution() -> Fetched:
         try:
@@ -560,17 +560,17 @@ def _fetch(
         except RequirementMissing as error:
             raise SourceUnavailable(error.reasons[0]) from error
         return fetch_source_package(
-            asked, system=system, directory=directory, commands=commands, progress=progress
+            release, system=system, directory=directory, commands=commands, progress=progress
         )
 
     def from_official_site() -> Fetched:
-        return fetch_official_tarball(asked, directory=directory, progress=progress)
+        return fetch_official_tarball(release, directory=directory, progress=progress)
 
     ways: tuple[tuple[Origin, Callable[[], Fetched]], ...] = (
         ("distribution", from_distribution),
         ("official", from_official_site),
     )
-    reasons = [f"no source of PostgreSQL {asked} was given, and the cache has none"]
+    reasons = [f"no source of PostgreSQL {release} was given, and the cache has none"]
     for origin, way in ways:
         try:
             return _verified(way(), origin)
@@ -578,7 +578,7 @@ def _fetch(
             reasons.append(f"{_NAMES[origin]}: {error}")
     raise RequirementMissing(
         *reasons,
-        f"give a tarball: fetch postgresql-{asked if asked.minor is not None else f'{asked}.x'}.tar.bz2 from "
+        f"give a tarball: fetch postgresql-{release if release.minor is not None else f'{release}.x'}.tar.bz2 from "
         f"www.postgresql.org/ftp/source on a machine with a network and name the file (--tarball FILE)",
     )
 
@@ -601,7 +601,7 @@ def _verified(fetched: Fetched, origin: Origin) -> Source:
     return source
 
 
-def given_source(tarball: Path, asked: AskedVersion) -> Source:
+def given_source(tarball: Path, release: AskedVersion) -> Source:
     """A tarball from the call: what release it holds is read from its first folder, not its name."""
     try:
         first = first_name(tarball)
@@ -613,8 +613,8 @@ def given_source(tarball: Path, asked: AskedVersion) -> Source:
         raise PlanError(
             f"{tarball} is no release of PostgreSQL: it begins with {inside}, not postgresql-X.Y/"
         )
-    if not asked.accepts(found[1]):
-        raise PlanError(f"{tarball} holds PostgreSQL {found[1]}, but {asked} was asked for")
+    if not release.accepts(found[1]):
+        raise PlanError(f"{tarball} holds PostgreSQL {found[1]}, but {release} was asked for")
     source = Source(found[1], tarball, sha256_of(tarball), "given tarball", str(tarball.absolute()))
     if source.refusal is not None:
         raise PlanError(
@@ -898,8 +898,8 @@ def _verify_configured(objects: Path, identity: BuildIdentity) -> None:
 def _compile(work: RecipeWork, objects: Path) -> None:
     total = _OBJECTS.get(major_of(work.identity.version))
 
-    def report(done: int) -> None:
-        work.progress(BuildProgress("compile", min(done, total) if total else done, total))
+    def report(count: int) -> None:
+        work.progress(BuildProgress("compile", min(count, total) if total else count, total))
 
     report(0)
     with watched(lambda: count_objects(objects), report):
@@ -1003,7 +1003,7 @@ def ensure_build(
     directory.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
         # Only root's servers run as somebody else.
-        require_traversable(directory, own=cache_directory)
+        require_traversable(directory, base=cache_directory)
     kept = find_build(spec, cache_directory=cache_directory, commands=commands)
     if kept is not None:
         return kept
@@ -1110,7 +1110,7 @@ def _make(
         )
         _put_in_place(build, work.staged_prefix)
     except CommandFailed as error:
-        raise _told(error, spec, log) from error
+        raise _build_error(error, spec, log) from error
     except VerifyFailed as error:
         if spec.is_own:
             raise BuildFailed(*(f"{spec.words}: {reason}" for reason in error.reasons)) from error
@@ -1142,7 +1142,7 @@ def _work_of(
     )
 
 
-def _told(error: CommandFailed, spec: BuildSpec, log: Path) -> BedplateError:
+def _build_error(error: CommandFailed, spec: BuildSpec, log: Path) -> BedplateError:
     """What a start says of a build that failed; its whole output goes into the log."""
     failure = build_failure(error, spec.words, log, log.parent)
     if isinstance(failure, CommandFailed) and spec.is_own:

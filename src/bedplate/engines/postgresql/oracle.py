@@ -549,7 +549,7 @@ _FILES = {
 class PostgresqlPageNames:
     """The page's size stands in each page's header; written parts behind a header have that of the build."""
 
-    def called(self, site: ServerSite, subject: Subject) -> Mapping[str, str]:
+    def file_names(self, site: ServerSite, subject: Subject) -> Mapping[str, str]:
         """Relations of the clients' database and the shared ones, as a server on the data says; none where it does not start, or says nothing."""
         cluster = Cluster(site)
         try:
@@ -564,20 +564,20 @@ class PostgresqlPageNames:
             cluster.kill()
 
     def name(
-        self, path: str, offset: int, written: bytes, called: Mapping[str, str], subject: Subject
+        self, path: str, offset: int, data: bytes, file_names: Mapping[str, str], subject: Subject
     ) -> str | None:
         """A page of a relation, a position of the WAL, or what a file is for."""
         if (found := _SEGMENT.fullmatch(path)) is not None:
             log, segment = int(found[2], 16), int(found[3], 16)
-            begin = _begin_of(segment, called.get(_WAL), offset, written)
+            begin = _begin_of(segment, file_names.get(_WAL), offset, data)
             return (
                 f"WAL, byte {offset} of a segment" if begin is None else f"WAL at {log:X}/{begin + offset:X}"
             )
         if (found := _RELATION.fullmatch(path)) is not None:
             file, filenode, fork, piece = found.groups()
-            relation = one_line(called.get(file, filenode))
+            relation = one_line(file_names.get(file, filenode))
             usual = _USUAL_BYTES if subject.build is None else subject.build.block_size_bytes
-            size, lsn = _page(written, usual)
+            size, lsn = _page(data, usual)
             at = offset + int(piece or 0) * _RELATION_SEGMENT_BYTES
             where = f"page {at // size}" if at % size == 0 else f"page {at // size}, byte {at % size} of it"
             what = f"relation {relation}" if fork is None else f"relation {relation} ({fork})"
@@ -587,22 +587,22 @@ class PostgresqlPageNames:
         )
 
 
-def _begin_of(segment: int, told: str | None, offset: int, written: bytes) -> int | None:
+def _begin_of(segment: int, segment_size: str | None, offset: int, data: bytes) -> int | None:
     """Where a segment of the WAL begins, as the server told its size, or a page of it says where it is itself; None where neither does."""
     for size in _SEGMENT_SIZES:
-        if told == str(size):
+        if segment_size == str(size):
             return segment * size
-    if len(written) < _WAL_HEADER.size:
+    if len(data) < _WAL_HEADER.size:
         return None
-    magic, _, _, address = _WAL_HEADER.unpack_from(written)
+    magic, _, _, address = _WAL_HEADER.unpack_from(data)
     begins = (segment * size for size in _SEGMENT_SIZES if magic in _WAL_MAGICS)
     return next((begin for begin in begins if begin == (address - offset) & 0xFFFFFFFF), None)
 
 
-def _page(written: bytes, usual: int) -> tuple[int, str | None]:
+def _page(data: bytes, usual: int) -> tuple[int, str | None]:
     """Size and log sequence number of the page that begins here; the usual size and None where none does."""
-    if len(written) >= _HEADER.size + 4:
-        high, low, _, _, lower, upper, special, size_and_version = _HEADER.unpack_from(written)
+    if len(data) >= _HEADER.size + 4:
+        high, low, _, _, lower, upper, special, size_and_version = _HEADER.unpack_from(data)
         size = size_and_version & 0xFF00
         is_page = lower <= upper <= special <= size
         if is_page and _SMALLEST_PAGE <= size <= _LARGEST_PAGE and size & (size - 1) == 0:
@@ -640,7 +640,7 @@ class PostgresqlReproduction(Reproduction):
 
     def lines(self, subject: Subject, account: Account) -> Sequence[str]:
         """The server starts, which replays its WAL, and is asked for what it has and whether it adds up."""
-        return (*_fitting(subject), *_started(subject, account), *_asked(subject), *_stopped())
+        return (*_fitting(subject), *_started(subject, account), *_query_lines(subject), *_stopped())
 
 
 def _fitting(subject: Subject) -> Sequence[str]:
@@ -684,7 +684,7 @@ def _started(subject: Subject, account: Account) -> Sequence[str]:
     )
 
 
-def _asked(subject: Subject) -> Sequence[str]:
+def _query_lines(subject: Subject) -> Sequence[str]:
     """What an application sees, then what only a check sees. A statement that fails is the server's own complaint."""
     wrong = (
         "SELECT count(*) FROM account FULL JOIN (SELECT account, count(*) FROM note GROUP BY account) AS noted "  # noqa: S608 -- names of ours

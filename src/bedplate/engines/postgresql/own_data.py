@@ -415,10 +415,10 @@ def _wrong(directory: Path, listed: dict[str, int]) -> Iterator[str]:
         try:
             there = (directory / name).lstat().st_size
         except OSError:
-            yield f"{_told(name)} is missing"
+            yield f"{_shorten(name)} is missing"
             continue
         if there != size and name not in _NOT_LISTED:
-            yield f"{_told(name)} has {there:,} bytes, not {size:,}"
+            yield f"{_shorten(name)} has {there:,} bytes, not {size:,}"
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
         if (
@@ -427,10 +427,10 @@ def _wrong(directory: Path, listed: dict[str, int]) -> Iterator[str]:
             and name not in _NOT_LISTED
             and not name.startswith(_WAL_PREFIX)
         ):
-            yield f"{_told(name)} is not in it"
+            yield f"{_shorten(name)} is not in it"
 
 
-def _told(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _NAME_CHARACTERS_TOLD else f"{name[:_NAME_CHARACTERS_TOLD]}…"
 
 
@@ -731,22 +731,22 @@ def _tablespaces(below: str, folders: list[str], names: list[str]) -> str | None
     )
 
 
-def _demand(found: os.stat_result, source: Path, below: str, name: str, owner: int) -> None:
-    why = _why_not_copied(found, below, name, owner)
+def _demand(status: os.stat_result, source: Path, below: str, name: str, owner: int) -> None:
+    why = _why_not_copied(status, below, name, owner)
     if why is not None:
         raise BedplateError(f"{source}: {why}")
 
 
-def _why_not_copied(found: os.stat_result, below: str, name: str, owner: int) -> str | None:
+def _why_not_copied(status: os.stat_result, below: str, name: str, owner: int) -> str | None:
     """Of an entry as it is itself, no link followed."""
     shown = name if below == "." else f"{below}/{name}"
-    if shown == _WAL and stat.S_ISLNK(found.st_mode):
+    if shown == _WAL and stat.S_ISLNK(status.st_mode):
         return (
             f"its {shown} is a link (initdb --waldir), and no link is followed; "
             "`pg_basebackup --pgdata=COPY --checkpoint=fast` makes a copy of a running server without one"
         )
-    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return f"its {shown} is a link or no regular file, and is not copied; put what it leads to in its place, or take it away"
-    if found.st_uid != owner:
-        return f"its {shown} belongs to account {found.st_uid}, the data directory to {owner}, and is not copied; give it to that account"
+    if status.st_uid != owner:
+        return f"its {shown} belongs to account {status.st_uid}, the data directory to {owner}, and is not copied; give it to that account"
     return None

@@ -706,33 +706,33 @@ class _Reader:
         return None
 
 
-def _end_of_comment(text: str, at: int) -> int | None:
+def _end_of_comment(text: str, position: int) -> int | None:
     depth = 1
     while depth:
-        mark = _COMMENT_MARK.search(text, at)
+        mark = _COMMENT_MARK.search(text, position)
         if mark is None:
             return None
         depth += 1 if mark[0] == "/*" else -1
-        at = mark.end()
-    return at
+        position = mark.end()
+    return position
 
 
-def _end_of_string(text: str, at: int, inside: re.Pattern[str]) -> int | None:
+def _end_of_string(text: str, position: int, inside: re.Pattern[str]) -> int | None:
     while True:
-        end = inside.match(text, at)
+        end = inside.match(text, position)
         if end is None:
             return None
         further = _GOES_ON.match(text, end.end())
         if further is None:
             return end.end()
-        at = further.end()
+        position = further.end()
 
 
-def _texts(begun: _Begun) -> Iterator[str]:
+def _texts(statement: _Begun) -> Iterator[str]:
     """Without comments, and without those that are empty."""
-    bounds = [0, *begun.joints, len(begun.parts)]
+    bounds = [0, *statement.joints, len(statement.parts)]
     for start, end in pairwise(bounds):
-        parts = begun.parts[start:end]
+        parts = statement.parts[start:end]
         text = "".join(" " if part.place == _COMMENT else part.text for part in parts).strip("; \t\n\r\f")
         if text:
             yield text

@@ -48,7 +48,7 @@ from bedplate.host.account import server_account
 from bedplate.host.cache import Unused, make_once, put_in_place, unused_folders
 from bedplate.host.command import Account, Commands, started_apart
 from bedplate.host.files import cache_directory, plain_text, require_traversable
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.native_driver import BuildProgress
 from bedplate.host.requirement import Requirement
 from bedplate.host.shut_in import Confinement, to_read_alone
@@ -189,10 +189,10 @@ class Refusal:
     words: str
 
 
-def refusals(said: str, names: Sequence[str]) -> tuple[Refusal, ...]:
+def refusals(output: str, names: Sequence[str]) -> tuple[Refusal, ...]:
     """What the server printed of a file with these names in its lines; a value is of the last line of its name."""
     found: list[Refusal] = []
-    for line in said.splitlines():
+    for line in output.splitlines():
         read = _SAID.match(line)
         if read is None:
             continue
@@ -277,28 +277,34 @@ class AskedServer:
         self._program = program
         self._commands = Commands()
 
-    def doubts(self, asked: Sequence[AskedSetting]) -> tuple[str, ...]:
+    def doubts(self, assignments: Sequence[AskedSetting]) -> tuple[str, ...]:
         """A sentence for each that it refuses, in their order."""
-        left = dict(enumerate(asked, start=1))
+        left = dict(enumerate(assignments, start=1))
         found: dict[int, str] = {}
         for _ in range(_ROUNDS_MOST):
-            names = [one.name if number in left else "" for number, one in enumerate(asked, start=1)]
-            refused = [each for each in refusals(self._said(asked, left), names) if each.number in left]
+            names = [one.name if number in left else "" for number, one in enumerate(assignments, start=1)]
+            refused = [
+                each for each in refusals(self._check_output(assignments, left), names) if each.number in left
+            ]
             for each in refused:
-                one = asked[each.number - 1]
+                one = assignments[each.number - 1]
                 found[each.number] = f"{one.place}: {each.words or self._unknown(one.name)}"
                 left.pop(each.number, None)
             if not refused:
                 break
         return tuple(found[number] for number in sorted(found))
 
-    def _said(self, asked: Sequence[AskedSetting], left: Mapping[int, AskedSetting]) -> str:
+    def _check_output(
+        self, assignments: Sequence[AskedSetting], remaining: Mapping[int, AskedSetting]
+    ) -> str:
         """What it says of a file that has these lines, and is empty where others were."""
         with tempfile.TemporaryDirectory(prefix="bedplate-settings-") as folder:
             place = Path(folder)
             place.chmod(0o755)
             file = place / "postgresql.conf"
-            lines = (one.line if number in left else "" for number, one in enumerate(asked, start=1))
+            lines = (
+                one.line if number in remaining else "" for number, one in enumerate(assignments, start=1)
+            )
             file.write_text("\n".join(lines) + "\n", encoding="utf-8")
             file.chmod(0o644)
             return self._run(
@@ -411,9 +417,9 @@ class _Reading:
             else:
                 self.take(name, value, str(path))
 
-    def _included(self, path: Path, how: str, depth: int) -> None:
-        if how != "include_dir":
-            self.file(path, depth + 1, may_lack=how == "include_if_exists")
+    def _included(self, path: Path, directive: str, depth: int) -> None:
+        if directive != "include_dir":
+            self.file(path, depth + 1, may_lack=directive == "include_if_exists")
             return
         try:
             names = sorted(os.listdir(path))  # noqa: PTH208 -- in the order of the server: by bytes
@@ -701,7 +707,7 @@ def _make(
         raise PlanError(
             f"{source.name} is needed to restore it, and is not there; begin with the plan beside it: bedplate run PLAN"
         )
-    require_traversable(folder.parent, own=folder.parent.parent)
+    require_traversable(folder.parent, base=folder.parent.parent)
     account, build = server_account(), layout.build
     # Its names are nobody's to list: the archive and the data are the account's for now, and others run as it.
     folder.parent.chmod(0o711)
@@ -798,7 +804,7 @@ def _run(job: Path, name: str, tell: Callable[[str], None]) -> None:
     errors = job.with_suffix(".err")
     process: subprocess.Popen[bytes] | None = None
     try:
-        with errors.open("wb") as said, held():
+        with errors.open("wb") as said, defer_interruptions():
             process = started_apart(argv, said)
         for line in _lines(process):
             tell(line)

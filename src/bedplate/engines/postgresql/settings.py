@@ -134,8 +134,8 @@ def configuration_lines(text: str) -> Iterator[tuple[int, str, str]]:
             yield number, found[1].lower(), value
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    word = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    word = match[1]
     if word is None:
         return "'"
     return chr(int(word, 8) & 0xFF) if word[0] in "01234567" else _ESCAPES.get(word, word)
@@ -176,9 +176,9 @@ def _is_line(line: str) -> bool:
     return at == len(line) or line[at] == "#"
 
 
-def _after_blanks(line: str, at: int) -> int:
-    found = _BLANKS.match(line, at)
-    return at if found is None else found.end()
+def _after_blanks(line: str, position: int) -> int:
+    found = _BLANKS.match(line, position)
+    return position if found is None else found.end()
 
 
 def quoted_value(value: str) -> str:
@@ -450,12 +450,12 @@ def settings_of_own_file(text: str, rows: Sequence[Sequence[str | None]]) -> dic
 
 
 def compare_settings(
-    asked: Mapping[str, str], rows: Sequence[Sequence[str | None]], *, source: str = "pg_settings"
+    settings: Mapping[str, str], rows: Sequence[Sequence[str | None]], *, source: str = "pg_settings"
 ) -> tuple[ReadBack, ...]:
     """Asked settings against rows of (name, setting, unit, vartype, shown, pending_restart)."""
     effective = {str(row[0]): row for row in rows}
     comparisons = []
-    for name, value in sorted(asked.items()):
+    for name, value in sorted(settings.items()):
         row = effective.get(name)
         if row is None:
             comparisons.append(ReadBack(f"setting {name}", value, None, source, matches=False))
@@ -466,23 +466,23 @@ def compare_settings(
     return tuple(comparisons)
 
 
-def same_value(asked: str, setting: str, unit: str | None, vartype: str) -> bool:
+def same_value(level: str, setting: str, unit: str | None, vartype: str) -> bool:
     """Whether an asked text means what the server has in force, in the server's own unit."""
     if vartype == "bool":
-        return truth(asked) == truth(setting)
+        return truth(level) == truth(setting)
     if vartype in ("integer", "real"):
-        number = _in_unit(asked, unit)
+        number = _in_unit(level, unit)
         if number is None:
-            return asked.strip().lower() == setting.strip().lower()
+            return level.strip().lower() == setting.strip().lower()
         # A size that is no multiple of the unit is rounded by the server to the nearest one.
         tolerance = 0.5 if vartype == "integer" else 1e-9
         return abs(number - float(setting)) <= tolerance
     if vartype == "enum":
         # Enums have spellings that mean the same: on/true/yes, off/false/no.
-        return asked.strip().lower() == setting.lower() or (
-            truth(asked) is not None and truth(asked) == truth(setting)
+        return level.strip().lower() == setting.lower() or (
+            truth(level) is not None and truth(level) == truth(setting)
         )
-    return asked == setting
+    return level == setting
 
 
 def truth(text: str) -> bool | None:
@@ -500,9 +500,9 @@ _UNIT = re.compile(r"(\d+)?(B|kB|MB|us|ms|s|min)")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 
 
-def _in_unit(asked: str, unit: str | None) -> float | None:
+def _in_unit(value: str, unit: str | None) -> float | None:
     """The asked number in the server's unit, None if it is no number."""
-    text = asked.strip()
+    text = value.strip()
     try:
         return float(text)
     except ValueError:

@@ -60,9 +60,9 @@ def major_of(version: str) -> int:
     return int(found[0])
 
 
-def version_of_tree(read: Callable[[str], str | None]) -> Mapping[str, str]:
+def version_of_tree(read_file: Callable[[str], str | None]) -> Mapping[str, str]:
     """The version in a tree's configure.ac; PlanError where it has none, or one that bedplate cannot run."""
-    found = _OF_TREE.search(read("configure.ac") or "")
+    found = _OF_TREE.search(read_file("configure.ac") or "")
     if found is None:
         raise PlanError("it is no PostgreSQL: its configure.ac does not say AC_INIT([PostgreSQL], [...])")
     if major_of(found[1]) < _OLDEST_MAJOR:

@@ -129,10 +129,10 @@ def read_back(
     )
 
 
-def huge_pages_shown(rows: list[list[str | None]], asked: Mapping[str, str]) -> Iterator[ReadBack]:
+def huge_pages_shown(rows: list[list[str | None]], settings: Mapping[str, str]) -> Iterator[ReadBack]:
     """`huge_pages = try` and a small pool leave a server without them, and say so in `huge_pages_status` alone (since 17)."""
     shown = {str(row[0]): row[4] for row in rows}
-    wanted = asked.get("huge_pages", "").lower()
+    wanted = settings.get("huge_pages", "").lower()
     if wanted in ("on", "off") and "huge_pages_status" in shown:
         found = shown["huge_pages_status"]
         yield ReadBack("huge pages", wanted, found, "SHOW huge_pages_status", matches=wanted == found)
@@ -161,8 +161,8 @@ def effective_settings(session: Session) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in rows}
 
 
-def _equal(name: str, asked: int, found: int, source: str) -> ReadBack:
-    return ReadBack(name, asked, found, source, matches=asked == found)
+def _equal(name: str, expected: int, effective: int, source: str) -> ReadBack:
+    return ReadBack(name, expected, effective, source, matches=expected == effective)
 
 
 # What decides a result and is worth reading even where nobody asked for it.
@@ -190,12 +190,12 @@ _WORTH_READING = (
 )
 
 
-def _reported_anyway(rows: list[list[str | None]], asked: dict[str, str]) -> tuple[ReadBack, ...]:
+def _reported_anyway(rows: list[list[str | None]], settings: dict[str, str]) -> tuple[ReadBack, ...]:
     shown = {str(row[0]): row[4] for row in rows}
     return tuple(
         ReadBack(f"setting {name}", None, shown[name], "pg_settings", matches=None)
         for name in _WORTH_READING
-        if name in shown and name not in asked
+        if name in shown and name not in settings
     )
 
 
@@ -465,7 +465,9 @@ class Cluster(SqlDatabase):
             self.start()
             return copied
         self._note_shared_memory()
-        self._start_process(_ANY_DATABASE, how=("--single",), commands=before_any_session(self.account.name))
+        self._start_process(
+            _ANY_DATABASE, mode_options=("--single",), commands=before_any_session(self.account.name)
+        )
         self._server.demand_end(_RECOVERY_LIMIT_S)
         self.start(timeout_s=_RECOVERY_LIMIT_S)
         with Session(replace(self.connection, database=_ANY_DATABASE)) as session:
@@ -481,14 +483,14 @@ class Cluster(SqlDatabase):
         """A new session with the rights, and the settings, of the workload's client."""
         return Session(self.connection.of_client)
 
-    def _start_process(self, *options: str, how: tuple[str, ...] = (), commands: str = "") -> None:
+    def _start_process(self, *options: str, mode_options: tuple[str, ...] = (), commands: str = "") -> None:
         foreign = FOREIGN if self._has_foreign_data else {}
         words = (word for name, value in foreign.items() for word in ("-c", f"{name}={value}"))
         place = self._configured_in
         self._server.start(
             (
                 str(self.connection.program("postgres")),
-                *how,
+                *mode_options,
                 *("-D", str(self.data_directory)),
                 *words,
                 *(() if place is None else configuration_options(place)),

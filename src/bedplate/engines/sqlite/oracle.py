@@ -28,7 +28,7 @@ from bedplate.visit.cuts import (
 from bedplate.visit.recording import Driver
 
 
-def _told(settings: Levels) -> Levels:
+def _effective_settings(settings: Levels) -> Levels:
     """A plan that leaves it to the tests means `full`, SQLite's own default. One connection waits for no other's lock."""
     told = {
         name: level for name, level in told_of_library(settings).items() if name not in (BEGIN, BUSY_TIMEOUT)
@@ -39,7 +39,7 @@ def _told(settings: Levels) -> Levels:
 POWER_CUT = NativeCuts(
     Driver("power_cut", (LIBSQLITE3,), "sqlite", LIBRARY_SETTINGS),
     "SQLite",
-    _told,
+    _effective_settings,
     lambda settings: MODEL.commit_mode(settings) == OFF,
     bound_transactions,
 )
@@ -66,31 +66,27 @@ class SqlitePageNames(PageNames):
         self,
         path: str,
         offset: int,
-        written: bytes,
-        called: Mapping[str, str],  # noqa: ARG002 -- as above
+        data: bytes,
+        file_names: Mapping[str, str],  # noqa: ARG002 -- as above
         subject: Subject,
     ) -> str:
         """Journals are known by their names, which SQLite derives from the database's."""
         asked = subject.settings.integer(PAGE_SIZE)
         page_bytes = asked if asked in PAGE_SIZES else _USUAL_BYTES
         if path.endswith("-journal"):
-            is_header = written.startswith(_JOURNAL_MAGIC)
+            is_header = data.startswith(_JOURNAL_MAGIC)
             return "rollback journal, its header" if is_header else "rollback journal"
         if path.endswith("-wal"):
-            if (
-                offset == 0
-                and written[:4]
-                and struct.unpack_from(">I", written.ljust(4, b"\0"))[0] in _WAL_MAGICS
-            ):
+            if offset == 0 and data[:4] and struct.unpack_from(">I", data.ljust(4, b"\0"))[0] in _WAL_MAGICS:
                 return "WAL, its header"
             frame = max(0, offset - _WAL_HEADER_BYTES) // (page_bytes + 24)
             return f"WAL, frame {frame + 1}"
         if path.endswith("-shm"):
             return "index of the WAL"
         page = offset // page_bytes + 1
-        if written.startswith(_FIRST):
+        if data.startswith(_FIRST):
             return "page 1, the database's header"
-        kind = _KINDS.get(written[0]) if written and offset % page_bytes == 0 else None
+        kind = _KINDS.get(data[0]) if data and offset % page_bytes == 0 else None
         return f"page {page}" if kind is None else f"page {page}, {kind}"
 
 

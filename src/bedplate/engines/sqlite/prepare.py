@@ -45,10 +45,10 @@ _CLEANED = (
 _OWN_INTERPRETER = "autosetup/jimsh0.c"
 
 
-def version_in_tree(read: Callable[[str], str | None]) -> Mapping[str, str]:
+def version_in_tree(read_file: Callable[[str], str | None]) -> Mapping[str, str]:
     """The version that a commit will be; PlanError where it is no SQLite."""
-    version = read("VERSION")
-    if version is None or read("src/sqlite.h.in") is None:
+    version = read_file("VERSION")
+    if version is None or read_file("src/sqlite.h.in") is None:
         raise PlanError("it is no SQLite: it has no VERSION and no src/sqlite.h.in")
     return {"version": version.strip()[:20]}
 
@@ -178,8 +178,8 @@ def recognise(path: Path) -> DataDirectory | None:
     )
 
 
-def _number(head: bytes, at: int, size: int = 4) -> int:
-    return int.from_bytes(head[at : at + size])
+def _number(head: bytes, offset: int, size: int = 4) -> int:
+    return int.from_bytes(head[offset : offset + size])
 
 
 def _version(number: int) -> str:

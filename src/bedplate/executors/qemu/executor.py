@@ -79,13 +79,13 @@ class QemuExecutor(Executor):
             if Path(device).exists() and not os.access(device, os.R_OK | os.W_OK)
         )
 
-    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:  # noqa: ARG002
+    def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:  # noqa: ARG002
         """Another kernel of the host is one more machine."""
-        other = other_hardware(begun, machine)
-        if other is not None or begun.kernel_release == machine.kernel_release:
+        other = other_hardware(facts, machine)
+        if other is not None or facts.kernel_release == machine.kernel_release:
             return other
         return (
-            f"was begun under kernel {begun.kernel_release} of this machine, this is {machine.kernel_release}, and "
+            f"was begun under kernel {facts.kernel_release} of this machine, this is {machine.kernel_release}, and "
             "guests are only as fast as what runs them; boot the former, or name another --study"
         )
 
@@ -146,7 +146,7 @@ class PreparedKernels:
 
 
 def prepare_kernels(
-    asked: Iterable[str | None], listener: Listener, sources: Mapping[str, KernelSource] | None = None
+    kernel_names: Iterable[str | None], listener: Listener, sources: Mapping[str, KernelSource] | None = None
 ) -> PreparedKernels:
     """Every kernel that is asked for, fetched now where the cache lacks it; a commit of `sources` is built.
 
@@ -155,7 +155,7 @@ def prepare_kernels(
     """
     kernels: list[GuestKernel] = []
     failed: dict[str, tuple[str, ...]] = {}
-    for name in asked:
+    for name in kernel_names:
         source = None if name is None else (sources or {}).get(name)
         what = f"kernel {name or 'for guests'}"
         missing = find_kernel(name, cache_directory=cache_directory()) is None
@@ -163,8 +163,8 @@ def prepare_kernels(
             failed[name] = _FAILED.get(name, (_NO_TREE,))
             continue
 
-        def tell(step: str, what: str = what) -> None:
-            listener.preparing(f"{what}: {step}", 0, 0)
+        def tell(step: str, item: str = what) -> None:
+            listener.preparing(f"{item}: {step}", 0, 0)
 
         try:
             kernel = ensure_kernel(
@@ -188,8 +188,8 @@ def prepare_zfs(kernels: Iterable[GuestKernel], listener: Listener) -> None:
     for kernel in kernels:
         what = f"ZFS for kernel {kernel.release}"
 
-        def tell(progress: BuildProgress, what: str = what) -> None:
-            listener.preparing(f"{what}: {progress.step}", progress.done or 0, progress.total or 0)
+        def tell(progress: BuildProgress, item: str = what) -> None:
+            listener.preparing(f"{item}: {progress.step}", progress.done or 0, progress.total or 0)
 
         made_now = find_zfs(kernel, cache_directory()) is None
         tree = ensure_zfs(kernel, cache_directory=cache_directory(), commands=Commands(), progress=tell)

@@ -27,7 +27,7 @@ from bedplate.executors.qemu.own_kernel import lacking_by_console
 from bedplate.host import process
 from bedplate.host.block_tree import DeviceNode
 from bedplate.host.command import Commands, environment
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.process import boot_id
 from bedplate.host.requirement import Need
@@ -189,7 +189,7 @@ class QemuProcess:
         self._errors = errors
         try:
             # An interruption waits until the process is known and written down.
-            with errors.open("wb") as said, held():
+            with errors.open("wb") as said, defer_interruptions():
                 self._process = subprocess.Popen(
                     # setpriv(1) becomes QEMU, under the same pid; PR_SET_PDEATHSIG outlives the exec.
                     ["setpriv", "--pdeathsig", "KILL", *argv],
@@ -222,7 +222,7 @@ class QemuProcess:
         return self._process.pid
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What QEMU itself printed."""
         with contextlib.suppress(OSError):
             return self._errors.read_text(encoding="utf-8", errors="replace").strip()
@@ -684,7 +684,7 @@ class Guest:
             return BootCrashed(*failure.reasons)
         return failure
 
-    def _failure(self, what: str, *, booting: bool = False) -> GuestFailed:
+    def _failure(self, symptom: str, *, booting: bool = False) -> GuestFailed:
         """The error that says it; the guest is ended first, so that its console is complete.
 
         Of one that ended by itself while `booting`, with the option that its kernel lacks.
@@ -692,11 +692,11 @@ class Guest:
         self._process.end(gently=False)
         text = read_console(self.console)
         fatal = _FATAL.search(text)
-        reasons = [f"the guest {what}{f': {fatal[0].strip()}' if fatal else ''}"]
+        reasons = [f"the guest {symptom}{f': {fatal[0].strip()}' if fatal else ''}"]
         if booting:
             reasons += lacking_by_console(text)
-        if self._process.said:
-            reasons.append(f"QEMU said: {self._process.said[-2000:]}")
+        if self._process.output:
+            reasons.append(f"QEMU said: {self._process.output[-2000:]}")
         lines = [line for line in text.splitlines() if line.strip()][-_SHOWN_CONSOLE_LINES:]
         reasons.append(f"its console's last lines: {' | '.join(lines) or '(it is empty)'}")
         return GuestFailed(*reasons)

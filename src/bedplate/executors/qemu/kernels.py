@@ -218,24 +218,24 @@ def modules_of(kernel: GuestKernel) -> ModuleTree | AllBuiltIn:
 _RELEASE = re.compile(r"\d+\.\d+[\w.+~-]*", re.ASCII)
 
 
-def is_path(asked: str) -> bool:
+def is_path(kernel_name: str) -> bool:
     """Whether a path of a self-built kernel was asked for, and no release."""
-    return "/" in asked
+    return "/" in kernel_name
 
 
-def check_asked(asked: str) -> str:
+def check_asked(kernel_name: str) -> str:
     """The beginning of a release, as it was asked for; PlanError says what is allowed."""
-    if _RELEASE.fullmatch(asked) is None:
+    if _RELEASE.fullmatch(kernel_name) is None:
         raise PlanError(
-            f"{asked!r} names no kernel; ask for the beginning of a release ('6.12'), a whole one "
+            f"{kernel_name!r} names no kernel; ask for the beginning of a release ('6.12'), a whole one "
             f"('6.12.95+deb12-amd64') or the path of a kernel ('/usr/src/linux')"
         )
-    return asked
+    return kernel_name
 
 
-def accepts(asked: str, release: str) -> bool:
+def accepts(kernel_name: str, release: str) -> bool:
     """Whether `release` begins with what was asked, and no number is cut: 6.1 is not 6.12."""
-    return KernelLevels(asked).takes(release)
+    return KernelLevels(kernel_name).takes(release)
 
 
 def release_key(release: str) -> tuple[int, ...]:
@@ -279,7 +279,7 @@ def default_series(os_release: dict[str, str]) -> str:
 
 
 def fetch_kernel(
-    asked: str,
+    kernel_name: str,
     *,
     system: AptSystem,
     machine: str,
@@ -287,7 +287,7 @@ def fetch_kernel(
     commands: Commands,
     progress: Callable[[str], None],
 ) -> UnpackedKernel:
-    """The newest release that `asked` is the beginning of, unpacked below `directory`.
+    """The newest release that `kernel_name` is the beginning of, unpacked below `directory`.
 
     Suites are read in turn until one has it. RequirementMissing says what every suite had instead.
     """
@@ -295,12 +295,12 @@ def fetch_kernel(
         raise RequirementMissing(f"no kernel package is known for processors of the kind {machine}")
     reasons: list[str] = []
     unreachable: set[str] = set()
-    for group in kernel_suites(asked, system):
+    for group in kernel_suites(kernel_name, system):
         found: list[tuple[str, str, PrivateRoot]] = []
         for archive, suite in group:
             if archive.uri in unreachable:
                 continue
-            progress(f"looks for kernel {asked} in the distribution's {suite}")
+            progress(f"looks for kernel {kernel_name} in the distribution's {suite}")
             root = PrivateRoot(directory / f"apt-{suite}", commands, status=None)
             try:
                 root.add(source_line(archive, suite, system, kind="deb"))
@@ -310,7 +310,7 @@ def fetch_kernel(
                 if is_unreachable(error):
                     unreachable.add(archive.uri)
                 continue
-            fitting = [release for release in offered if accepts(asked, release)]
+            fitting = [release for release in offered if accepts(kernel_name, release)]
             found += [(release, suite, root) for release in fitting]
             if not fitting:
                 reasons.append(f"{suite} has {_summary(offered)}")
@@ -327,7 +327,7 @@ def fetch_kernel(
     )
 
 
-def kernel_suites(asked: str, system: AptSystem) -> Iterator[tuple[tuple[PackageArchive, str], ...]]:
+def kernel_suites(kernel_name: str, system: AptSystem) -> Iterator[tuple[tuple[PackageArchive, str], ...]]:
     """Groups of suites to read in turn; of one group the newest release counts.
 
     First what the machine itself would install, then its backports, then the suite that is known to
@@ -346,7 +346,7 @@ def kernel_suites(asked: str, system: AptSystem) -> Iterator[tuple[tuple[Package
         return *kept_up, (main, code)
 
     ubuntu = is_ubuntu(system.os_release)
-    home = (_UBUNTU_HOMES if ubuntu else _DEBIAN_HOMES).get(".".join(asked.split(".")[:2]))
+    home = (_UBUNTU_HOMES if ubuntu else _DEBIAN_HOMES).get(".".join(kernel_name.split(".")[:2]))
     if own:
         yield suite_group(own)
         if not ubuntu:
@@ -625,40 +625,42 @@ _IMAGES = (
 _RELEASE_FILE = "include/config/kernel.release"
 
 
-def read_self_built(asked: str, *, zstd: Tool | None = None) -> GuestKernel:
+def read_self_built(kernel_name: str, *, zstd: Tool | None = None) -> GuestKernel:
     """The kernel at this path.
 
     PlanError says what is not there, or between which ones to choose; RequirementMissing which options its configuration lacks.
     `zstd` unpacks an image that is packed with it, by default the one in the search path.
     """
-    path = Path(asked)
+    path = Path(kernel_name)
     if not path.is_absolute():
         raise PlanError(
-            f"kernel {asked}: not a path from the root; name the whole path of an image or a build's folder"
+            f"kernel {kernel_name}: not a path from the root; name the whole path of an image or a build's folder"
         )
     if not path.exists():
-        raise PlanError(f"kernel {asked}: there is no such path; name an image, or the folder of a build")
+        raise PlanError(
+            f"kernel {kernel_name}: there is no such path; name an image, or the folder of a build"
+        )
     try:
         pairs = dict(_pairs(path))
         if not pairs:
-            return _alone(asked, path, zstd)
+            return _alone(kernel_name, path, zstd)
     except OSError as error:
-        raise PlanError(f"kernel {asked} cannot be read: {error.filename}: {error.strerror}") from error
+        raise PlanError(f"kernel {kernel_name} cannot be read: {error.filename}: {error.strerror}") from error
     built = text_of(path / _RELEASE_FILE)
     if len(pairs) > 1 and built in {folder.name for folder in pairs}:
         pairs = {folder: image for folder, image in pairs.items() if folder.name == built}
     if len(pairs) > 1:
         images = ", ".join(sorted(str(image) for image in pairs.values()))
-        raise PlanError(f"kernel {asked} has several kernels; name the image of one: {images}")
+        raise PlanError(f"kernel {kernel_name} has several kernels; name the image of one: {images}")
     ((modules, image),) = pairs.items()
-    return _with_modules(asked, path, modules, image, zstd)
+    return _with_modules(kernel_name, path, modules, image, zstd)
 
 
-def _with_modules(asked: str, path: Path, modules: Path, image: Path, zstd: Tool | None) -> GuestKernel:
+def _with_modules(kernel_name: str, path: Path, modules: Path, image: Path, zstd: Tool | None) -> GuestKernel:
     top = modules.parents[2]
     if not (modules / "modules.dep").is_file():
         raise RequirementMissing(
-            f"kernel {asked}: {modules} has no modules.dep; `depmod --basedir {top} {modules.name}` makes it"
+            f"kernel {kernel_name}: {modules} has no modules.dep; `depmod --basedir {top} {modules.name}` makes it"
         )
     configs = (
         *(modules / "config", modules / "build/.config"),
@@ -666,9 +668,9 @@ def _with_modules(asked: str, path: Path, modules: Path, image: Path, zstd: Tool
         *(folder / ".config" for folder in dict.fromkeys((path, top))),
     )
     configuration = _configuration(image, configs, zstd)
-    _require(asked, image, configuration, with_modules=True)
+    _require(kernel_name, image, configuration, with_modules=True)
     return GuestKernel(
-        asked=asked,
+        asked=kernel_name,
         release=modules.name,
         image=image,
         modules=top,
@@ -678,7 +680,7 @@ def _with_modules(asked: str, path: Path, modules: Path, image: Path, zstd: Tool
     )
 
 
-def _alone(asked: str, path: Path, zstd: Tool | None) -> GuestKernel:
+def _alone(kernel_name: str, path: Path, zstd: Tool | None) -> GuestKernel:
     """A kernel without modules: all that a guest needs must be built in."""
     if path.is_file():
         images = [path]
@@ -690,25 +692,25 @@ def _alone(asked: str, path: Path, zstd: Tool | None) -> GuestKernel:
     releases = {image: release for image in images if (release := release_in_image(image)) is not None}
     if not releases:
         raise PlanError(
-            f"kernel {asked}: no image (arch/x86/boot/bzImage, boot/vmlinuz-R, vmlinux, lib/modules/R/vmlinuz) with "
+            f"kernel {kernel_name}: no image (arch/x86/boot/bzImage, boot/vmlinuz-R, vmlinux, lib/modules/R/vmlinuz) with "
             f"its modules (lib/modules/R), and none that says its release; name the image, or the folder of a build "
             f"after `make modules_install INSTALL_MOD_PATH=.`"
         )
     if len(set(releases.values())) > 1:
         raise PlanError(
-            f"kernel {asked} has several kernels; name the image of one: {', '.join(map(str, sorted(releases)))}"
+            f"kernel {kernel_name} has several kernels; name the image of one: {', '.join(map(str, sorted(releases)))}"
         )
     image, release = next(iter(releases.items()))
     others = [] if path.is_file() else sorted(folder.name for folder in path.glob("lib/modules/*"))
     configuration = _configuration(image, _configs_beside(image, release), zstd)
-    _require(asked, image, configuration, with_modules=False)
+    _require(kernel_name, image, configuration, with_modules=False)
     if others and configuration is None:
         raise PlanError(
-            f"kernel {asked}: no modules of {release}, which {image} is, but of {', '.join(others)}; in a build folder "
+            f"kernel {kernel_name}: no modules of {release}, which {image} is, but of {', '.join(others)}; in a build folder "
             f"`make modules_install INSTALL_MOD_PATH=.` puts them there"
         )
     return GuestKernel(
-        asked=asked,
+        asked=kernel_name,
         release=release,
         image=image,
         modules=None,
@@ -740,7 +742,9 @@ def _configuration(
     return None
 
 
-def _require(asked: str, image: Path, configuration: Configuration | None, *, with_modules: bool) -> None:
+def _require(
+    kernel_name: str, image: Path, configuration: Configuration | None, *, with_modules: bool
+) -> None:
     """RequirementMissing with every option that a guest needs and the kernel lacks, as far as its configuration is known."""
     reasons = []
     if is_vmlinux(image) and not has_pvh_entry(image):
@@ -753,7 +757,7 @@ def _require(asked: str, image: Path, configuration: Configuration | None, *, wi
     way_out = "build the kernel with them, docs/KERNELS.md has the list" + (
         "" if with_modules else "; or put its modules beside it: `make modules_install INSTALL_MOD_PATH=.`"
     )
-    raise RequirementMissing(f"kernel {asked} cannot run a guest{place}", *reasons, way_out)
+    raise RequirementMissing(f"kernel {kernel_name} cannot run a guest{place}", *reasons, way_out)
 
 
 def _pairs(path: Path) -> Iterator[tuple[Path, Path]]:
@@ -1036,25 +1040,25 @@ __all__ = ["GuestKernel", "ensure_kernel", "find_kernel", "guest_machine", "know
 _FETCHED = "fetched"
 
 
-def find_kernel(asked: str | None, *, cache_directory: Path) -> GuestKernel | None:
+def find_kernel(kernel_name: str | None, *, cache_directory: Path) -> GuestKernel | None:
     """The kernel that `ensure_kernel` would answer with at once; fetches and changes nothing.
 
-    `asked` is None (the distribution's series with most file systems), the beginning of a release
+    `kernel_name` is None (the distribution's series with most file systems), the beginning of a release
     ("6.12"), an exact release, the path of a self-built kernel, or a commit's level. PlanError for a path that holds no
     kernel, and for what is neither.
     """
-    if asked is not None and is_commit_level(asked):
-        return find_built(asked, cache_directory=cache_directory, commands=Commands())
-    if asked is not None and is_path(asked):
-        return read_self_built(asked, zstd=find_zstd(cache_directory))
-    wanted = _series(asked)
+    if kernel_name is not None and is_commit_level(kernel_name):
+        return find_built(kernel_name, cache_directory=cache_directory, commands=Commands())
+    if kernel_name is not None and is_path(kernel_name):
+        return read_self_built(kernel_name, zstd=find_zstd(cache_directory))
+    wanted = _series(kernel_name)
     fitting = [kernel for kernel in known_kernels(cache_directory) if accepts(wanted, kernel.release)]
     exact = [kernel for kernel in fitting if kernel.release == wanted]
-    return replace((exact or fitting)[-1], asked=asked) if fitting else None
+    return replace((exact or fitting)[-1], asked=kernel_name) if fitting else None
 
 
 def ensure_kernel(
-    asked: str | None,
+    kernel_name: str | None,
     *,
     cache_directory: Path,
     commands: Commands,
@@ -1078,8 +1082,8 @@ def ensure_kernel(
         )
     kept = make_once(
         kernels_directory(cache_directory) / _FETCHED,
-        lambda: find_kernel(asked, cache_directory=cache_directory),
-        lambda place: _fetch(asked, cache_directory, place, commands, progress),
+        lambda: find_kernel(kernel_name, cache_directory=cache_directory),
+        lambda place: _fetch(kernel_name, cache_directory, place, commands, progress),
         on_wait=lambda: progress("waits for another start of bedplate"),
     )
     if kept.modules is not None and next(kept.module_directory.rglob("*.ko.zst"), None) is not None:
@@ -1121,12 +1125,16 @@ def guest_machine(kernel: GuestKernel, *, memory_bytes: int, host: Machine) -> M
     )
 
 
-def _series(asked: str | None) -> str:
-    return default_series(parse_os_release(read_os_release())) if asked is None else check_asked(asked)
+def _series(kernel_name: str | None) -> str:
+    return (
+        default_series(parse_os_release(read_os_release()))
+        if kernel_name is None
+        else check_asked(kernel_name)
+    )
 
 
 def _fetch(
-    asked: str | None,
+    kernel_name: str | None,
     cache_directory: Path,
     place: Path,
     commands: Commands,
@@ -1135,7 +1143,7 @@ def _fetch(
     """Put a whole kernel into the cache."""
     # A name of its own: an apt that outlived a killed start finds its folder gone, and not this one.
     work = Path(tempfile.mkdtemp(dir=place))
-    wanted = _series(asked)
+    wanted = _series(kernel_name)
     depmod = ensure_depmod(cache_directory, commands=commands, progress=progress)
     try:
         unpacked = fetch_kernel(
@@ -1160,4 +1168,4 @@ def _fetch(
     write_record(unpacked, fresh)
     folder = kernels_directory(cache_directory) / unpacked.release
     put_in_place(fresh, folder)
-    return replace(read_kernel(folder), asked=asked)
+    return replace(read_kernel(folder), asked=kernel_name)

@@ -471,17 +471,17 @@ SCHEDULERS: Mapping[str, NeededOption] = {
 VMLINUX = (NeededOption("PVH", "QEMU begins a vmlinux by it; a bzImage needs none"),)
 
 
-def has(configuration: Configuration, needed: NeededOption, *, with_modules: bool) -> bool:
+def has(configuration: Configuration, option: NeededOption, *, with_modules: bool) -> bool:
     """Whether the kernel has the option, or one that serves as well."""
-    as_module = needed.as_module and with_modules
-    return any(configuration.has(name, as_module=as_module) for name in (needed.name, *needed.alternatives))
+    as_module = option.as_module and with_modules
+    return any(configuration.has(name, as_module=as_module) for name in (option.name, *option.alternatives))
 
 
 def lacking(
-    configuration: Configuration, needed: Iterable[NeededOption], *, with_modules: bool
+    configuration: Configuration, needed_options: Iterable[NeededOption], *, with_modules: bool
 ) -> Iterator[str]:
     """A sentence for each option that a kernel lacks: what was found, what it is for."""
-    for option in needed:
+    for option in needed_options:
         if has(configuration, option, with_modules=with_modules):
             continue
         found = configuration.value(option.name)
@@ -558,7 +558,7 @@ class WantedConfiguration:
         """SHA-256, as hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-    def lost(self, found: Configuration) -> Iterator[str]:
+    def losses(self, configuration: Configuration) -> Iterator[str]:
         """A sentence for each option that had to come out as it was asked for, and did not.
 
         That is what every guest needs, and every line of the user's own. The rest of the shipped configuration is what a kernel may not know.
@@ -566,21 +566,23 @@ class WantedConfiguration:
         own = Configuration("" if self.own is None else self.own, "own").values
         shipped = {name: value for name, value in _shipped().items() if name in _MUST}
         for name, value in {**shipped, **own}.items():
-            if found.value(name) != value:
+            if configuration.value(name) != value:
                 wanted = "is not set" if value == NOT_SET else f"={value}"
-                is_now = "not set" if found.value(name) == NOT_SET else f"={found.value(name)}"
+                is_now = (
+                    "not set" if configuration.value(name) == NOT_SET else f"={configuration.value(name)}"
+                )
                 yield (
                     f"CONFIG_{name}{' ' if value == NOT_SET else ''}{wanted} did not survive (it is {is_now}): this kernel does not know it, or lacks "
                     "what it depends on"
                 )
 
-    def left_out(self, found: Configuration) -> tuple[str, ...]:
+    def left_out(self, configuration: Configuration) -> tuple[str, ...]:
         """Options of the shipped configuration that this kernel does not take, beside those of `lost`."""
         own = Configuration("" if self.own is None else self.own, "own").values
         return tuple(
             name
             for name, value in _shipped().items()
-            if name not in _MUST and name not in own and found.value(name) != value
+            if name not in _MUST and name not in own and configuration.value(name) != value
         )
 
 
@@ -631,9 +633,9 @@ class KernelWork:
     @property
     def image(self) -> Path:
         """The finished image; VerifyFailed where it is none of the build's own."""
-        return self.made(_IMAGE)
+        return self.product(_IMAGE)
 
-    def made(self, name: str) -> Path:
+    def product(self, name: str) -> Path:
         """A file that the build is to have written. VerifyFailed where there is another: root reads it, and makefiles are anybody's."""
         path = self.objects / name
         if not path.resolve().is_relative_to(self.objects.resolve()) or path.is_symlink():
@@ -645,7 +647,7 @@ class KernelWork:
     @property
     def configuration(self) -> Configuration:
         """As the kernel's own tools wrote it; VerifyFailed if they did not."""
-        found = read_configuration(self.made(".config"))
+        found = read_configuration(self.product(".config"))
         if found is None:
             raise VerifyFailed(f"{self.objects / '.config'} was not written")
         return found
@@ -701,7 +703,7 @@ def _configure(work: KernelWork) -> None:
     _run_make(
         work, f"KCONFIG_ALLCONFIG={_inside(work, _FRAGMENT)}", "allnoconfig", timeout_s=_CONFIGURE_TIMEOUT_S
     )
-    lost = tuple(work.wanted.lost(work.configuration))
+    lost = tuple(work.wanted.losses(work.configuration))
     if lost:
         raise VerifyFailed(*lost)
 
@@ -712,20 +714,20 @@ def _compile(work: KernelWork) -> None:
     word = "compile what changed" if again else "compile"
     since_ns = _marker(work).stat().st_mtime_ns if again else None
 
-    def done() -> int:
+    def count() -> int:
         return count_objects(work.objects, since_ns=since_ns)
 
     def report(number: int) -> None:
         work.progress(BuildProgress(word, number, None))
 
-    report(done())
-    with watched(done, report):
+    report(count())
+    with watched(count, report):
         _run_make(work, "bzImage", timeout_s=_COMPILE_TIMEOUT_S)
 
 
 def _verify(work: KernelWork) -> None:
     """The image is of this build: it holds this configuration, and is of the release that the makefiles say."""
-    said = work.made("include/config/kernel.release").read_text(encoding="utf-8").strip()
+    said = work.product("include/config/kernel.release").read_text(encoding="utf-8").strip()
     found = release_in_image(work.image)
     reasons = [] if found == said else [f"the image says that it is {found}, the build that it is {said}"]
     embedded = embedded_configuration(work.image, commands=work.commands)
@@ -775,7 +777,7 @@ def _path() -> str:
 def copy_result(work: KernelWork, folder: Path) -> None:
     """The image and its configuration, for whoever keeps them."""
     shutil.copyfile(work.image, folder / "bzImage")
-    shutil.copyfile(work.made(".config"), folder / "config")
+    shutil.copyfile(work.product(".config"), folder / "config")
 
 
 _WHAT_FOR = "builds a guest's kernel"

@@ -113,18 +113,18 @@ class GuestRunner:
         self._slot.close()
 
     def _take_disks(
-        self, request: VisitRequest, directory: Path, hold: contextlib.ExitStack
+        self, request: VisitRequest, directory: Path, stack: contextlib.ExitStack
     ) -> tuple[GuestDisk, ...]:
-        """The disks of a visit, locked and kept open until `hold` ends: what is looked at is what the guest gets, and what is wiped behind it."""
+        """The disks of a visit, locked and kept open until `stack` ends: what is looked at is what the guest gets, and what is wiped behind it."""
         equipped = self._with_journal(request)
         names = [request.scratch_device.device or IMAGE_FILES]
         if equipped.journal_device is not None and equipped.journal_device.device is not None:
             names.append(equipped.journal_device.device)
         locked = {
-            name: hold.enter_context(device_lock(self._slot.state, name, study=str(directory)))
+            name: stack.enter_context(device_lock(self._slot.state, name, study=str(directory)))
             for name in names
         }
-        return disks_of(equipped, place=self._slot.place, hold=hold, locked=locked)
+        return disks_of(equipped, place=self._slot.place, stack=stack, locked=locked)
 
     def _visit(
         self,
@@ -151,9 +151,9 @@ class GuestRunner:
         if slot.guest is not None and slot.guest.spec != spec:
             self._end_guest(gently=True)
 
-        def tell(total: int, done: int) -> None:
-            if done % (256 * MIB) == 0 or done == total:
-                on_event({"event": "image", "done_bytes": done, "of_bytes": total})
+        def tell(total: int, count: int) -> None:
+            if count % (256 * MIB) == 0 or count == total:
+                on_event({"event": "image", "done_bytes": count, "of_bytes": total})
 
         on_event({"event": "step", "step": "disks"})
         try:
@@ -215,7 +215,7 @@ class GuestRunner:
                 guest.resize(disk)
         guest.spec = replace(guest.spec, disks=disks)
         asked = self._asked_inside(request, disks, guest.spec.accelerator, kernel_digest)
-        share.put(
+        share.lay_visit(
             number,
             replace(asked, provenance={**asked.provenance, **surroundings.versions}),
             disks=disks,
@@ -236,20 +236,20 @@ class GuestRunner:
         self._judge(ended, directory, full)
         return not ended.broken and _gave_everything_back(directory)
 
-    def _judge(self, ended: GuestExit, directory: Path, full: Sequence[str]) -> None:
+    def _judge(self, guest_exit: GuestExit, directory: Path, full: Sequence[str]) -> None:
         """BedplateError if there is no record; MachineUnfit where no other visit would leave one.
 
         `full` names the disks that were full when the visit ended.
         """
-        if ended.said:
-            (directory / "logs" / "run-visit.err").write_text(f"{ended.said}\n", encoding="utf-8")
-        if ended.status == EXIT_DONE and (directory / "visit.json").exists():
+        if guest_exit.said:
+            (directory / "logs" / "run-visit.err").write_text(f"{guest_exit.said}\n", encoding="utf-8")
+        if guest_exit.status == EXIT_DONE and (directory / "visit.json").exists():
             return
-        if ended.status == EXIT_REQUIREMENT_MISSING or full:
-            raise MachineUnfit(*(full or ended.said.splitlines() or ("the guest did not say why",)))
-        said = ended.said[-_SHOWN_SAID_CHARACTERS:] or "(it printed nothing)"
+        if guest_exit.status == EXIT_REQUIREMENT_MISSING or full:
+            raise MachineUnfit(*(full or guest_exit.said.splitlines() or ("the guest did not say why",)))
+        said = guest_exit.said[-_SHOWN_SAID_CHARACTERS:] or "(it printed nothing)"
         raise BedplateError(
-            f"the visit ended in the guest with status {ended.status} and left no record: {said}"
+            f"the visit ended in the guest with status {guest_exit.status} and left no record: {said}"
         )
 
     def _memory_of(self, request: VisitRequest) -> int:

@@ -77,22 +77,22 @@ _MEMORY_MARGIN_BYTES = 16 * MIB
 
 
 def disks_of(
-    request: VisitRequest, *, place: Path, hold: ExitStack, locked: Mapping[str, str | None]
+    request: VisitRequest, *, place: Path, stack: ExitStack, locked: Mapping[str, str | None]
 ) -> tuple[GuestDisk, ...]:
     """The disks that this visit needs; images without a directory of their own stand in `place`.
 
-    Devices of the host stay open until `hold` ends; `locked` are the nodes whose locks are held, by the names of the devices.
+    Devices of the host stay open until `stack` ends; `locked` are the nodes whose locks are held, by the names of the devices.
     RequirementMissing for a scratch device that is neither a device nor an image, DeviceRefused where none is there.
     """
     scratch = request.scratch_device
-    data = _disk(DATA, scratch, image_path(scratch, place), hold, locked)
+    data = _disk(DATA, scratch, image_path(scratch, place), stack, locked)
     if request.journal_device is None:
         return (data,)
     journal = request.journal_device
     directory = Path(journal.image_directory) if journal.image_directory else _MEMORY
     # Images of several bedplates stand in the same memory.
     image = directory / f"{os.getpid()}-{_JOURNAL_IMAGE}"
-    return (data, _disk(JOURNAL, journal, image, hold, locked, in_memory=journal.is_image))
+    return (data, _disk(JOURNAL, journal, image, stack, locked, in_memory=journal.is_image))
 
 
 def renew(
@@ -165,17 +165,17 @@ def _disk(
     serial: str,
     scratch: ScratchDevice,
     image: Path,
-    hold: ExitStack,
+    stack: ExitStack,
     locked: Mapping[str, str | None],
     *,
     in_memory: bool = False,
 ) -> GuestDisk:
     if scratch.device is not None:
         tree = BlockTree()
-        node = DeviceNode.at(scratch.device, tree)
+        node = DeviceNode.find(scratch.device, tree)
         if node is None:
             raise DeviceRefused(f"{scratch.device} is not there; name a disk, a partition, or a volume")
-        hold.enter_context(node)
+        stack.enter_context(node)
         try:
             node.pin()
         except OSError as error:
@@ -240,7 +240,7 @@ class ResultShare:
             SharedFolder("root", Path("/"), writable=False),
         )
 
-    def put(
+    def lay_visit(
         self,
         number: int,
         request: VisitRequest,
@@ -254,7 +254,7 @@ class ResultShare:
         self.lay(
             number,
             GuestProgram("bedplate.visit.command", request, ("--executor", "qemu")),
-            needed=map(Path, (*prefix, *request.native_drivers.values(), *request.inputs.values())),
+            needed_paths=map(Path, (*prefix, *request.native_drivers.values(), *request.inputs.values())),
             disks=disks,
             load=load,
             environment=environment,
@@ -265,12 +265,12 @@ class ResultShare:
         number: int,
         program: GuestProgram,
         *,
-        needed: Iterable[Path],
+        needed_paths: Iterable[Path],
         disks: Iterable[GuestDisk],
         load: Iterable[tuple[str, str]],
         environment: Mapping[str, str],
     ) -> None:
-        """Lay out a program as `number`. `needed` are files that an account without rights must reach."""
+        """Lay out a program as `number`. `needed_paths` are files that an account without rights must reach."""
         folder = self.directory / str(number)
         (folder / "visit").mkdir(parents=True)
         codec.write(folder / "request.json", program.request)
@@ -278,7 +278,7 @@ class ResultShare:
         words = ("-m", program.module, *program.options, "--", f"{inside}/request.json", f"{inside}/visit")
         _write_lines(folder / "arguments", words)
         # A user's home is such a folder, and the guest's server runs as nobody.
-        _write_lines(folder / "folders", map(str, closed_folders(*needed)))
+        _write_lines(folder / "folders", map(str, closed_folders(*needed_paths)))
         _write_lines(folder / "load", (f"{how} {what}" for how, what in load))
         _write_lines(folder / "disks", (f"{disk.serial} {disk.size_bytes}" for disk in disks))
         _write_lines(folder / "environment", (f"{name}={value}" for name, value in environment.items()))
@@ -394,14 +394,14 @@ def archive(entries: Iterable[CpioEntry], *, mtime: int = 0) -> bytes:
     return bytes(made + bytes(-len(made) % _BLOCK_BYTES))
 
 
-def _check(entry: CpioEntry, seen: set[str]) -> None:
+def _check(entry: CpioEntry, names: set[str]) -> None:
     parts = entry.name.split("/")
     if entry.name == _TRAILER or "\0" in entry.name or not all(parts) or {".", ".."} & set(parts):
         raise ValueError(f"not a name in an archive: {entry.name!r}")
-    if entry.name in seen:
+    if entry.name in names:
         raise ValueError(f"{entry.name} is in the archive twice")
     parent = "/".join(parts[:-1])
-    if parent and parent not in seen:
+    if parent and parent not in names:
         raise ValueError(f"{entry.name} comes before its folder {parent}")
     if len(entry.data) > _LARGEST_BYTES:
         raise ValueError(f"{entry.name} is too large for the format: {len(entry.data)} bytes")
@@ -637,7 +637,7 @@ class GuestSlot:
             remove_tree(self._share.directory)
             self._share = None
         if self._ledger is not None:
-            for holding in self._ledger.held():
+            for holding in self._ledger.holdings():
                 if holding.kind == "image":
                     Path(holding.name).unlink(missing_ok=True)
                     self._ledger.settled(holding)
@@ -698,7 +698,7 @@ def surroundings_of(
     return replace(found, load=(*found.load, *(("modprobe", f"fs-{name}") for name in types)))
 
 
-def _with_zfs(found: GuestTools, kernel: GuestKernel, cache_directory: Path) -> GuestTools:
+def _with_zfs(tools: GuestTools, kernel: GuestKernel, cache_directory: Path) -> GuestTools:
     tree = zfs.find_zfs(kernel, cache_directory)
     if tree is None:
         raise RequirementMissing(
@@ -706,12 +706,12 @@ def _with_zfs(found: GuestTools, kernel: GuestKernel, cache_directory: Path) -> 
         )
     return GuestTools(
         load=(
-            *found.load,
+            *tools.load,
             *(("modprobe", name) for name in tree.kernel_modules),
             *(("insmod", str(path)) for path in tree.modules),
         ),
-        path=(*tree.path, *found.path),
-        library_path=(*tree.library_path, *found.library_path),
+        path=(*tree.path, *tools.path),
+        library_path=(*tree.library_path, *tools.library_path),
         versions={"zfs": tree.version, "zfs_modules": tree.digest},
     )
 
@@ -763,7 +763,7 @@ class ErrandRunner:
         slot.share.lay(
             self._number,
             errand.program,
-            needed=(*errand.needed, *errand.drivers.values()),
+            needed_paths=(*errand.needed, *errand.drivers.values()),
             disks=(),
             load=tools.load,
             environment=guest_environment(environment(), tools),
@@ -781,8 +781,8 @@ class ErrandRunner:
         self._slot.close()
 
 
-def _require_done(ended: GuestExit) -> None:
-    if ended.status == EXIT_DONE:
+def _require_done(guest_exit: GuestExit) -> None:
+    if guest_exit.status == EXIT_DONE:
         return
-    said = ended.said[-_QUOTED:].splitlines() or ["(it printed nothing)"]
-    raise BedplateError(f"in the guest it ended with status {ended.status}: {said[0]}", *said[1:])
+    said = guest_exit.said[-_QUOTED:].splitlines() or ["(it printed nothing)"]
+    raise BedplateError(f"in the guest it ended with status {guest_exit.status}: {said[0]}", *said[1:])

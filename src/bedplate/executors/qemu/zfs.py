@@ -216,8 +216,8 @@ def _compile(work: ZfsWork, clean: tuple[str, ...]) -> None:
     series = ".".join(work.source.version.split(".")[:2])
     total = _OBJECTS.get(series)
 
-    def report(done: int) -> None:
-        work.progress(BuildProgress("compile", min(done, total) if total else done, total))
+    def report(count: int) -> None:
+        work.progress(BuildProgress("compile", min(count, total) if total else count, total))
 
     report(0)
     jobs = len(os.sched_getaffinity(0))
@@ -567,7 +567,10 @@ def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[
         userland = fresh / "userland"
         shutil.copytree(work.source.userland.root, userland, symlinks=True)
         facts = {path: module_facts(path.read_bytes()) for path in sorted(work.modules.glob("*.ko"))}
-        needed = {path.stem: _depends(found) for path, found in facts.items()}
+        needed = {
+            path.stem: tuple(name for name in module.get("depends", "").split(",") if name)
+            for path, module in facts.items()
+        }
         order = load_order(needed)
         foreign = dict.fromkeys(name for names in needed.values() for name in names if name not in needed)
         source = work.source
@@ -607,10 +610,6 @@ def _read(folder: Path) -> ZfsTree:
             "userland": PackageTree(folder / "userland", dict(tools["packages"]), dict(tools["checksums"])),
         }
     )
-
-
-def _depends(facts: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in facts.get("depends", "").split(",") if name)
 
 
 def _digest(modules: Iterable[Path]) -> str:

@@ -273,8 +273,8 @@ def _has_said(folder: JobFolder) -> bool:
     return end is not None and len(folder.finished()) >= end.results
 
 
-def _unreleased(node: str, why: str) -> str:
-    return f"{node}: {why}; `bedplate release` on the node"
+def _unreleased(node: str, reason: str) -> str:
+    return f"{node}: {reason}; `bedplate release` on the node"
 
 
 def end_job(folder: JobFolder, slurm: Slurm) -> bool:
@@ -301,7 +301,7 @@ def _ask(job: str, slurm: Slurm) -> None:
 def _wait(
     running: list[tuple[JobFolder, JobOrder, JobState]],
     slurm: Slurm,
-    done: list[str],
+    sentences: list[str],
     *,
     patience_s: float,
     pause_s: float,
@@ -316,13 +316,15 @@ def _wait(
         for entry in tuple(running):
             folder, order, state = entry
             if folder.end is not None:
-                done.append(f"Slurm job {state.job} on {order.node} gave everything back and ended")
+                sentences.append(f"Slurm job {state.job} on {order.node} gave everything back and ended")
             elif _has_ended(listing, order):
-                done.append(f"Slurm job {state.job} on {order.node} was ended by somebody else")
+                sentences.append(f"Slurm job {state.job} on {order.node} was ended by somebody else")
                 hard.append(order)
             elif not patient:
                 slurm.cancel(state.job)
-                done.append(f"Slurm job {state.job} on {order.node} did not end by itself: ended by Slurm")
+                sentences.append(
+                    f"Slurm job {state.job} on {order.node} did not end by itself: ended by Slurm"
+                )
                 hard.append(order)
             else:
                 continue
@@ -415,12 +417,7 @@ class FleetRun:
     """One start of a study on a fleet; `run` returns when no job is left that could bring a visit."""
 
     def __init__(
-        self,
-        start: Start,
-        slurm: Slurm,
-        *,
-        manner: Manner,
-        sleep: Callable[[float], None] = time.sleep,
+        self, start: Start, slurm: Slurm, *, manner: Manner, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         fleet = start.plan.fleet
         if fleet is None:
@@ -463,7 +460,11 @@ class FleetRun:
         due = self._without_copied(self._start.due)
         self._open = {self._key(visit): visit for visit in due}
         self._find_jobs()
-        taken = {self._key(visit) for live in self._live for visit in self._scheduled(live)}
+        taken = {
+            self._key(self._collector.visit_of(visit.key))
+            for live in self._live
+            for visit in live.order.visits
+        }
         for block in blocks_of([visit for visit in due if self._key(visit) not in taken]):
             self._waiting[block.node].append(block)
         try:
@@ -484,7 +485,7 @@ class FleetRun:
             self._completed, self._failed, time.monotonic() - started, left_behind=tuple(self._left)
         )
 
-    def _without_copied(self, due: Sequence[ScheduledVisit]) -> list[ScheduledVisit]:
+    def _without_copied(self, visits: Sequence[ScheduledVisit]) -> list[ScheduledVisit]:
         """What is due beside what jobs of another study had left when this one was copied from it.
 
         Those jobs are the other study's: they are neither waited for nor cancelled here, and write nothing here.
@@ -504,7 +505,7 @@ class FleetRun:
             )
             folder.note_settled(Settled("", sentence, time.time()))
             self._display.note(sentence)
-        return [visit for visit in due if self._key(visit) not in kept]
+        return [visit for visit in visits if self._key(visit) not in kept]
 
     def _find_jobs(self) -> None:
         """Jobs of earlier starts, whose results come to this one."""
@@ -532,7 +533,11 @@ class FleetRun:
             self._collect(live)
             self._look(live, None if listing is None else listing.get(live.order.name))
             verdict = live.judge.judge(
-                live.folder, live.order, listing, results=partial(self._kept, live), now_s=time.monotonic()
+                live.folder,
+                live.order,
+                listing,
+                results=partial(self._count_kept, live),
+                now_s=time.monotonic(),
             )
             if verdict is not None:
                 self._settle(live, verdict)
@@ -561,7 +566,7 @@ class FleetRun:
             self._display.note(f"Slurm job {state.job} on {live.order.node} waits: {why}")
         live.told = why
 
-    def _kept(self, live: _Live) -> int:
+    def _count_kept(self, live: _Live) -> int:
         return sum(self._collector.is_kept(visit.key) for visit in live.order.visits)
 
     def _submit(self, block: Block) -> bool:
@@ -591,7 +596,9 @@ class FleetRun:
         folder.lay_out(order, requests, job_script(manner.words, folder.directory))
         if self._layout.cancelled.exists():
             # `bedplate cancel` sees this order, or this sees its word.
-            self._take_back(folder, f"repetition {block.repetition} on {block.node} was cancelled", told=True)
+            self._take_back(
+                folder, f"repetition {block.repetition} on {block.node} was cancelled", is_reported=True
+            )
             return False
         words = submission(
             self._fleet,
@@ -624,7 +631,7 @@ class FleetRun:
 
     def _refuse(self, folder: JobFolder, block: Block, error: BedplateError) -> None:
         sentence = f"repetition {block.repetition} on {block.node} was not submitted: {error.reasons[0]}"
-        self._take_back(folder, sentence, told=True)
+        self._take_back(folder, sentence, is_reported=True)
 
     def _put_off(self, folder: JobFolder, block: Block, error: QueueFull) -> bool:
         """Submit it when one of the study's jobs has ended; False where there is none to wait for."""
@@ -633,16 +640,16 @@ class FleetRun:
             return False
         sentence = f"Slurm takes no more jobs of this user now, {len(self._live)} of the study wait or run"
         self._display.note(f"{sentence}: {error.reasons[0]:.160}")
-        self._take_back(folder, sentence, told=False)
+        self._take_back(folder, sentence, is_reported=False)
         self._waiting[block.node].appendleft(block)
         self._is_full = True
         return True
 
-    def _take_back(self, folder: JobFolder, sentence: str, *, told: bool) -> None:
-        """An order that no job has and none shall have; `told` counts it among what is left behind."""
+    def _take_back(self, folder: JobFolder, sentence: str, *, is_reported: bool) -> None:
+        """An order that no job has and none shall have; `is_reported` counts it among what is left behind."""
         folder.take(JobClaim(WITHDRAWN))
         folder.note_settled(Settled("", sentence, time.time()))
-        if told:
+        if is_reported:
             self._tell_left(sentence)
 
     def _limit_s(self, block: Block) -> float:
@@ -710,9 +717,9 @@ class FleetRun:
         if verdict.fate is Fate.UNFIT:
             self._take_out(live.order.node, verdict.sentence)
 
-    def _take_out(self, node: str, why: str) -> None:
+    def _take_out(self, node: str, reason: str) -> None:
         """No more visits on this node in this start: nobody can mend it meanwhile but the owner of the machine."""
-        self._unfit.setdefault(node, why)
+        self._unfit.setdefault(node, reason)
         blocks = self._waiting.pop(node, ())
         if blocks:
             visits = sum(len(block.visits) for block in blocks)
@@ -742,9 +749,6 @@ class FleetRun:
         submitted = live.folder.submission
         code = self._slurm.exit_code(submitted.job) if submitted and verdict.state else None
         return verdict.sentence if code is None else f"{verdict.sentence} (exit code {code})"
-
-    def _scheduled(self, live: _Live) -> list[ScheduledVisit]:
-        return [self._collector.visit_of(visit.key) for visit in live.order.visits]
 
     @staticmethod
     def _key(visit: ScheduledVisit) -> tuple[str, str, int, bool]:
@@ -810,7 +814,7 @@ def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
             jobs.get(node),
             mean_s,
             damaged=damaged[node],
-            seen=listing is not None,
+            is_seen=listing is not None,
         )
         for node, visits in by_node.items()
     )
@@ -855,7 +859,7 @@ def _node(
     mean_s: float | None,
     *,
     damaged: int,
-    seen: bool,
+    is_seen: bool,
 ) -> NodeProgress:
     left = visits - len(records) - damaged
     return NodeProgress(
@@ -868,7 +872,7 @@ def _node(
         repetition=job.repetition if job else None,
         waiting=job.waiting if job else 0,
         seconds_left=None if mean_s is None else left * mean_s,
-        seen=seen,
+        seen=is_seen,
     )
 
 
@@ -943,7 +947,7 @@ class SlurmExecutor(Executor):
         require_slurm()
         return ()
 
-    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:  # noqa: ARG002
+    def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:  # noqa: ARG002
         """Each visit looks at its own node."""
         return None
 

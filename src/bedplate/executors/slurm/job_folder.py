@@ -218,7 +218,7 @@ class JobFolders:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def all(self) -> tuple[JobFolder, ...]:
+    def jobs(self) -> tuple[JobFolder, ...]:
         """Every job that was laid out, by repetition, then in the order in which they were made."""
         found = [
             (int(match[1]), int(match[2]), path)
@@ -229,7 +229,7 @@ class JobFolders:
 
     def unsettled(self) -> tuple[JobFolder, ...]:
         """Those of which results may come, or wait to be collected."""
-        return tuple(job for job in self.all() if job.settled is None)
+        return tuple(job for job in self.jobs() if job.settled is None)
 
     def new(self, repetition: int) -> JobFolder:
         """A folder that no job had; nothing is made yet."""

@@ -115,7 +115,7 @@ class Judge:
             return None
         if end is not None and end.why in {"done", "limit", "unfit", "refused"}:
             fate = Fate.LOST if end.why == "refused" else Fate(end.why)
-            return JobOutcome(fate, f"{self._called(job, order)}: {end.sentence}")
+            return JobOutcome(fate, f"{self._title(job, order)}: {end.sentence}")
         if listing is None:
             return None
         state = listing.get(order.name)
@@ -145,7 +145,7 @@ class Judge:
         self, job: JobFolder, order: JobOrder, end: JobEnd | None, now_s: float
     ) -> JobOutcome | None:
         if end is not None:
-            return JobOutcome(Fate.STOPPED, f"{self._called(job, order)}: {end.sentence}")
+            return JobOutcome(Fate.STOPPED, f"{self._title(job, order)}: {end.sentence}")
         # One that has begun since Slurm was asked is in its next listing.
         began, self._was_taken = job.is_taken() and not self._was_taken, job.is_taken()
         self._missing_since_s = now_s if began else self._missing_since_s or now_s
@@ -158,15 +158,13 @@ class Judge:
             free = claim is not None or job.take(JobClaim(WITHDRAWN))
             return JobOutcome(Fate.WITHDRAWN, words) if free else None
         if claim is not None and claim.by == WITHDRAWN:
-            words = f"{self._called(job, order)}: its order was taken back before it began"
+            words = f"{self._title(job, order)}: its order was taken back before it began"
             return JobOutcome(Fate.STOPPED, words)
-        words = (
-            f"{self._called(job, order)}: Slurm does not know it any more, and it did not say how it ended"
-        )
+        words = f"{self._title(job, order)}: Slurm does not know it any more, and it did not say how it ended"
         return _sealed(job, JobOutcome(Fate.LOST, words))
 
     @staticmethod
-    def _called(job: JobFolder, order: JobOrder) -> str:
+    def _title(job: JobFolder, order: JobOrder) -> str:
         submission = job.submission
         number = f"Slurm job {submission.job}" if submission else f"job {order.name}"
         return f"{number} on {order.node}"
@@ -176,7 +174,7 @@ class Judge:
         said = "; it left no log" if last is None else f"; its log: {job.log}" + (last and f" (“{last}”)")
         end = job.end
         how = "did not say so itself" if end is None else f"says that {end.sentence}"
-        return f"{self._called(job, order)} ended as {state.words} and {how}{said}"
+        return f"{self._title(job, order)} ended as {state.words} and {how}{said}"
 
 
 def _last_line(log: Path) -> str | None:
@@ -458,10 +456,10 @@ def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
     )
 
 
-def words_about(found: Iterable[NodeFacts]) -> tuple[str, ...]:
+def words_about(node_facts: Iterable[NodeFacts]) -> tuple[str, ...]:
     """One line for each kind of node: how many there are of it, and what they have."""
     kinds: dict[str, list[str]] = {}
-    for facts in found:
+    for facts in node_facts:
         told = facts.compared_facts
         keys = ("cpu_count", "cpu_model", "memory_gib", "kernel", "device_model")
         parts = [told.get(key, "") for key in keys]

@@ -226,12 +226,12 @@ def devices_held(request: VisitRequest, *, study: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # In one order whatever they are used for, so that two visits cannot wait for each other.
         for name in sorted(names):
-            stack.enter_context(_held(name, study=study))
+            stack.enter_context(_hold_device(name, study=study))
         yield
 
 
 @contextlib.contextmanager
-def _held(name: str, *, study: str) -> Iterator[None]:
+def _hold_device(name: str, *, study: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         refused: list[DeviceInUse] = []
 
@@ -295,7 +295,7 @@ def _disk(device: str | None) -> Path | None:
         return None
     tree = BlockTree()
     name = tree.name_at(device)
-    return None if name is None else Path("/sys/class/block") / tree.whole(name)
+    return None if name is None else Path("/sys/class/block") / tree.disk_of(name)
 
 
 def _recorded(device: ScratchDevice) -> ScratchDevice:

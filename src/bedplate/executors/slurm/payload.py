@@ -150,7 +150,7 @@ class Payload:
                 f"the visit's process on {self._order.node} {how}: {text or '(it printed nothing)'}\n"
             )
         (directory / WHOLE).write_text(f"{time.monotonic() - began:.3f}\n")
-        self._put(directory, number)
+        self._publish(directory, number)
         self.results += 1
 
     def _words(self, number: int) -> list[str]:
@@ -180,7 +180,7 @@ class Payload:
                     with contextlib.suppress(PermissionError):
                         visit.kill()
 
-    def _put(self, directory: Path, number: int) -> None:
+    def _publish(self, directory: Path, number: int) -> None:
         """Copy to the study under another name, then rename: whole or absent; OSError when patience ends."""
         final = self._folder.result(number)
         fresh = final.with_name(f".{final.name}.part")
@@ -248,8 +248,8 @@ def _unfit(order: JobOrder, *reasons: str) -> JobEnd:
     return _end("unfit", f"no visit can run on {order.node}: {'; '.join(reasons)}")
 
 
-def _end(why: str, sentence: str) -> JobEnd:
-    return JobEnd(why, sentence, time.time())
+def _end(cause: str, sentence: str) -> JobEnd:
+    return JobEnd(cause, sentence, time.time())
 
 
 if __name__ == "__main__":

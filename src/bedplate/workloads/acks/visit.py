@@ -28,7 +28,7 @@ from bedplate.engines.external.visit import (
 )
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.host.command import environment
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Confinement
 from bedplate.model.cell import Dataset, RunSpec
@@ -64,7 +64,7 @@ class PipeReader:
 
     def __enter__(self) -> Self:
         try:
-            with held(), self._errors.open("wb") as errors:
+            with defer_interruptions(), self._errors.open("wb") as errors:
                 read_end, self._write_end = os.pipe()
                 try:
                     self._process = self._started(read_end, errors)
@@ -214,7 +214,7 @@ class Acks:
             with recording.place() as place:
                 _Run(recording, place).measure()
 
-        return recording.made(measure)
+        return recording.run_steps(measure)
 
 
 class _Stage(Enum):

@@ -242,7 +242,7 @@ class Bonnie:
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """All stages."""
         recording = RawRecording(spec, context, directory)
-        return recording.made(lambda: _run(recording))
+        return recording.run_steps(lambda: _run(recording))
 
 
 def _run(recording: RawRecording) -> None:
@@ -261,12 +261,12 @@ def _run(recording: RawRecording) -> None:
         first, *_ = job.stages()
         with tool, recording.watched(first_phase=first.value):
             _follow(tool, job, recording)
-            recording.facts["tool_cpu_s"] = tool.ended.cpu_s
-            if tool.ended.problem is not None:
-                raise ToolFailed(tool.ended.problem, tool.ended)
+            recording.facts["tool_cpu_s"] = tool.outcome.cpu_s
+            if tool.outcome.problem is not None:
+                raise ToolFailed(tool.outcome.problem, tool.outcome)
             _, version, *_ = [*tool.output.read_text(errors="replace").split(","), "", ""]
             recording.context.tool_versions[PROGRAM] = version
-            recording.tell(SYNC_PHASE, "", done=len(job.stages()) + 1, of=len(job.stages()) + 1)
+            recording.tell(SYNC_PHASE, "", position=len(job.stages()) + 1, of=len(job.stages()) + 1)
             recording.sync(place, of_bytes=job.file_size_bytes)
 
 
@@ -285,9 +285,9 @@ def _follow(tool: ToolProcess, job: BonnieJob, recording: RawRecording) -> None:
                     recording.between_phases(_BETWEEN)
                     continue
                 begun.append(stage)
-                recording.tell(stage.value, "", done=len(begun), of=len(job.stages()) + 1)
+                recording.tell(stage.value, "", position=len(begun), of=len(job.stages()) + 1)
                 phase.enter_context(recording.timed_phase(stage.value))
-    if tool.ended.problem is None and tuple(begun) != job.stages():
+    if tool.outcome.problem is None and tuple(begun) != job.stages():
         raise BedplateError(
             f"{PROGRAM} went through {', '.join(begun) or 'no stage'}, and its job asks for {', '.join(job.stages())}"
         )

@@ -941,7 +941,7 @@ class FaultTrial:
         )
         fault_setup.is_over, fault_setup.is_quiet = beside.is_over, fault.is_quiet
         try:
-            driven = writer.drive(logs, duration_s=self._duration_s, seed=seed, beside=beside)
+            driven = writer.drive(logs, duration_s=self._duration_s, seed=seed, companion=beside)
             self.version = driven.version
         except BedplateError as error:
             _require_of_disk(error, is_hit=beside.hits > 0)
@@ -1296,11 +1296,11 @@ def _try_all(recording: Recording) -> None:
         (recording.directory / TRIES_FILE).open("w", encoding="utf-8") as file,
     ):
         for number, (fault, more) in enumerate(wanted):
-            recording.tell(FAULTS_PHASE, fault.words, done=number, of=len(wanted))
+            recording.tell(FAULTS_PHASE, fault.words, position=number, of=len(wanted))
             record = trial.record(fault, number, seed + more, recording.directory / "logs")
             file.write(codec.dumps(record, indent=None) + "\n")
             file.flush()
-            recording.tell(FAULTS_PHASE, _words(record), done=number + 1, of=len(wanted))
+            recording.tell(FAULTS_PHASE, _words(record), position=number + 1, of=len(wanted))
     if trial.version is not None:
         context.tool_versions["engine on a faulty disk"] = trial.version
     recording.add(

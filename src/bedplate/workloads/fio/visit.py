@@ -203,7 +203,7 @@ class Fio:
         """The job."""
         recording = RawRecording(spec, context, directory)
         steps = _run_pg_test_fsync if is_pg_test_fsync(spec) else _run_job
-        return recording.made(lambda: steps(recording))
+        return recording.run_steps(lambda: steps(recording))
 
 
 def finds_files(words: dict[str, str]) -> bool:
@@ -319,7 +319,7 @@ def _run_tool(
 
 
 def _tell(recording: RawRecording, phases: Sequence[str], phase: str) -> None:
-    recording.tell(phase, "", done=phases.index(phase) + 1, of=len(phases))
+    recording.tell(phase, "", position=phases.index(phase) + 1, of=len(phases))
 
 
 def _job_of(spec: RunSpec) -> FioJob:

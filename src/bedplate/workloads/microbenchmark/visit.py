@@ -211,7 +211,7 @@ class Microbenchmark:
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """The tests of one run, in their order, until one fails."""
         recording = Recording(spec, context, directory)
-        return recording.made(lambda: _Tests(recording).run())
+        return recording.run_steps(lambda: _Tests(recording).run())
 
 
 class _Tests:
@@ -247,7 +247,7 @@ class _Tests:
         watching = ProcessProbe("watching", lambda: (os.getpid(),))
         with self._recording.sampled([watching], first_phase=tests[0]):
             for number, test in enumerate(tests, start=1):
-                self._recording.tell(TESTS, test, done=number, of=len(tests))
+                self._recording.tell(TESTS, test, position=number, of=len(tests))
                 self._prepare(test)
                 self._run_test(test, number, len(tests))
 
@@ -290,7 +290,7 @@ class _Tests:
             write_progress(self._documents / PROGRESS.format(test=test), self._progress)
         document = self._documents / f"{test}.json"
         output.with_suffix(".out").replace(document)
-        done = read_done(document, call, self._engine.remedies, status=tool.ended.status, message=said)
+        done = read_done(document, call, self._engine.remedies, status=tool.outcome.status, message=said)
         self._context.tool_versions[self._engine.library] = done.library
         self._recording.add(TimedItem(TESTS, test, done.seconds, facts={"operations": done.operations}))
         self._count_flushes(test, done.commits)
@@ -346,7 +346,9 @@ class _Tests:
                 self._progress.append(progress)
                 if progress.monotonic_s - told_s >= 1:
                     told_s = progress.monotonic_s
-                    self._recording.tell(TESTS, f"{test}: {progress.operations:,} done", done=number, of=of)
+                    self._recording.tell(
+                        TESTS, f"{test}: {progress.operations:,} done", position=number, of=of
+                    )
         return " | ".join([line for line in others if line][:_LINES_QUOTED])
 
 

@@ -297,7 +297,7 @@ class Pgbench:
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A CHECKPOINT, the warm-up, the measurement; probes beside both."""
         recording = ClientRecording(spec, context, directory)
-        return recording.made(_PgbenchRun(recording).measure)
+        return recording.run_steps(_PgbenchRun(recording).measure)
 
 
 def _initialise(dataset: Dataset, context: VisitContext, *init_steps: str) -> None:

@@ -34,7 +34,7 @@ from bedplate.filesystem.refusals import write_back_wanted
 from bedplate.host.block_requests import CallCounter, RequestTrace, call_counter, device_number, request_trace
 from bedplate.host.command import Account, Commands, Completed, started_apart
 from bedplate.host.files import file_lock, folders_below
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Holding, Holdings, Ledger, NoLedger
 from bedplate.host.process import start_time
 from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
@@ -1366,7 +1366,7 @@ class RecordedSetup:
 
     def mark(self, text: str) -> None:
         """Through the recorder; an interruption between its open and its close would leave the recorder busy."""
-        with held():
+        with defer_interruptions():
             self.recorder.write_mark(text)
 
     def mark_count(self) -> int:
@@ -1663,7 +1663,7 @@ class Workers:
             folder = self._memory / f"replay-{share}"
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             folder.mkdir()
-            with (self._memory / f"replay-{share}.err").open("wb") as errors, held():
+            with (self._memory / f"replay-{share}.err").open("wb") as errors, defer_interruptions():
                 process = started_apart(self._command_line(job_file, folder, share), errors)
                 undo.callback(self._end, process)
                 self._ledger.note(Holding("process", str(process.pid), start_time(process.pid) or ""))

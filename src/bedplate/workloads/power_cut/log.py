@@ -39,7 +39,7 @@ from bedplate.filesystem.aged_image import Ballast, free_space_of, restore_aged
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.native_driver import LIBFUSE3
 from bedplate.host.recorder import DRIVER as RECORDER
@@ -851,7 +851,7 @@ def unpacked(folder: Path) -> Iterator[UnpackedLog]:
             unpack_log(folder / LOG_FILE, memory / "log", most_unpacked_bytes(folder))
             yield UnpackedLog(memory / "log", memory, ledger)
         finally:
-            with held():
+            with defer_interruptions():
                 ledger.release(Commands())
 
 

@@ -417,7 +417,7 @@ _BLOCK_SECTORS = 4 * KIB // KERNEL_SECTOR_BYTES
 
 def note_writers(path: Path, trace: RequestTrace) -> int:
     """Write into the log who asked for each write while it was traced; how many have a name now. CallsNotCounted where the trace has a gap."""
-    requests, titles = trace.found, trace.titles
+    requests, titles = trace.requests, trace.titles
     with read_log(path) as log:
         found = {
             log.writers_at(entry): packed_writers(_processes(asked, titles))
@@ -519,7 +519,7 @@ def written_through(log: Log, requests: Sequence[BlockRequest], devices: Sequenc
 def as_with_fua(path: Path, trace: RequestTrace) -> int:
     """Make the log that of a device with FUA, by what was asked of its devices while it was recorded; how many writes went past the cache."""
     with read_log(path) as log:
-        asked = [each for each in trace.found if each.asks_for_medium]
+        asked = [each for each in trace.requests if each.asks_for_medium]
         found = written_through(log, asked, trace.devices)
     write_down(path, found)
     return len(found.writes)

@@ -161,7 +161,7 @@ class _Cuts:
 
     def run(self) -> None:
         recording = self._recording
-        recording.tell(RECORDING, "the file system and the engine", done=0, of=1)
+        recording.tell(RECORDING, "the file system and the engine", position=0, of=1)
         with self._bench.recorded(self._image_bytes, self._duration_s) as setup:
             with recording.timed_phase(RECORDING):
                 driven = self._record(setup)
@@ -214,7 +214,7 @@ class _Cuts:
                 with recording.timed_phase(POINTS):
                     is_bad = self._replay(setup.log, job, packing)
                 if is_bad or self._keep_logs != KEEP_BAD:
-                    recording.tell(POINTS, "the log is packed", done=len(job.points), of=len(job.points))
+                    recording.tell(POINTS, "the log is packed", position=len(job.points), of=len(job.points))
                     packing.finish()
         finally:
             shutil.rmtree(setup.log.parent)
@@ -224,7 +224,7 @@ class _Cuts:
         context, recording = self._context, self._recording
         writer = self._writer = self._engine.writer(context, setup, clients=self._clients)
         setup.age.fill_up()
-        recording.tell(RECORDING, "the clients", done=1, of=1)
+        recording.tell(RECORDING, "the clients", position=1, of=1)
         setup.await_own_writeback(self._duration_s)
         pressure = self._pressure(setup, writer)
         cell, wanted, logs = context.request.cell, self._unit is not None, log_files(self._engine_name)
@@ -234,7 +234,7 @@ class _Cuts:
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
                 duration_s=self._duration_s,
                 seed=self._seed,
-                beside=pressure,
+                companion=pressure,
             )
         self._free_space, self._aged = setup.age.end(), setup.age.aged
         if pressure.trouble is not None:
@@ -313,7 +313,7 @@ class _Cuts:
 
     def _require_whole(self, log: Path, job: ReplayJob, settled: int, *, demands_all: bool) -> None:
         """A positive control, before a cut is judged: where nothing was cut, an oracle that finds something is wrong itself."""
-        self._recording.tell(POINTS, "the whole log, which nothing cut", done=0, of=len(job.points))
+        self._recording.tell(POINTS, "the whole log, which nothing cut", position=0, of=len(job.points))
         (record,) = self._bench.replayed(
             log, job.uncut(settled), lambda _: None, log_folder=self._recording.directory
         )
@@ -340,7 +340,7 @@ class _Cuts:
                 "record a smaller disk (image_size)"
             )
         words = f"ended after {driven.seconds:.1f} s of {self._duration_s:g} s, as the log was nearly full"
-        self._recording.tell(RECORDING, words, done=1, of=1)
+        self._recording.tell(RECORDING, words, position=1, of=1)
 
     def _waiting(self, log: Log, begin: int, end: int) -> tuple[Waiting, ...]:
         """Where a cut is sought; nothing is looked for where nothing is to be cut."""
@@ -466,7 +466,7 @@ class _Cuts:
                 if record.outcome.is_bad and not record.point.control:
                     is_bad = True
                     packing.want()
-                recording.tell(POINTS, _words(record), done=done, of=job.most_records)
+                recording.tell(POINTS, _words(record), position=done, of=job.most_records)
         if told:
             (recording.directory / "logs" / "workers").write_text("\n".join(told) + "\n", encoding="utf-8")
         recording.add(

@@ -251,7 +251,7 @@ class CutSite:
                 # A folder that the cut damaged may not even say what it is: its files have no names of the engine's then.
                 with contextlib.suppress(OSError):
                     if pages is not None and not place.is_symlink():
-                        called = pages.called(self._server_site(place), self._job.subject)
+                        called = pages.file_names(self._server_site(place), self._job.subject)
             finally:
                 unmount_beside_twins(self._filesystem, site)
         return BlockOwners(site.levels, self._filesystem.layout(site), extents), called

@@ -166,7 +166,7 @@ class SysbenchWorkload:
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A checkpoint, the warm-up, the measurement; probes beside both."""
         recording = ClientRecording(spec, context, directory)
-        return recording.made(_SysbenchRun(recording).measure)
+        return recording.run_steps(_SysbenchRun(recording).measure)
 
 
 class _SysbenchRun:

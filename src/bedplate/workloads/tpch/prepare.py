@@ -143,7 +143,7 @@ def ensure_tpch_data(
     folder.parent.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
         # Only root's clients run as somebody else.
-        require_traversable(folder.parent, own=cache_directory)
+        require_traversable(folder.parent, base=cache_directory)
     tell = progress or _untold
     data = make_once(
         folder,

@@ -144,7 +144,7 @@ def ask(session: Session, call: QueryCall, limit_s: float | None) -> QueryAnswer
         if limit_s is None or not _was_stopped(error):
             name = f"query {call.query}" + (f" of stream {call.stream}" if call.stream else "")
             words = (f"{name}: {' '.join(reason.split())}" for reason in error.reasons)
-            raise QueryFailed(*words, said=error.said) from error
+            raise QueryFailed(*words, message=error.said) from error
         rows = None
     received_s = time.monotonic()
     if limit_s is not None:
@@ -220,7 +220,7 @@ def load(recording: TpchRecording) -> None:
         )
     files = csv_files(Path(folder))
     # It also brings into memory what the files' own disk would otherwise have to give during the load.
-    recording.tell("reading", "the CSV files", done=0, of=_STATEMENTS)
+    recording.tell("reading", "the CSV files", position=0, of=_STATEMENTS)
     rows = {name: csv_rows(path) for name, path in files.items()}
     _check_rows(rows, recording.scale_factor)
     with (
@@ -333,7 +333,7 @@ class _Loading:
 
     def _tell(self, phase: str, item: str) -> None:
         self._done += 1
-        self._recording.tell(phase, item, done=self._done, of=_STATEMENTS)
+        self._recording.tell(phase, item, position=self._done, of=_STATEMENTS)
 
 
 def copy_command(statement: Statement, path: Path) -> str:
@@ -404,7 +404,7 @@ def run_power(recording: TpchRecording) -> None:
     with session_for_queries(cluster_of(recording.context)) as session:
         with recording.watched([session], first_phase=query_phase(asked_for[0].query)):
             for done, question in enumerate(asked_for, start=1):
-                recording.tell(QUERIES, str(question.query), done=done, of=len(asked_for))
+                recording.tell(QUERIES, str(question.query), position=done, of=len(asked_for))
                 with recording.phase(query_phase(question.query), [session]):
                     asked.append(ask(session, question, limit_s))
                 recording.add(timed(asked[-1], limit_s))
@@ -585,7 +585,7 @@ class _Streams:
         with self._counting:
             self._begun += 1
             of = len(self._sessions) * len(QUERY_NUMBERS)
-            self._recording.tell(*item_place(call), done=self._begun, of=of)
+            self._recording.tell(*item_place(call), position=self._begun, of=of)
 
 
 _KINDS: Mapping[str, Callable[[TpchRecording], None]] = {
@@ -610,7 +610,7 @@ class Tpch:
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """The load, one pass over the queries, or all streams, by the level `kind`."""
         recording = TpchRecording(spec, context, directory)
-        return recording.made(lambda: _run_of(spec)(recording))
+        return recording.run_steps(lambda: _run_of(spec)(recording))
 
 
 def _run_of(spec: RunSpec) -> Callable[[TpchRecording], None]:

@@ -83,7 +83,7 @@ def test_what_only_the_oracle_sees_is_silent(part: str, answer: Any, words: str)
 
 
 def test_what_the_server_refuses_is_detected() -> None:
-    refused = SessionFailed("ERROR 1712: Index note is corrupted", said="ERROR 1712")
+    refused = SessionFailed("ERROR 1712: Index note is corrupted", message="ERROR 1712")
     found = asked(**{"FROM note FORCE INDEX (note_account)": refused})
     assert (("ERROR 1712: Index note is corrupted",), ()) == (found.detected, found.silent)
     assert None is asked(**{"GROUP BY client": refused}).present

@@ -94,12 +94,14 @@ class TestADeviceOfTheHost:
     ) -> None:
         file = os.open("/dev/null", os.O_PATH | os.O_CLOEXEC)
         node = DeviceNode(file, "null", os.stat("/dev/null").st_rdev)  # noqa: PTH116 -- a node
-        monkeypatch.setattr(DeviceNode, "at", lambda *_: node)
+        monkeypatch.setattr(DeviceNode, "find", lambda *_: node)
         monkeypatch.setattr(DeviceNode, "is_named", lambda *_: True)
         monkeypatch.setattr(DeviceNode, "is_at", lambda _, path: str(path) == "/dev/null")
         name = "/dev/disk/by-id/x"
         with ExitStack() as hold:
-            (disk,) = disks_of(request_of(device=name), place=tmp_path, hold=hold, locked={name: "/dev/null"})
+            (disk,) = disks_of(
+                request_of(device=name), place=tmp_path, stack=hold, locked={name: "/dev/null"}
+            )
             assert disk.is_what_it_was
             assert disk.hold is node
             os.fstat(file)
@@ -112,11 +114,11 @@ class TestADeviceOfTheHost:
         def at(*_: object) -> DeviceNode:
             return DeviceNode(os.open("/dev/null", os.O_PATH | os.O_CLOEXEC), "null", 1)
 
-        monkeypatch.setattr(DeviceNode, "at", at)
+        monkeypatch.setattr(DeviceNode, "find", at)
         monkeypatch.setattr(DeviceNode, "is_named", lambda *_: True)
         name = "/dev/disk/by-id/x"
         with ExitStack() as hold, pytest.raises(DeviceRefused, match="is another device than a moment ago"):
-            disks_of(request_of(device=name), place=tmp_path, hold=hold, locked={name: "/dev/zero"})
+            disks_of(request_of(device=name), place=tmp_path, stack=hold, locked={name: "/dev/zero"})
 
 
 class TestARealJournalDevice:

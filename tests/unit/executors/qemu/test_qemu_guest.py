@@ -73,7 +73,7 @@ class FakeProcess(QemuProcess):
         self.words = said
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.words
 
     def is_running(self) -> bool:

@@ -21,7 +21,7 @@ def share(tmp_path: Path, kernel: GuestKernel) -> ResultShare:
 
 def put(share: ResultShare, request: Any, **environment: str) -> Path:
     disk = GuestDisk("bedplate-data", Path("/x"), 4096)
-    share.put(3, request, disks=(disk,), load=(("modprobe", "fs-jfs"),), environment=environment)
+    share.lay_visit(3, request, disks=(disk,), load=(("modprobe", "fs-jfs"),), environment=environment)
     return share.directory / "3"
 
 

@@ -30,7 +30,7 @@ def test_what_was_cancelled_while_nobody_watched_is_lived_by_the_next_start(
         start(tmp_path, first, sleep=killed)
     layout = FleetLayout.of_study(tmp_path / "study")
     # One that the start had laid out when it was killed.
-    unsubmitted = layout.jobs.all()[0]
+    unsubmitted = layout.jobs.jobs()[0]
     (unsubmitted.directory / "submitted.json").unlink()
     del first._jobs[unsubmitted.order.name]
     fleet = Fleet(("n1", "n2"))
@@ -62,7 +62,7 @@ def test_a_job_that_takes_no_signal_is_taken_from_the_queue_and_the_others_are_e
     with pytest.raises(Killed):
         start(tmp_path, slurm, sleep=killed)
     layout = FleetLayout.of_study(tmp_path / "study")
-    jobs = layout.jobs.all()
+    jobs = layout.jobs.jobs()
     # The first has begun and was put back, of the second the order was taken back by a `cancel` that was killed.
     jobs[0].take(JobClaim("1", "n1"))
     jobs[1].take(JobClaim("withdrawn"))
@@ -96,7 +96,7 @@ def test_what_a_clean_up_says_of_its_node_is_told_and_a_node_is_cleaned_once(tmp
     with pytest.raises(Killed):
         start(tmp_path, slurm, sleep=killed)
     layout = FleetLayout.of_study(tmp_path / "study")
-    for job in layout.jobs.all():
+    for job in layout.jobs.jobs():
         job.take(JobClaim("1", job.order.node))
     ended = cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0))
     assert () == ended.nodes

@@ -49,7 +49,7 @@ def test_a_copied_study_leaves_the_jobs_of_the_other_alone_and_has_its_own(tmp_p
     third._jobs = {name: replace(job, state="CANCELLED") for name, job in before.items()}
     assert 10 == start(tmp_path, third).completed
     assert {
-        job.order.name.rpartition("-")[0] for job in FleetLayout.of_study(tmp_path / "study").jobs.all()
+        job.order.name.rpartition("-")[0] for job in FleetLayout.of_study(tmp_path / "study").jobs.jobs()
     } == {FleetLayout.of_study(tmp_path / "study").key()}
 
 
@@ -63,7 +63,7 @@ def test_what_had_ended_and_was_not_collected_comes_with_the_copy(
         patch.setattr(Attempt, "finish", killed)
         with pytest.raises(Killed):
             start(tmp_path, PretendedSlurm())
-    waiting = sum(len(job.finished()) for job in FleetLayout.of_study(tmp_path / "study").jobs.all())
+    waiting = sum(len(job.finished()) for job in FleetLayout.of_study(tmp_path / "study").jobs.jobs())
     assert waiting
     copy = copied(tmp_path)
     slurm = PretendedSlurm()
@@ -71,7 +71,7 @@ def test_what_had_ended_and_was_not_collected_comes_with_the_copy(
     assert 10 == len(records(copy))
     assert 10 - waiting == sum(
         len(job.order.visits)
-        for job in FleetLayout.of_study(copy / "study").jobs.all()
+        for job in FleetLayout.of_study(copy / "study").jobs.jobs()
         if job.order.name in slurm.jobs()
     )
 

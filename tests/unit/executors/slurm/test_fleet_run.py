@@ -275,7 +275,7 @@ def test_a_silent_controller_is_asked_for_no_further_job_until_it_answers(
 
 def test_a_job_of_which_everything_was_collected_is_none_that_runs(tmp_path: Path) -> None:
     start(tmp_path, PretendedSlurm())
-    for job in FleetLayout.of_study(tmp_path / "study").jobs.all():
+    for job in FleetLayout.of_study(tmp_path / "study").jobs.jobs():
         # The start was killed after the last visit, before it wrote this down.
         (job.directory / "settled.json").unlink()
     assert {None} == {node.state for node in read_fleet(tmp_path / "study", None)}

@@ -14,7 +14,7 @@ from bedplate.errors import BedplateError, DeviceInUse, MachineUnfit, Requiremen
 from bedplate.executors.local import LocalRunner
 from bedplate.executors.slurm import on_node
 from bedplate.executors.slurm.payload import STARTED
-from bedplate.host.interruption import held
+from bedplate.host.interruption import defer_interruptions
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def test_the_end_of_a_job_waits_for_what_is_being_taken() -> None:
     reached: list[str] = []
 
     def take() -> None:
-        with held():
+        with defer_interruptions():
             signal.raise_signal(signal.SIGTERM)
             reached.append("the end")
 

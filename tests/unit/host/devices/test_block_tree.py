@@ -111,8 +111,8 @@ def test_member_names_what_is_made_of_it(machine: Machine) -> None:
 
 
 def test_partition_knows_its_disk_and_the_disk_its_partitions(machine: Machine) -> None:
-    assert ("sda", ("sda1", "sda2")) == (machine.tree.whole("sda1"), machine.tree.partitions("sda"))
-    assert ("sdb", ()) == (machine.tree.whole("sdb"), machine.tree.partitions("sdb"))
+    assert ("sda", ("sda1", "sda2")) == (machine.tree.disk_of("sda1"), machine.tree.partitions("sda"))
+    assert ("sdb", ()) == (machine.tree.disk_of("sdb"), machine.tree.partitions("sdb"))
 
 
 def test_mount_with_a_blank_in_its_target_is_seen(machine: Machine) -> None:
@@ -146,7 +146,7 @@ def _attached(name: str, queue_name: str, image: Path | None = None) -> Attached
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with Ledger.open(tmp_path / "state", "queue") as opened:
         yield opened
-        for holding in opened.held():
+        for holding in opened.holdings():
             opened.settled(holding)
 
 
@@ -169,7 +169,7 @@ def test_queue_of_a_shared_disk_is_not_changed_and_every_other_user_is_named(
     assert 3 == len(raised.value.reasons)
     assert all("/dev/sda1 is mounted on /boot" in reason for reason in raised.value.reasons)
     assert "128\n" == (queue / "read_ahead_kb").read_text()
-    assert () == ledger.held()
+    assert () == ledger.holdings()
 
 
 def test_queue_of_a_disk_is_not_changed_under_a_mount_that_the_visit_s_own_namespace_has_let_go_of(
@@ -194,7 +194,7 @@ def test_queue_of_a_disk_is_not_changed_under_a_mount_that_the_visit_s_own_names
     where = "/data in the mount namespace of process 1 (systemd), process 7 (sshd)"
     assert reason.endswith(f"but /dev/sda1 is mounted on {where}")
     assert "write back\n" == (queue / "write_cache").read_text()
-    assert () == ledger.held()
+    assert () == ledger.holdings()
 
 
 def test_what_is_mounted_here_too_is_named_once(machine: Machine) -> None:
@@ -261,19 +261,19 @@ def test_tuned_values_end_with_the_block_even_by_an_error(tmp_path: Path, ledger
     def inside() -> None:
         with tuned(ledger, {one: "5", two: "b"}) as done:
             assert [("1", "5", "5"), ("a", "b", "b")] == [(t.before, t.asked, t.effective) for t in done]
-            assert 2 == len(ledger.held())
+            assert 2 == len(ledger.holdings())
             raise KeyError
 
     with pytest.raises(KeyError):
         inside()
     assert ("1", "a") == (one.read_text(), two.read_text())
-    assert () == ledger.held()
+    assert () == ledger.holdings()
 
 
 def test_setting_that_the_kernel_lacks_is_a_requirement(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(RequirementMissing, match="this kernel lacks it"):
         set_tunable(tmp_path / "absent", "1", ledger=ledger)
-    assert () == ledger.held()
+    assert () == ledger.holdings()
 
 
 def test_sectors_are_those_of_the_disk_under_a_file_whatever_the_loop_device_says(tmp_path: Path) -> None:

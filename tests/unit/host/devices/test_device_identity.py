@@ -79,7 +79,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Port:
     machine.disk("sdb1", "8:17", parent="sdb")
     machine.disk("sdc", "8:32")
     found = Port(machine)
-    monkeypatch.setattr(DeviceNode, "at", lambda *_: found.node())
+    monkeypatch.setattr(DeviceNode, "find", lambda *_: found.node())
     monkeypatch.setattr(scratch_device, "_is_stable", lambda *_: True)
     monkeypatch.setattr(scratch_device, "read_signatures", lambda *_: ())
     return found

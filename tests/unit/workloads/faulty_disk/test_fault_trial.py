@@ -87,7 +87,7 @@ def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
     ("error", "trouble", "said"),
     [
         (SessionFailed(because(CONNECTION_LOST, "PANIC")), "a checkpoint: PANIC", ()),
-        (SessionFailed("psql", said="FATAL: connection to server was lost"), "a checkpoint: psql", ()),
+        (SessionFailed("psql", message="FATAL: connection to server was lost"), "a checkpoint: psql", ()),
         (SessionFailed("ERROR: could not fsync"), None, ("ERROR: could not fsync",)),
     ],
 )

@@ -147,7 +147,7 @@ def test_a_check_finds_alone_what_nobody_else_would_notice(
 
     class Refusing:
         def rows(self, statement: str, *, timeout_s: float) -> list[list[str | None]]:
-            raise SessionFailed(Reason(code, sentence), said=said)
+            raise SessionFailed(Reason(code, sentence), message=said)
 
     detected: list[str] = []
     silent: list[str] = []
@@ -407,7 +407,7 @@ def test_a_servers_clients_work_between_its_marks_and_beside_whoever_makes_check
     with checkpoints as session:
         session.checkpoint()
     assert "CHECKPOINT" == Answering.said[-1]
-    driven = writer.drive(tmp_path / "unused", duration_s=600.0, seed=1, beside=beside())
+    driven = writer.drive(tmp_path / "unused", duration_s=600.0, seed=1, companion=beside())
     assert ["settle", "begin", "pace of 600 s", "others come", "others go", "end"] == told
     assert driven.acknowledged == len(marks.read_text().splitlines())
     assert driven.ended_early

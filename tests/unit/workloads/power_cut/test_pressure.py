@@ -138,7 +138,7 @@ def test_xfs_is_mounted_with_a_writeback_that_falls_into_the_recording(tmp_path:
         assert (13.75, 30.0) == (own.first_s, own.period_s)
         assert "1375" == setting.read_text().strip()
     assert "3000" == setting.read_text().strip()
-    assert not ledger.held()
+    assert not ledger.holdings()
 
 
 def test_a_writeback_that_nobody_may_set_is_waited_for(tmp_path: Path) -> None:

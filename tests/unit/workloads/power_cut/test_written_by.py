@@ -75,7 +75,7 @@ def test_a_write_that_nobody_was_seen_to_ask_for_is_nobodys(tmp_path: Path) -> N
 
 
 def trace(requests: list[BlockRequest]) -> Any:
-    return cast("Any", SimpleNamespace(found=tuple(requests), titles=TITLES, devices=(DISK, JOURNAL)))
+    return cast("Any", SimpleNamespace(requests=tuple(requests), titles=TITLES, devices=(DISK, JOURNAL)))
 
 
 def test_the_log_keeps_who_wrote_and_is_the_same_log_otherwise(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_trace_with_a_gap_notes_nothing(tmp_path: Path) -> None:
         devices, titles = (DISK,), TITLES
 
         @property
-        def found(self) -> tuple[BlockRequest, ...]:
+        def requests(self) -> tuple[BlockRequest, ...]:
             raise CallsNotCounted("3 requests were lost")
 
     path = written_log(tmp_path / "log", [wrote(8, 8, 4)])
@@ -153,7 +153,7 @@ def test_a_trace_with_a_gap_notes_nothing(tmp_path: Path) -> None:
 def test_processes_that_a_container_does_not_see_are_told_apart_by_their_names(tmp_path: Path) -> None:
     requests = [replace(asked(1, 0, 8, 8), name="kworker/0"), replace(asked(2, 0, 16, 8), name="kworker/1")]
     path = written_log(tmp_path / "log", [wrote(8, 16, 3)])
-    trace = SimpleNamespace(found=tuple(requests), titles={0: None}, devices=(DISK,))
+    trace = SimpleNamespace(requests=tuple(requests), titles={0: None}, devices=(DISK,))
     assert note_writers(path, cast("Any", trace)) == 1
     with read_log(path) as log:
         assert log.writers(0) == (WritingProcess(0, "kworker/0", None), WritingProcess(0, "kworker/1", None))

@@ -99,7 +99,7 @@ def test_a_limit_that_stops_its_own_lifting_is_lifted_again(play: Play) -> None:
 
     def answer(statement: str) -> Rows:
         if statement == "SET statement_timeout = 0" and next(stops, False):
-            raise SessionFailed(f"{statement}: {STOPPED}", said=STOPPED)
+            raise SessionFailed(f"{statement}: {STOPPED}", message=STOPPED)
         return usual_answer(statement)
 
     play.server.answer = answer
@@ -119,7 +119,7 @@ def test_a_clock_that_rings_behind_the_end_of_its_lifting_stops_nothing_that_cou
         was_lifted, lifted = lifted, False
         if was_lifted and not rung:
             rung.append(statement)
-            raise SessionFailed(f"{statement}: {late}", said=late)
+            raise SessionFailed(f"{statement}: {late}", message=late)
         lifted = statement == "SET statement_timeout = 0"
         return usual_answer(statement)
 

@@ -216,7 +216,7 @@ def test_a_link_in_the_place_of_what_a_build_writes_is_not_followed(
         freely(work)
         (work.objects / name).unlink()
         (work.objects / name).symlink_to(secret)
-        work.made(name)
+        work.product(name)
 
     with pytest.raises(VerifyFailed, match="leads out of the folder"):
         build(source_of(tree), linking)

@@ -142,7 +142,7 @@ def test_the_shipped_configuration_came_out_of_linux_whole(tmp_path: Path) -> No
     found = Configuration(text, "Linux 6.12.118")
     assert list(lacking(found, (*EVERY_GUEST, *RECORDER), with_modules=False)) == []
     wanted = WantedConfiguration("# CONFIG_BTRFS_FS is not set\n")
-    assert list(wanted.lost(found)) == []
+    assert list(wanted.losses(found)) == []
     assert wanted.left_out(found) == ("BTRFS_FS_POSIX_ACL",)
     assert {"ext2", "ext3", "ext4", "xfs", "fuse"} <= set(AllBuiltIn(found).filesystems())
     assert "btrfs" not in AllBuiltIn(found).filesystems()
