@@ -45,7 +45,7 @@ class Listener(Protocol):
         """Something worth a line of its own."""
         ...
 
-    def preparing(self, item: str, count: int, total: int) -> None:
+    def preparing(self, step: str, current: int, total: int) -> None:
         """A build or a download on the way."""
         ...
 
@@ -104,8 +104,8 @@ class Start(Protocol):
         """What is to be visited, in order."""
         ...
 
-    def without(self, cells: Collection[str], product: str, reasons: Sequence[str]) -> Start:
-        """The same start, without the due visits of these cells, by their ids: `product` was not built, for these reasons."""
+    def without(self, cell_ids: Collection[str], subject: str, reasons: Sequence[str]) -> Start:
+        """The same start, without the due visits of these cells, by their ids: `subject` was not built, for these reasons."""
         ...
 
     def allow_erasing(self, device: ScratchDevice) -> ScratchDevice:
@@ -133,7 +133,7 @@ class Start(Protocol):
         """Count a visit among those that decide whether the rest would fail alike."""
         ...
 
-    def hopeless(self, remaining: Iterable[ScheduledVisit]) -> tuple[str, ...]:
+    def hopeless(self, rest: Iterable[ScheduledVisit]) -> tuple[str, ...]:
         """Sentences if no visit of these is worth its time; empty if one is, or none is left."""
         ...
 

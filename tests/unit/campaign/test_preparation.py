@@ -52,8 +52,8 @@ class Display(LineDisplay):
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def preparing(self, item: str, count: int, total: int) -> None:
-        self.steps.append((item, count, total))
+    def preparing(self, step: str, current: int, total: int) -> None:
+        self.steps.append((step, current, total))
 
 
 class Builds:

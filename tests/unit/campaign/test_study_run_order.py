@@ -125,8 +125,8 @@ class Watcher:
     def note(self, text: str) -> None:
         raise AssertionError(text)
 
-    def preparing(self, item: str, count: int, total: int) -> None:
-        raise AssertionError(item)
+    def preparing(self, step: str, current: int, total: int) -> None:
+        raise AssertionError(step)
 
     def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
         self.labels.append(f"{number}/{of} {label}")

@@ -21,7 +21,7 @@ class Heard:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def preparing(self, item: str, count: int, total: int) -> None:
+    def preparing(self, step: str, current: int, total: int) -> None:
         pass
 
 

@@ -31,8 +31,8 @@ class Begun:
         self.listener = None
         self.left_out: list[tuple[set[str], str, tuple[str, ...]]] = []
 
-    def without(self, cells: set[str], product: str, reasons: tuple[str, ...]) -> Begun:
-        self.left_out.append((cells, product, reasons))
+    def without(self, cells: set[str], subject: str, reasons: tuple[str, ...]) -> Begun:
+        self.left_out.append((cells, subject, reasons))
         return self
 
     def one_by_one(self, runner: object) -> list[tuple[set[str], str, tuple[str, ...]]]:
