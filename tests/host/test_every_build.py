@@ -289,7 +289,7 @@ def _driver(place: Place, header: str) -> None:
     library = compiled_library(
         LIBLMDB,
         name="lmdb-0123",
-        files=lambda: {
+        read_files=lambda: {
             name: text.encode() for name, text in {**_LMDB, "lmdb.h": _LMDB["lmdb.h"] + header}.items()
         },
         linker_words=(),

@@ -55,11 +55,11 @@ class EnginePreparation(Protocol):
         """Whether the cache has it."""
         ...
 
-    def seconds(self, build_levels: BuildLevels) -> float:
+    def seconds(self) -> float:
         """What making it takes: as long as former ones did here, else as on two idle cores."""
         ...
 
-    def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
+    def requirements(self, build_levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
         """What making these needs of the system, found or not."""
         ...
 
@@ -97,7 +97,7 @@ class OwnPrograms(Protocol):
         """The engine in a folder; PlanError where it is none, or has no such setting or value."""
         ...
 
-    def keep(self, setup: EngineSetup) -> Mapping[str, str]:
+    def keep(self, engine_setup: EngineSetup) -> Mapping[str, str]:
         """Where visits find them, by the name that they know; copied now where the cache lacks them."""
         ...
 
@@ -114,8 +114,8 @@ class OwnLibrary(Protocol):
 
     settings: tuple[str, ...]
 
-    def ensure(self, level: str, path: str | None, tree: SourceTree | None = None) -> Library:
-        """What drivers are linked with, compiled now where the cache lacks it; `path` or `tree` is where the source lies, if that is known.
+    def ensure(self, level: str, path: str | None, source_tree: SourceTree | None = None) -> Library:
+        """What drivers are linked with, compiled now where the cache lacks it; `path` or `source_tree` is where the source lies, if that is known.
 
         BuildFailed where somebody's own source cannot be built: the cells of other libraries can still be measured.
         """

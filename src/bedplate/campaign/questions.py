@@ -765,8 +765,7 @@ def search_record(search_options: SearchAsked, study_plan: PlannedStudy) -> Sear
             "put a cell first that may be visited, or leave --not-worse out",
         )
     builds = {
-        digest(levels): preparations()[levels.engine].seconds(levels)
-        for levels in builds_to_make(study_plan.cells)
+        digest(levels): preparations()[levels.engine].seconds() for levels in builds_to_make(study_plan.cells)
     }
     made = tuple(_candidate(study_plan, planned, load) for planned, load in candidates)
     return SearchRecord(

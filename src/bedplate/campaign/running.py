@@ -174,9 +174,9 @@ class Consent:
     yes: bool = False
     ask: Callable[[str], bool] = _nobody
 
-    def allow_erasing(self, device: ScratchDevice) -> ScratchDevice:
+    def allow_erasing(self, scratch: ScratchDevice) -> ScratchDevice:
         """The device with what may be erased."""
-        return replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
+        return replace(scratch, erase=self.erase, erase_foreign=self.erase_foreign)
 
 
 def ensure_requirements(study_plan: PlannedStudy, display: Display, consent: Consent) -> None:

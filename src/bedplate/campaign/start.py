@@ -155,9 +155,9 @@ class SharedInputs:
     devices: Mapping[str, DeviceIdentity] = field(default_factory=dict)
     node_devices: Mapping[str, Mapping[str, DeviceIdentity]] = field(default_factory=dict)
 
-    def allow_erasing(self, device: ScratchDevice, *, node: str | None = None) -> ScratchDevice:
+    def allow_erasing(self, scratch: ScratchDevice, *, node: str | None = None) -> ScratchDevice:
         """The device as its visits get it: with what may be erased, and what it is."""
-        allowed = replace(device, erase=self.erase, erase_foreign=self.erase_foreign)
+        allowed = replace(scratch, erase=self.erase, erase_foreign=self.erase_foreign)
         return allowed.recorded_in(self.devices if node is None else self.node_devices.get(node, {}))
 
 
@@ -594,9 +594,9 @@ class StudyStart:
         """The cells that the due visits are of."""
         return self.shared.expansion
 
-    def allow_erasing(self, device: ScratchDevice) -> ScratchDevice:
+    def allow_erasing(self, scratch: ScratchDevice) -> ScratchDevice:
         """A device as visits get it: with what may be erased."""
-        return self.shared.allow_erasing(device)
+        return self.shared.allow_erasing(scratch)
 
     def label(self, visit: ScheduledVisit) -> str:
         """What a visit is called where its study is the context."""

@@ -188,7 +188,7 @@ def _of_engines(found: PlannedStudy) -> list[BuildWork]:
         tree = trees.get(levels.source_commit or "")
         grouped.setdefault((levels.engine, None if tree is None else tree.tree), []).append(levels)
     return [
-        BuildWork(_of_engine(tree, group), len(group), sum(map(preparations()[engine].seconds, group)))
+        BuildWork(_of_engine(tree, group), len(group), len(group) * preparations()[engine].seconds())
         for (engine, tree), group in grouped.items()
     ]
 

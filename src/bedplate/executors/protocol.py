@@ -108,7 +108,7 @@ class Start(Protocol):
         """The same start, without the due visits of these cells, by their ids: `subject` was not built, for these reasons."""
         ...
 
-    def allow_erasing(self, device: ScratchDevice) -> ScratchDevice:
+    def allow_erasing(self, scratch: ScratchDevice) -> ScratchDevice:
         """A device as visits get it: with what may be erased."""
         ...
 

@@ -409,9 +409,9 @@ class CheckResult:
     mended: bool = False
 
 
-def checked_by(outcome: Completed) -> CheckResult:
+def checked_by(completion: Completed) -> CheckResult:
     """What a tool says that ends with status 0 where all is well; a signal that ended it is no finding."""
-    return CheckResult(outcome.status == 0, outcome.output, ran=outcome.status >= 0)
+    return CheckResult(completion.status == 0, completion.output, ran=completion.status >= 0)
 
 
 @dataclass(frozen=True)

@@ -191,41 +191,41 @@ def repair(site: Site, attempt: int) -> Repaired:
     )
 
 
-def _complaint(repair: _Repair, outcome: Completed, *, is_done: bool) -> str | None:
+def _complaint(repair: _Repair, completion: Completed, *, is_done: bool) -> str | None:
     """What a repair said without what it says of every image; None where it said no more and is done."""
     words = " ".join(repair.words)
-    lines = outcome.output.splitlines()
+    lines = completion.output.splitlines()
     said = "\n".join(line for line in lines if repair.usual is None or repair.usual.match(line) is None)
     if said.strip():
         return f"{words}: {said[-2000:]}"
-    return None if is_done else f"{words}: ended with status {outcome.status} and said no more"
+    return None if is_done else f"{words}: ended with status {completion.status} and said no more"
 
 
-def mount_beside_twins(filesystem: Filesystem, site: Site) -> None:
+def mount_beside_twins(adapter: Filesystem, site: Site) -> None:
     """Mount an image while others of the same identity are mounted; MountRefused says what is wrong with this one."""
     for pause_s in _TWIN_PAUSES_S:
         try:
-            _mount_alone(filesystem, site)
+            _mount_alone(adapter, site)
         except MountRefused as refused:
             if _TWIN_MET.search(refused.said) is None:
                 raise
         else:
             return
         Event().wait(pause_s)
-    _mount_alone(filesystem, site)
+    _mount_alone(adapter, site)
 
 
-def unmount_beside_twins(filesystem: Filesystem, site: Site) -> None:
+def unmount_beside_twins(adapter: Filesystem, site: Site) -> None:
     """Unmount such an image; DeviceInUse names who holds it."""
     with _alone_with_twins(site):
-        filesystem.unmount(site)
+        adapter.unmount(site)
 
 
-def _mount_alone(filesystem: Filesystem, site: Site) -> None:
+def _mount_alone(adapter: Filesystem, site: Site) -> None:
     with _alone_with_twins(site) as is_listed:
         if is_listed:
             _forget(site.device.path)
-        filesystem.mount(site)
+        adapter.mount(site)
 
 
 @contextmanager
@@ -289,16 +289,16 @@ def stands_beside_twins(levels: FilesystemLevels, *, kernel: str | None = None) 
     return levels.type in ("jfs", "reiserfs") and levels.journal != "external"
 
 
-def complaints_of(kernel: KernelLog, *devices: str) -> tuple[str, ...] | None:
+def complaints_of(kernel_log: KernelLog, *devices: str) -> tuple[str, ...] | None:
     """What the file system on these devices said of them, and not of its mount and unmount; each once.
 
     None where the log cannot be read, and where messages were lost and no complaint is among the others. Another's device may have had
     the same name before and afterwards: it listens while ours is attached, and is read then.
     """
     named = re.compile(rf"\b(?:{'|'.join(map(re.escape, devices))})\b")
-    heard = kernel.messages(about=devices)
+    heard = kernel_log.messages(about=devices)
     if heard is None:
         return None
     found = (text for text in heard if named.search(text) and _FILE_SYSTEM.search(text))
     complaints = tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))
-    return None if kernel.lost_count and not complaints else complaints
+    return None if kernel_log.lost_count and not complaints else complaints

@@ -207,12 +207,12 @@ def in_bitmap(start: int, data: bytes, sector: int) -> Iterator[tuple[int, int]]
         yield start + run.start() * sector, (run.end() - run.start()) * sector
 
 
-def _items(place: int, tree: int, first: int, last: int) -> Iterator[tuple[int, int, int, bytes]]:
+def _items(place: int, tree_number: int, first: int, last: int) -> Iterator[tuple[int, int, int, bytes]]:
     """Type, the key's two numbers and content of a tree's items of these types."""
     start, kind, offset = 0, first, 0
     while True:
         buffer = bytearray(_SEARCH.size + _SEARCH_BYTES)
-        key = (tree, start, _MOST, offset, _MOST, 0, _MOST, kind, 255, 2**32 - 1, 0, 0, 0, 0, 0)
+        key = (tree_number, start, _MOST, offset, _MOST, 0, _MOST, kind, 255, 2**32 - 1, 0, 0, 0, 0, 0)
         _SEARCH.pack_into(buffer, 0, *key, _SEARCH_BYTES)
         fcntl.ioctl(place, _TREE_SEARCH, buffer)
         number, at = _SEARCH.unpack_from(buffer)[9], _SEARCH.size

@@ -341,14 +341,16 @@ class Owner:
 class BlockOwners:
     """Of one image."""
 
-    def __init__(self, levels: FilesystemLevels, layout: Layout, extents: Iterable[PlacedExtent]) -> None:
+    def __init__(
+        self, levels: FilesystemLevels, disk_layout: Layout, extents: Iterable[PlacedExtent]
+    ) -> None:
         self._levels = levels
-        self._signed = layout.signed
-        self._areas = sorted(layout.areas, key=lambda area: area.first)
+        self._signed = disk_layout.signed
+        self._areas = sorted(disk_layout.areas, key=lambda area: area.first)
         placed = (
             (at, length, extent)
             for extent in extents
-            for at, length in layout.on_device(extent.address, extent.length)
+            for at, length in disk_layout.on_device(extent.address, extent.length)
         )
         self._extents = sorted(placed, key=lambda each: each[0])
         self._starts = [address for address, _, _ in self._extents]
@@ -478,9 +480,9 @@ def superblocks_at(device_bytes: int) -> tuple[int, int]:
     return KIB, ((device_bytes >> 12) - 1) << 12
 
 
-def read_superblocks(device: Path) -> tuple[Superblock | None, Superblock | None]:
+def read_superblocks(path: Path) -> tuple[Superblock | None, Superblock | None]:
     """Both, None for one that is not whole."""
-    with device.open("rb") as file:
+    with path.open("rb") as file:
         found = []
         for place in superblocks_at(file.seek(0, os.SEEK_END)):
             file.seek(max(0, place))
@@ -488,9 +490,9 @@ def read_superblocks(device: Path) -> tuple[Superblock | None, Superblock | None
     return found[0], found[1]
 
 
-def newest_superblock(device: Path) -> Superblock | None:
+def newest_superblock(path: Path) -> Superblock | None:
     """The one that a mount begins with; None where neither is whole."""
-    whole = [each for each in read_superblocks(device) if each is not None]
+    whole = [each for each in read_superblocks(path) if each is not None]
     return max(whole, key=lambda each: each.checkpoint, default=None)
 
 
@@ -548,10 +550,10 @@ def _piece(image: Path, superblock: Superblock) -> tuple[bytes, int]:
         return head + disk.read(max(0, length - size)), size
 
 
-def _own_blocks(summary: bytes, size: int) -> Iterator[tuple[int, int]]:
+def _own_blocks(content: bytes, size: int) -> Iterator[tuple[int, int]]:
     """Where in the piece runs of the file system's own blocks begin, and how many they are."""
-    magic, header, flags, blocks, files, length = SUMMARY.unpack_from(summary)
-    if magic != SUMMARY_MAGIC or not flags & _HAS_SUPER_ROOT or length > len(summary):
+    magic, header, flags, blocks, files, length = SUMMARY.unpack_from(content)
+    if magic != SUMMARY_MAGIC or not flags & _HAS_SUPER_ROOT or length > len(content):
         raise _NotUnderstood
     at, offset = -(-length // size), header
     yield 0, at
@@ -559,7 +561,7 @@ def _own_blocks(summary: bytes, size: int) -> Iterator[tuple[int, int]]:
         offset = _behind(offset, _FILE.size, 1, size)
         if offset > length:
             raise _NotUnderstood
-        number, here, data = _FILE.unpack_from(summary, offset - _FILE.size)
+        number, here, data = _FILE.unpack_from(content, offset - _FILE.size)
         if data > here or at + here >= blocks:
             raise _NotUnderstood
         entries = _DAT_ENTRIES if number == _DAT else _ENTRIES
@@ -645,9 +647,9 @@ def ext_layout(groups: str, journal: str, block_bytes: int) -> Layout:
 
 
 def _ext_areas(groups: str, journal: str, block_bytes: int) -> Iterator[OwnBlocks]:
-    def area(first: str, last: str | None, place: WrittenPlace, words: str) -> OwnBlocks:
+    def area(first: str, last: str | None, written_place: WrittenPlace, words: str) -> OwnBlocks:
         end = int(last or first) + 1
-        return OwnBlocks(int(first) * block_bytes, end * block_bytes, place, words)
+        return OwnBlocks(int(first) * block_bytes, end * block_bytes, written_place, words)
 
     for words, first, last in _EXT_PART.findall(groups):
         yield area(first, last or None, WrittenPlace.METADATA, words.lower())
@@ -703,12 +705,12 @@ def jfs_layout(superblock: bytes) -> Layout:
     if magic != _JFS_MAGIC or not block_bytes:
         return Layout()
 
-    def run(descriptor: bytes, place: WrittenPlace, words: str) -> Iterator[OwnBlocks]:
+    def run(descriptor: bytes, written_place: WrittenPlace, words: str) -> Iterator[OwnBlocks]:
         # A pxd_t: 24 bits of length, 40 of address, the upper 8 of them first.
         first, low = struct.unpack("<II", descriptor)
         start, blocks = (first >> 24) << 32 | low, first & 0xFFFFFF
         if blocks:
-            yield OwnBlocks(start * block_bytes, (start + blocks) * block_bytes, place, words)
+            yield OwnBlocks(start * block_bytes, (start + blocks) * block_bytes, written_place, words)
 
     areas = [OwnBlocks(begin, end, WrittenPlace.METADATA, words) for begin, end, words in _JFS_FIXED]
     areas += run(inodes, WrittenPlace.METADATA, "aggregate's inodes, second copy")

@@ -124,10 +124,10 @@ def parse_superblock(text: str) -> Mapping[str, str]:
     return found
 
 
-def log_device_of(superblock: Mapping[str, str], log: Mapping[str, str]) -> str | None:
+def log_device_of(superblock: Mapping[str, str], log_superblock: Mapping[str, str]) -> str | None:
     """`major:minor` of the external log, if the log that stands there is the file system's own."""
     code = superblock.get("Log device number", "0x0")
-    same = superblock.get("External log UUID", "no") == log.get("Log device UUID")
+    same = superblock.get("External log UUID", "no") == log_superblock.get("Log device UUID")
     return decoded_number(int(code, 16)) if same and int(code, 16) else None
 
 

@@ -57,7 +57,7 @@ class FsyncMeasure:
 
 
 def measure_fsyncs(
-    target: Path, data: AttachedDevice, journal: AttachedDevice | None = None, *, calls: int = 50
+    target: Path, data_device: AttachedDevice, journal: AttachedDevice | None = None, *, calls: int = 50
 ) -> FsyncMeasure:
     """Count over `calls` appends of 8 KiB with fsync, as many overwrites with fsync, and with fdatasync.
 
@@ -68,8 +68,10 @@ def measure_fsyncs(
     A journal on the disk of the data (another partition of it) has its flushes counted there, once: they
     empty the one cache of both.
     """
-    devices = {"data": data}
-    if journal is not None and not {*disks_below(journal.queue_name)} <= {*disks_below(data.queue_name)}:
+    devices = {"data": data_device}
+    if journal is not None and not {*disks_below(journal.queue_name)} <= {
+        *disks_below(data_device.queue_name)
+    }:
         devices["journal"] = journal
     path = target / _FILE_NAME
     payload = os.urandom(WRITE_BYTES)  # not zeros: a file system may store those without a write

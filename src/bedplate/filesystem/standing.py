@@ -64,7 +64,10 @@ def standing_of(
         entry = max(reversed(above), key=lambda each: len(each.target))
     else:
         here = [
-            entry for entry in mounts if entry.device == tree.number(device) or _is_node(entry, device, tree)
+            entry
+            for entry in mounts
+            if entry.device == tree.number(device)
+            or (entry.source.startswith("/") and tree.name_at(entry.source) == device)
         ]
         if not here:
             return MountedPlace(
@@ -73,10 +76,6 @@ def standing_of(
         entry = here[0]
     name = device or tree.device_of_file(real) or tree.name_at(entry.source)
     return _mounted_place(path, entry, name, tree, virtualisation)
-
-
-def _is_node(entry: MountEntry, device: str, tree: BlockTree) -> bool:
-    return entry.source.startswith("/") and tree.name_at(entry.source) == device
 
 
 def _layers(name: str | None, tree: BlockTree, virtualisation: str | None) -> tuple[StackedDevice, ...]:

@@ -247,9 +247,9 @@ def sizes_in(geometry: Mapping[str, str]) -> Mapping[str, Scalar]:
     return numbers
 
 
-def _asked_size(value: str | None, block: Scalar | None, sector: Scalar | None) -> int | None:
+def _asked_size(value: str | None, block_size: Scalar | None, sector: Scalar | None) -> int | None:
     """A number as mkfs.xfs(8) writes it: `64m`, `100b` file system blocks, `8s` sectors; None if it is not one."""
-    units = {"b": block, "s": sector}
+    units = {"b": block_size, "s": sector}
     if value and value[-1] in units and value[:-1].isdigit():
         unit = units[value[-1]]
         return int(value[:-1]) * unit if isinstance(unit, int) else None

@@ -63,5 +63,5 @@ def hand_over(directory: Path, recorded: Account | None, account: Account) -> No
                 waiting += path.iterdir()
 
 
-def _account(entry: pwd.struct_passwd) -> Account:
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+def _account(record: pwd.struct_passwd) -> Account:
+    return Account(record.pw_name, record.pw_uid, record.pw_gid)

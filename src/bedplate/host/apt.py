@@ -310,30 +310,30 @@ def read_apt_system(commands: Commands) -> AptSystem:
 
 
 def source_line(
-    archive: PackageArchive,
+    repository: PackageArchive,
     suite: str,
     system: AptSystem,
     *,
     kind: Literal["deb", "deb-src"],
     components: Sequence[str] = ("main",),
 ) -> str:
-    """The one-line entry of `suite` on `archive`.
+    """The one-line entry of `suite` on `repository`.
 
     The distribution's own keyring comes before the key that the entry names: a stable suite's
     entry may name a key that does not sign the newer suites. `components` are Debian's names;
     Ubuntu has all of what is free in `main universe`.
     """
     options = []
-    key = str(system.keyring) if system.keyring is not None else archive.signed_by
+    key = str(system.keyring) if system.keyring is not None else repository.signed_by
     if key is not None:
         options.append(f"signed-by={key}")
-    if archive.trusted:
+    if repository.trusted:
         options.append("trusted=yes")
-    if not archive.check_valid_until:
+    if not repository.check_valid_until:
         options.append("check-valid-until=no")
     bracket = f"[{' '.join(options)}] " if options else ""
     words = "main universe" if is_ubuntu(system.os_release) else " ".join(components)
-    return f"{kind} {bracket}{archive.uri} {suite} {words}"
+    return f"{kind} {bracket}{repository.uri} {suite} {words}"
 
 
 class PrivateRoot:
@@ -344,7 +344,7 @@ class PrivateRoot:
     """
 
     def __init__(
-        self, directory: Path, commands: Commands, *, status: Path | None = Path("/var/lib/dpkg/status")
+        self, directory: Path, commands: Commands, *, status_file: Path | None = Path("/var/lib/dpkg/status")
     ) -> None:
         self._commands = commands
         self._lines: list[str] = []
@@ -352,10 +352,12 @@ class PrivateRoot:
         self._configuration = directory / "apt.conf"
         for part in ("state/lists/partial", "cache/archives/partial"):
             (directory / part).mkdir(parents=True, exist_ok=True)
-        if status is None:
-            status = directory / "status"
-            status.touch()
-        self._configuration.write_text(_configuration(directory, self._sources, status), encoding="utf-8")
+        if status_file is None:
+            status_file = directory / "status"
+            status_file.touch()
+        self._configuration.write_text(
+            _configuration(directory, self._sources, status_file), encoding="utf-8"
+        )
 
     def add(self, *lines: str) -> None:
         """Read the index of one more suite, or of several at once; those that fail are forgotten again."""
@@ -443,7 +445,7 @@ def _preferring(suite: str | None) -> tuple[str, ...]:
     return () if suite is None else ("-o", f"APT::Default-Release={suite}")
 
 
-def _configuration(directory: Path, sources: Path, status: Path) -> str:
+def _configuration(directory: Path, sources: Path, status_file: Path) -> str:
     """apt.conf(5) for the private root, read after the machine's own.
 
     The hooks of the machine's apt are cleared, as they act on the machine; pins too, as they are
@@ -461,7 +463,7 @@ def _configuration(directory: Path, sources: Path, status: Path) -> str:
             'Dir::Etc::preferencesparts "-";',
             f'Dir::State "{directory}/state";',
             f'Dir::State::lists "{directory}/state/lists";',
-            f'Dir::State::status "{status}";',
+            f'Dir::State::status "{status_file}";',
             f'Dir::Cache "{directory}/cache";',
             'APT::Sandbox::User "root";',
             'Acquire::Languages "none";',

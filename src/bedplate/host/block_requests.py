@@ -90,8 +90,8 @@ class Tracepoint:
 class CallCounter:
     """Counts the hits of a tracepoint by every process from `with` on; `count` says how many there were so far."""
 
-    def __init__(self, point: Tracepoint) -> None:
-        self._event = point.number
+    def __init__(self, tracepoint: Tracepoint) -> None:
+        self._event = tracepoint.number
         self._files: list[int] = []
         self._undo = ExitStack()
 
@@ -275,9 +275,9 @@ class BlockRequest:
 class RequestTrace:
     """Those of some devices from `with` to its end, in the order of their times; CallsNotCounted where the kernel does not tell, or some were lost."""
 
-    def __init__(self, devices: Iterable[int], points: Iterable[tuple[Tracepoint, bool]]) -> None:
-        self.devices = tuple(devices)
-        self._points = tuple(points)
+    def __init__(self, device_numbers: Iterable[int], tracepoints: Iterable[tuple[Tracepoint, bool]]) -> None:
+        self.devices = tuple(device_numbers)
+        self._points = tuple(tracepoints)
         self._rings: list[_Ring] = []
         self._found: list[BlockRequest] = []
         self._titles: dict[int, ProcessTitle | None] = {}
@@ -345,14 +345,14 @@ class _Ring:
 
     def __init__(
         self,
-        point: Tracepoint,
+        tracepoint: Tracepoint,
         processor: int,
         condition: str,
         *,
         is_done: bool,
         ring_bytes: int = _RING_BYTES,
     ) -> None:
-        self._point = point
+        self._point = tracepoint
         self._processor = processor
         self._condition = condition
         self._is_done = is_done
@@ -424,14 +424,14 @@ def _text(field: bytes) -> str:
     return intern(field.split(b"\0")[0].decode("utf-8", errors="replace"))
 
 
-def device_number(node: Path) -> int:
+def device_number(path: Path) -> int:
     """As the kernel has it: major << 20 | minor."""
-    number = node.stat().st_rdev
+    number = path.stat().st_rdev
     return os.major(number) << 20 | os.minor(number)
 
 
 def request_trace(
-    devices: Iterable[int], place: Path, *, ledger: Ledger, commands: Commands, with_done: bool = False
+    device_numbers: Iterable[int], place: Path, *, ledger: Ledger, commands: Commands, with_done: bool = False
 ) -> RequestTrace:
     """Of devices by their numbers, those that were done as well where `with_done`. CallsNotCounted with the reason where there is none.
 
@@ -441,4 +441,4 @@ def request_trace(
     for point, is_done in zip(points, (False, True), strict=False):
         if lacking := {*_PLACE, *(() if is_done else _WHO)} - set(point.fields):
             raise CallsNotCounted(f"this kernel's tracepoints of blocks lack {', '.join(sorted(lacking))}")
-    return RequestTrace(devices, zip(points, (False, True), strict=False))
+    return RequestTrace(device_numbers, zip(points, (False, True), strict=False))

@@ -53,10 +53,10 @@ class DeviceNode:
         self._claim: int | None = None
 
     @classmethod
-    def find(cls, device: Path | str, tree: BlockTree) -> DeviceNode | None:
+    def find(cls, path: Path | str, tree: BlockTree) -> DeviceNode | None:
         """Follow the name, once; None if no block device is there. Nothing is opened that is none."""
         try:
-            file = os.open(device, os.O_PATH | os.O_CLOEXEC)
+            file = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             return None
         status = os.fstat(file)
@@ -265,20 +265,20 @@ def _was_below(folder: Path, name: str) -> bool:
     return found is not None and len(start) < _NAME_BYTES and found.given.startswith(start)
 
 
-def _is_over(name: str, file: str, backing_file: str, status: os.stat_result | None) -> bool:
-    """Whether the loop device `name`, which the kernel shows over `file`, is over `backing_file`; `status` where that is there.
+def _is_over(name: str, shown_path: str, backing_file: str, status: os.stat_result | None) -> bool:
+    """Whether the loop device `name`, which the kernel shows over `shown_path`, is over `backing_file`; `status` where that is there.
 
     A name from the top of a mount that is gone counts if it was this one when it was attached.
     """
-    if not backing_file.endswith(file):
+    if not backing_file.endswith(shown_path):
         return False
     found = loop_file(name)
     if found is None:
-        return file == backing_file
+        return shown_path == backing_file
     if status is not None and not is_deleted(name):
         block_device = status.st_rdev if stat.S_ISBLK(status.st_mode) else 0
         return found.is_same(LoopFile(status.st_dev, status.st_ino, block_device, b""))
-    return file == backing_file or found.given == os.fsencode(backing_file)[:_NAME_BYTES]
+    return shown_path == backing_file or found.given == os.fsencode(backing_file)[:_NAME_BYTES]
 
 
 # Places in a line of `stat` (Documentation/block/stat.rst).
@@ -444,7 +444,11 @@ class BlockTree:
             for path in sorted((self.sys / "fs/btrfs").glob(f"*/devices/{name}"))
             if not said
         ]
-        said += [f"{node} is swap; `swapoff {node}` frees it" for swap in self._swaps() if swap == name]
+        said += [
+            f"{node} is swap; `swapoff {node}` frees it"
+            for path in self._swap_paths()
+            if self.name_at(path) == name
+        ]
         said += [
             f"{node} is part of {self.node(holder)}; take that apart first" for holder in self.holders(name)
         ]
@@ -457,12 +461,12 @@ class BlockTree:
         """
         own, own_name = self._loop_file(name), backing_file(name, self.sys / "block")
 
-        def shares(loop: str, file: str) -> bool:
+        def shares(loop: str, path: str) -> bool:
             # Attached in another mount namespace, it goes by a name that means nothing here, or something else.
             found = self._loop_file(loop)
             if found is not None and (own is not None or own_name is None):
                 return (own is not None and own.is_same(found)) or self._at_number(found.block_device) == name
-            return self.name_at(file) == name or (own_name is not None and _is_same_file(file, own_name))
+            return self.name_at(path) == name or (own_name is not None and _is_same_file(path, own_name))
 
         return tuple(
             other for other, file in all_loops(self.sys / "block") if other != name and shares(other, file)
@@ -556,9 +560,9 @@ class BlockTree:
     def _folder(self, name: str) -> Path:
         return self.sys / "class/block" / name
 
-    def text(self, name: str, file: str) -> str:
+    def text(self, name: str, attribute: str) -> str:
         """What stands in a file of the device's folder; empty where there is none, or it may not be read."""
-        return text_of(self._folder(name) / file)
+        return text_of(self._folder(name) / attribute)
 
     def listed(self, name: str, folder: str) -> tuple[str, ...]:
         """The names in a folder of the device's; none where there is no such folder."""
@@ -576,9 +580,6 @@ class BlockTree:
         if by_number is not None:
             return by_number
         return self.name_at(entry.source) if entry.source.startswith("/") else None
-
-    def _swaps(self) -> tuple[str | None, ...]:
-        return tuple(map(self.name_at, self._swap_paths()))
 
     def _swap_paths(self) -> tuple[str, ...]:
         try:
@@ -882,11 +883,11 @@ class DeviceContents:
 
 
 def device_contents(
-    device: Path | str, commands: Commands, tree: BlockTree | None = None
+    device_path: Path | str, commands: Commands, tree: BlockTree | None = None
 ) -> DeviceContents | None:
     """What is on a device and its partitions; None where no such device is there. To read signatures needs root."""
     tree = tree or BlockTree()
-    name = tree.name_at(device)
+    name = tree.name_at(device_path)
     if name is None:
         return None
     found = []
@@ -1034,10 +1035,10 @@ def _layers(name: str, tree: BlockTree, virtualisation: str | None, depth: int) 
             yield from _layers(each, tree, virtualisation, depth + 1)
 
 
-def _kind(name: str, disk: str, file: str | None, tree: BlockTree) -> str:
+def _kind(name: str, disk: str, backing_file: str | None, tree: BlockTree) -> str:
     if disk != name:
         return f"partition of {disk}"
-    if file is not None:
+    if backing_file is not None:
         return "loop device"
     if level := tree.text(name, "md/level"):
         return f"array {level}"

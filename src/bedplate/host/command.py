@@ -161,19 +161,21 @@ class Commands:
     def stream(
         self,
         argv: Sequence[str],
-        source: IO[bytes],
+        input_stream: IO[bytes],
         *,
         timeout_s: float,
         extra_environment: Mapping[str, str] | None = None,
         confinement: Restriction | None = None,
     ) -> Iterator[bytes]:
-        """What `argv` makes of what `source` holds, piece by piece; it is killed where the caller takes no more. CommandFailed as of `run`."""
+        """What `argv` makes of what `input_stream` holds, piece by piece; it is killed where the caller takes no more. CommandFailed as of `run`."""
         self.record.append(tuple(argv))
         started = time.monotonic()
         process: subprocess.Popen[str] | None = None
         try:
             with defer_interruptions():
-                process = _start(argv, None, extra_environment, None, stdin=source, confinement=confinement)
+                process = _start(
+                    argv, None, extra_environment, None, stdin=input_stream, confinement=confinement
+                )
             assert process.stdout is not None  # noqa: S101 -- Popen was given pipes
             pipe = process.stdout.fileno()
             while select.select([pipe], [], [], max(0.0, started + timeout_s - time.monotonic()))[0]:
@@ -282,7 +284,7 @@ def _end(process: subprocess.Popen[str] | None) -> tuple[str, str]:
     return process.communicate()
 
 
-def _tail(stdout: str, stderr: str, lines: int = 12) -> str:
+def _tail(stdout: str, stderr: str, line_count: int = 12) -> str:
     """The last lines of what a failed command said, standard error first as it says why."""
     said = (stderr.strip() or stdout.strip() or "(it printed nothing)").splitlines()
-    return "\n".join(said[-lines:])
+    return "\n".join(said[-line_count:])

@@ -176,13 +176,13 @@ class _Folder:
         """Of what is in it."""
         return os.listdir(self.descriptor)  # noqa: PTH208 -- a descriptor has no path
 
-    def _is(self, name: str, kind: int) -> bool:
+    def _is(self, name: str, expected_kind: int) -> bool:
         try:
             mode = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return False
-        if stat.S_IFMT(mode) != kind:
-            raise _of_another_kind(self.path / name, mode, kind)
+        if stat.S_IFMT(mode) != expected_kind:
+            raise _of_another_kind(self.path / name, mode, expected_kind)
         return True
 
     def _too_large(self, name: str, most: int) -> PlanError:
@@ -265,36 +265,36 @@ def _repository_of(top: _Folder) -> tuple[Path, bool, bool | None]:
     return repository, True, bool(back) and _is_same(repository / back, top.path / ".git")
 
 
-def _common(folder: _Folder, *, claims_tree: bool) -> Path:
+def _common(directory: _Folder, *, claims_tree: bool) -> Path:
     """Where the names and objects of a repository are: of a linked work tree, two folders above."""
-    named = folder.content("commondir", _TREE_NAME_BYTES_MOST)
+    named = directory.content("commondir", _TREE_NAME_BYTES_MOST)
     if named is None:
-        return folder.path
-    above = folder.path.parent.parent
+        return directory.path
+    above = directory.path.parent.parent
     if (
         claims_tree
-        and folder.path.parent.name == "worktrees"
-        and _is_same(folder.path / os.fsdecode(named).rstrip("\n"), above)
+        and directory.path.parent.name == "worktrees"
+        and _is_same(directory.path / os.fsdecode(named).rstrip("\n"), above)
     ):
         return above
-    raise PlanError(f"{folder.path / 'commondir'} leads to another repository; name that one, or a clone")
+    raise PlanError(f"{directory.path / 'commondir'} leads to another repository; name that one, or a clone")
 
 
-def _heads(folder: _Folder) -> Mapping[str, bytes]:
-    found = {"HEAD": _line(folder.content("HEAD", _LOOSE_BYTES_MOST))}
+def _heads(directory: _Folder) -> Mapping[str, bytes]:
+    found = {"HEAD": _line(directory.content("HEAD", _LOOSE_BYTES_MOST))}
     if not found["HEAD"]:
-        raise PlanError(_no_repository(folder.path, "its HEAD names no commit and no branch"))
-    for name in folder.names():
-        if _PSEUDO.fullmatch(name) and (line := _line(folder.content(name, _SMALL_BYTES_MOST))):
+        raise PlanError(_no_repository(directory.path, "its HEAD names no commit and no branch"))
+    for name in directory.names():
+        if _PSEUDO.fullmatch(name) and (line := _line(directory.content(name, _SMALL_BYTES_MOST))):
             found[name] = line
     return found
 
 
-def _refs(folder: _Folder) -> Mapping[str, bytes]:
-    packed = folder.content("packed-refs", _PACKED_BYTES_MOST) or b""
+def _refs(directory: _Folder) -> Mapping[str, bytes]:
+    packed = directory.content("packed-refs", _PACKED_BYTES_MOST) or b""
     pairs = (line.split(b" ", 1) for line in packed.splitlines() if line[:1] not in (b"#", b"^"))
     found = {os.fsdecode(pair[1]): _line(pair[0]) for pair in pairs if len(pair) == 2}
-    with folder.folder("refs") as refs:
+    with directory.folder("refs") as refs:
         if refs is not None:
             loose = dict(itertools.islice(_loose(refs, "refs", 0), _LOOSE_MOST + 1))
             if len(loose) > _LOOSE_MOST:
@@ -308,17 +308,19 @@ def _is_ref(name: str) -> bool:
     return name.startswith("refs/") and _NO_NAME.search(name) is None
 
 
-def _loose(folder: _Folder, prefix: str, depth: int) -> Iterator[tuple[str, bytes]]:
+def _loose(directory: _Folder, prefix: str, depth: int) -> Iterator[tuple[str, bytes]]:
     if depth > _FOLDERS_DEEP_MOST:
-        raise PlanError(f"{folder.path} lies more than {_FOLDERS_DEEP_MOST} folders deep; no name is so long")
-    for name in folder.names():
-        mode = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False).st_mode
+        raise PlanError(
+            f"{directory.path} lies more than {_FOLDERS_DEEP_MOST} folders deep; no name is so long"
+        )
+    for name in directory.names():
+        mode = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            with folder.folder(name) as inner:
+            with directory.folder(name) as inner:
                 if inner is not None:
                     yield from _loose(inner, f"{prefix}/{name}", depth + 1)
         else:
-            yield f"{prefix}/{name}", _line(folder.content(name, _LOOSE_BYTES_MOST))
+            yield f"{prefix}/{name}", _line(directory.content(name, _LOOSE_BYTES_MOST))
 
 
 def _line(content: bytes | None) -> bytes:
@@ -375,13 +377,13 @@ def _require_plain(objects: _Folder) -> None:
             raise PlanError(f"{objects.path} has more than {_OBJECTS_MOST} files; `git gc` packs them")
 
 
-def _mode(entry: os.DirEntry[str]) -> int:
-    return entry.stat(follow_symlinks=False).st_mode
+def _mode(item: os.DirEntry[str]) -> int:
+    return item.stat(follow_symlinks=False).st_mode
 
 
-def _inner(folder: _Folder, name: str, file: str) -> bytes:
-    with folder.folder(name) as inner:
-        return (inner.content(file, _SMALL_BYTES_MOST) or b"") if inner is not None else b""
+def _inner(directory: _Folder, name: str, file_name: str) -> bytes:
+    with directory.folder(name) as inner:
+        return (inner.content(file_name, _SMALL_BYTES_MOST) or b"") if inner is not None else b""
 
 
 def _is_same(path: Path, twin: Path) -> bool:
@@ -697,10 +699,10 @@ def _copy_index(repository: Repository, source: Path) -> None:
         raise PlanError(f"{repository.tree}: the index cannot be read: {error.strerror}") from None
 
 
-def _configuration(tree: Path, files: TreeFiles, plain: Repository) -> Mapping[str, str]:
+def _configuration(tree: Path, files: TreeFiles, repository: Repository) -> Mapping[str, str]:
     """What the tree's configuration has, as data: git parses the text, follows no include, and obeys nothing of it."""
     words = ("config", "--file", "-", "--no-includes", "--list", "-z")
-    done = plain.run(*words, stdin=files.configuration.decode("utf-8", "replace"), check=False)
+    done = repository.run(*words, stdin=files.configuration.decode("utf-8", "replace"), check=False)
     if done.status != 0:
         raise PlanError(
             f"{tree} is no git repository that can be read (its config: {done.stderr.strip()[:200]})"
@@ -1016,20 +1018,20 @@ def _entries(repository: Repository, commit: str) -> Sequence[_Entry]:
     return found
 
 
-def _misplaced(entry: _Entry) -> str | None:
-    parts = entry.path.split("/")
+def _misplaced(item: _Entry) -> str | None:
+    parts = item.path.split("/")
     try:
-        entry.path.encode("utf-8")
+        item.path.encode("utf-8")
     except UnicodeEncodeError:
-        return f"the path {entry.path.encode('utf-8', 'surrogateescape')!r} is no UTF-8"
+        return f"the path {item.path.encode('utf-8', 'surrogateescape')!r} is no UTF-8"
     if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
-        return f"the path {entry.path[:200]!r} leads out of the tree"
-    if len(os.fsencode(entry.path)) > _PATH_BYTES_MOST or any(
+        return f"the path {item.path[:200]!r} leads out of the tree"
+    if len(os.fsencode(item.path)) > _PATH_BYTES_MOST or any(
         len(os.fsencode(part)) > _NAME_BYTES_MOST for part in parts
     ):
-        return f"the path {entry.path[:80]!r}… is longer than a file system takes"
-    if entry.mode not in (*_FILES, _LINK, _MODULE):
-        return f"{entry.path[:200]!r} is of the unknown mode {entry.mode}"
+        return f"the path {item.path[:80]!r}… is longer than a file system takes"
+    if item.mode not in (*_FILES, _LINK, _MODULE):
+        return f"{item.path[:200]!r} is of the unknown mode {item.mode}"
     return None
 
 
@@ -1228,20 +1230,22 @@ def _give_file(path: Path, account: Account | None) -> None:
 _SAID_LINES = 12
 
 
-def write_tree(folder: Path, tree: SourceTree, *, account: Account | None, commands: Commands) -> None:
+def write_tree(folder: Path, source_tree: SourceTree, *, account: Account | None, commands: Commands) -> None:
     """Write a commit into `folder`, which is made and given to `account`, with the changes of the work tree where it has some.
 
     BuildFailed says what of the tree cannot be read, or does not apply.
     """
     try:
         # It says what a tree that was moved or cut down lacks.
-        resolve(Path(tree.path), tree.commit.hash)
-        export(Path(tree.path), tree.commit.hash, folder)
+        resolve(Path(source_tree.path), source_tree.commit.hash)
+        export(Path(source_tree.path), source_tree.commit.hash, folder)
     except (PlanError, CommandFailed) as error:
         raise BuildFailed(*error.reasons) from error
     give(folder, account)
-    if tree.changes is not None:
-        apply_named("the changes of the work tree", tree.changes, folder, account=account, commands=commands)
+    if source_tree.changes is not None:
+        apply_named(
+            "the changes of the work tree", source_tree.changes, folder, account=account, commands=commands
+        )
 
 
 def apply_named(name: str, text: str, folder: Path, *, account: Account | None, commands: Commands) -> None:
@@ -1272,18 +1276,18 @@ class GitRevisions:
         self,
         path: Path,
         revision: str,
-        facts: Callable[[Callable[[str], str | None]], Mapping[str, str]],
+        read_facts: Callable[[Callable[[str], str | None]], Mapping[str, str]],
     ) -> tuple[SourceCommit, Mapping[str, str], str | None]:
-        """The commit, what `facts` makes of its files, and the changes beside it where the work tree is asked for.
+        """The commit, what `read_facts` makes of its files, and the changes beside it where the work tree is asked for.
 
         PlanError says what is not there.
         """
         with borrow(path, with_index=revision == WORKING_TREE) as repository:
             if revision != WORKING_TREE:
                 commit = commit_in(repository, revision)
-                return commit, facts(partial(text_of, repository, commit.hash)), None
+                return commit, read_facts(partial(text_of, repository, commit.hash)), None
             found = working_changes(repository)
-            known = dict(facts(partial(text_of, repository, found.commit.hash)))
+            known = dict(read_facts(partial(text_of, repository, found.commit.hash)))
         if found.untracked:
             known[UNTRACKED] = str(found.untracked)
         return found.commit, known, found.patch or None

@@ -88,20 +88,20 @@ class SpokenDescriptor(io.RawIOBase):
         self._may_break = may_break
         self.lost: OSError | None = None
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, buffer: ReadableBuffer, /) -> int:
         """Write some of it, all of it where that fails."""
         try:
-            return os.write(self._descriptor, data)
+            return os.write(self._descriptor, buffer)
         except BlockingIOError:
             # A caller's descriptor that does not wait, as a terminal is that another program had; its reader is only slow.
             select.select((), (self._descriptor,), ())
-            return self.write(data)
+            return self.write(buffer)
         except BrokenPipeError:
             if self._may_break:
                 raise
         except OSError as error:
             self.lost = self.lost or error
-        return memoryview(data).nbytes
+        return memoryview(buffer).nbytes
 
     def fileno(self) -> int:
         """That of the descriptor."""

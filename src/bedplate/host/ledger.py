@@ -607,18 +607,18 @@ class Ledger:
         self._mark_before = os.environ.get(MARK)
 
     @classmethod
-    def open(cls, state_directory: Path, owner: str) -> Ledger:
-        """A new ledger. `owner` is a plain file name.
+    def open(cls, state_directory: Path, name: str) -> Ledger:
+        """A new ledger. `name` is a plain file name.
 
         DeviceInUse if one of that name is there: its owner is at work, or left something behind.
         """
-        if not owner or "/" in owner or owner.startswith(".") or "\0" in owner:
-            raise ValueError(f"the owner of a ledger is a plain file name, not {owner!r}")
+        if not name or "/" in name or name.startswith(".") or "\0" in name:
+            raise ValueError(f"the owner of a ledger is a plain file name, not {name!r}")
         _own_state_directory(state_directory)
-        directory = state_directory / owner
+        directory = state_directory / name
         pid = os.getpid()
         head = _Owner(pid, process.start_time(pid) or "", process.boot_id())
-        hidden = state_directory / f".{owner}.{pid}"
+        hidden = state_directory / f".{name}.{pid}"
         text = json.dumps({"pid": head.pid, "start_time": head.start_time, "boot_id": head.boot_id})
         file = -1
         try:
@@ -834,10 +834,10 @@ def _write_whole(file: int, line: bytes) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def replay(text: bytes) -> dict[tuple[str, str], Holding]:
+def replay(data: bytes) -> dict[tuple[str, str], Holding]:
     """What is held after all lines of a ledger but its first; a line that is none is passed over."""
     held: dict[tuple[str, str], Holding] = {}
-    for line in text.split(b"\n")[1:]:
+    for line in data.split(b"\n")[1:]:
         try:
             event, kind, name, detail = json.loads(line)
         except (ValueError, TypeError, RecursionError):

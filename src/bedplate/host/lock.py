@@ -179,13 +179,13 @@ def _all_held(places: tuple[_Place, ...], stable_name: str, study: str) -> Itera
 
 
 @contextlib.contextmanager
-def _hold_lock(place: _Place, stable_name: str, study: str) -> Iterator[None]:
-    path, shared = place.path, place.whole is not None
+def _hold_lock(device_place: _Place, stable_name: str, study: str) -> Iterator[None]:
+    path, shared = device_place.path, device_place.whole is not None
     while True:
         file = _open(path)
         try:
             if not take_lock(file, shared=shared):
-                raise _in_use(stable_name, place.whole, _holder(file))
+                raise _in_use(stable_name, device_place.whole, _holder_of(os.pread(file, _HOLDER_BYTES, 0)))
             if not _is_at(file, path):
                 continue  # its holder has just let go and removed it: another file is the lock now
             try:
@@ -224,10 +224,6 @@ def _in_use(stable_name: str, disk: str | None, holder: str) -> DeviceInUse:
         way_out = "wait for it, or stop it: two at once would measure each other"
     what = stable_name if disk is None else f"{stable_name} is a partition of {disk}, which"
     return DeviceInUse(f"{what} is in use by {holder}; {way_out}", holder=holder)
-
-
-def _holder(file: int) -> str:
-    return _holder_of(os.pread(file, _HOLDER_BYTES, 0))
 
 
 def _holder_of(content: bytes) -> str:

@@ -346,8 +346,8 @@ def _same_device(first: str, second: str) -> bool:
         return False
 
 
-def _is_under(path: str, top: str) -> bool:
-    return path == top or path.startswith(top.rstrip("/") + "/")
+def _is_under(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002
@@ -449,7 +449,7 @@ def let_go_of_foreign_mounts(needed_paths: Iterable[Path]) -> None:
         libc.umount2(os.fsencode(entry.target), _MNT_DETACH)
 
 
-def foreign_mounts(table: Sequence[MountEntry], needed_paths: Sequence[Path]) -> list[MountEntry]:
+def foreign_mounts(mounts: Sequence[MountEntry], needed_paths: Sequence[Path]) -> list[MountEntry]:
     """The entries that keep a device or a server in user space busy and hold none of the paths, in the table's order.
 
     None that goes by itself when the original goes, and none within the system's own folders (a container's
@@ -457,7 +457,7 @@ def foreign_mounts(table: Sequence[MountEntry], needed_paths: Sequence[Path]) ->
     """
     return [
         entry
-        for entry in table
+        for entry in mounts
         if (entry.source.startswith("/dev/") or entry.type.startswith("fuse"))
         and not entry.follows
         and not any(path.is_relative_to(entry.target) for path in needed_paths)

@@ -129,14 +129,14 @@ def compiled_library(
     library: Library,
     *,
     name: str,
-    files: Callable[[], Mapping[str, bytes]],
+    read_files: Callable[[], Mapping[str, bytes]],
     linker_words: tuple[str, ...],
     cache_directory: Path,
     commands: Commands,
 ) -> Library:
     """`library` from its own C files in place of the distribution's, compiled at -O2 unless the cache has it already.
 
-    `name` says which source it is, and `files` reads it, headers too, where it is needed. Drivers are linked with the objects, so that what
+    `name` says which source it is, and `read_files` reads it, headers too, where it is needed. Drivers are linked with the objects, so that what
     was compiled is what runs. Raises `BuildFailed` where it does not compile, `RequirementMissing` as `ensure_driver` does.
     """
     key = hashlib.sha256(f"{_compiler_version(commands, name)} {FLAGS}".encode()).hexdigest()[:8]
@@ -144,7 +144,7 @@ def compiled_library(
     make_once(
         folder,
         lambda: folder if folder.is_dir() else None,
-        lambda place: _compile_library(folder, place, name=name, files=files(), commands=commands),
+        lambda place: _compile_library(folder, place, name=name, contents=read_files(), commands=commands),
     )
     objects = sorted(str(path) for path in folder.glob("*.o"))
     place = f"-I{folder}"
@@ -263,10 +263,10 @@ def _builder(
 
 
 def _compile_library(
-    folder: Path, place: Path, *, name: str, files: Mapping[str, bytes], commands: Commands
+    folder: Path, place: Path, *, name: str, contents: Mapping[str, bytes], commands: Commands
 ) -> Path:
     sources, made = _places(place)
-    for file, content in files.items():
+    for file, content in contents.items():
         (sources / file).write_bytes(content)
     compiler = _builder(sources, made, (Library(name, "", "", (), (), folder=sources),), commands)
     try:
@@ -278,35 +278,35 @@ def _compile_library(
         full = places_without_room(error.output, folder.parent, Path(tempfile.gettempdir()))
         said = f"{name} cannot be compiled: {error.reasons[0]}"
         raise (RequirementMissing(*full, said) if full else BuildFailed(said)) from error
-    for path in _products(made, [f"{Path(file).stem}.o" for file in files if file.endswith(".c")]):
+    for path in _products(made, [f"{Path(file).stem}.o" for file in contents if file.endswith(".c")]):
         path.rename(sources / path.name)
     put_in_place(sources, folder)
     return folder
 
 
-def _compile(work: _DriverWork, place: Path, commands: Commands) -> Path:
+def _compile(order: _DriverWork, place: Path, commands: Commands) -> Path:
     sources, made = _places(place)
-    for file in work.files:
-        copy = sources / file.relative_to(work.top)
+    for file in order.files:
+        copy = sources / file.relative_to(order.top)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
-    texts = [str(sources / file.relative_to(work.top)) for file in work.files if file.suffix == ".c"]
-    argv = [COMPILER, *FLAGS, "-o", str(made / work.name), *texts, *work.linker_words]
+    texts = [str(sources / file.relative_to(order.top)) for file in order.files if file.suffix == ".c"]
+    argv = [COMPILER, *FLAGS, "-o", str(made / order.name), *texts, *order.linker_words]
     try:
-        _builder(sources, made, work.libraries, commands)(argv, _COMPILE_LIMIT_S)
+        _builder(sources, made, order.libraries, commands)(argv, _COMPILE_LIMIT_S)
     except CommandFailed as error:
-        if full := places_without_room(error.output, work.driver.parent, Path(tempfile.gettempdir())):
+        if full := places_without_room(error.output, order.driver.parent, Path(tempfile.gettempdir())):
             raise RequirementMissing(
-                *full, f"the driver {work.name} is compiled there, and was not: {error.reasons[0]}"
+                *full, f"the driver {order.name} is compiled there, and was not: {error.reasons[0]}"
             ) from error
         raise RequirementMissing(
-            f"the driver {work.name} cannot be built: {error.reasons[0]}; "
+            f"the driver {order.name} cannot be built: {error.reasons[0]}; "
             f"are libc6-dev and the libraries' -dev packages installed?"
         ) from error
-    (built,) = _products(made, [work.name])
+    (built,) = _products(made, [order.name])
     built.chmod(0o755)
-    put_in_place(built, work.driver)
-    return work.driver
+    put_in_place(built, order.driver)
+    return order.driver
 
 
 def _products(output_folder: Path, names: Iterable[str]) -> tuple[Path, ...]:

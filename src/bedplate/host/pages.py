@@ -113,8 +113,8 @@ def _by_blocks(file: int, *, written_back: bool) -> list[FileExtent] | None:
     return found
 
 
-def _ioctl_number(file: int, request: int, number: int) -> int:
-    return int(_NUMBER.unpack(fcntl.ioctl(file, request, _NUMBER.pack(number)))[0])
+def _ioctl_number(file: int, code: int, number: int) -> int:
+    return int(_NUMBER.unpack(fcntl.ioctl(file, code, _NUMBER.pack(number)))[0])
 
 
 def _extents_from(file: int, start: int, flags_asked: int) -> tuple[list[FileExtent], bool]:
@@ -132,10 +132,10 @@ def _extents_from(file: int, start: int, flags_asked: int) -> tuple[list[FileExt
     return found, is_last
 
 
-def page_layout(files: Iterable[tuple[int, Sequence[FileExtent]]], page_bytes: int) -> PageLayout:
+def page_layout(extents_by_file: Iterable[tuple[int, Sequence[FileExtent]]], page_bytes: int) -> PageLayout:
     """Of files by size and extents; a rest that is no whole page does not count."""
     number = pages = extents = unaligned = divided = unmapped = 0
-    for size_bytes, own in files:
+    for size_bytes, own in extents_by_file:
         whole = size_bytes // page_bytes
         if not whole:
             continue
@@ -241,7 +241,9 @@ def cached_ranges(path: Path) -> tuple[tuple[int, int], ...]:
     )
 
 
-def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group: Callable[[], None]) -> None:
+def read_into_cache(
+    directory: Path, cached_files: tuple[CachedFile, ...], enter_group: Callable[[], None]
+) -> None:
     """Read the same parts, in that order, by a process within the group, which the pages then belong to.
 
     A file that is gone is left out. OSError with the reader's words where it failed. Begin it where no other thread runs.
@@ -253,7 +255,7 @@ def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group:
             with defer_interruptions():
                 reader = os.fork()
                 if not reader:
-                    _become_the_reader(parent, directory, files, enter_group, tell)
+                    _become_the_reader(parent, directory, cached_files, enter_group, tell)
                 os.close(tell)
             failure = said.read().decode(errors="replace")
             with defer_interruptions():
@@ -270,7 +272,11 @@ def read_into_cache(directory: Path, files: tuple[CachedFile, ...], enter_group:
 
 
 def _become_the_reader(
-    parent: int, directory: Path, files: tuple[CachedFile, ...], enter_group: Callable[[], None], tell: int
+    parent: int,
+    directory: Path,
+    cached_files: tuple[CachedFile, ...],
+    enter_group: Callable[[], None],
+    tell: int,
 ) -> NoReturn:
     """It ends with its parent, and keeps none of the parent's locks and pipes should it be slow in that."""
     try:
@@ -280,7 +286,7 @@ def _become_the_reader(
         _close_all_but(tell)
         if end_with(parent, signal.SIGKILL):
             enter_group()
-            for file in files:
+            for file in cached_files:
                 with suppress(FileNotFoundError):
                     _read(directory / file.path, file.ranges)
             os._exit(0)

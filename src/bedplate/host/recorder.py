@@ -453,10 +453,10 @@ def _available_bytes() -> int | None:
     return None
 
 
-def _require_sound(status: RecorderStatus) -> RecorderStatus:
-    if status.failure is not None:
-        raise RecorderFailed(status.failure)
-    return status
+def _require_sound(recorder_status: RecorderStatus) -> RecorderStatus:
+    if recorder_status.failure is not None:
+        raise RecorderFailed(recorder_status.failure)
+    return recorder_status
 
 
 def _device(document: Mapping[str, object]) -> RecordedDevice:

@@ -166,8 +166,8 @@ def _first(name: str, files: tuple[str, ...], tree: BlockTree) -> str | None:
     return next((text for text in texts if text.strip(_BLANK)), None)
 
 
-def _number(name: str, file: str, tree: BlockTree) -> int | None:
-    text = tree.text(name, file)
+def _number(name: str, attribute: str, tree: BlockTree) -> int | None:
+    text = tree.text(name, attribute)
     return int(text) if text.isdigit() else None
 
 
@@ -179,11 +179,11 @@ def _partition_uuid(name: str, tree: BlockTree) -> str | None:
     return _linked(name, "by-partuuid", "", tree)
 
 
-def _linked(name: str, folder: str, start: str, tree: BlockTree) -> str | None:
-    """What follows `start` in the name of a link of udev's that leads to the device."""
-    for link in sorted(tree.dev.glob(f"disk/{folder}/{start}*")):
+def _linked(name: str, folder: str, prefix: str, tree: BlockTree) -> str | None:
+    """What follows `prefix` in the name of a link of udev's that leads to the device."""
+    for link in sorted(tree.dev.glob(f"disk/{folder}/{prefix}*")):
         if tree.name_at(link) == name:
-            return link.name.removeprefix(start).lower()
+            return link.name.removeprefix(prefix).lower()
     return None
 
 
@@ -264,17 +264,17 @@ def zero(descriptor: int, offset: int, length: int) -> None:
         write_all(descriptor, memoryview(_ZEROS)[: min(_FILL_BYTES, length - start)], offset + start)
 
 
-def copy_image(source: int, target: int) -> None:
-    """Give the blank file `target` the contents of `source`, sharing its blocks or leaving out its holes."""
+def copy_image(file: int, target: int) -> None:
+    """Give the blank file `target` the contents of `file`, sharing its blocks or leaving out its holes."""
     try:
-        fcntl.ioctl(target, _FICLONE, source)
+        fcntl.ioctl(target, _FICLONE, file)
     except OSError as error:
         if error.errno not in _CANNOT:
             raise
     else:
         return
-    for start, end in _extents(source):
-        _copy_range(source, target, start, end)
+    for start, end in _extents(file):
+        _copy_range(file, target, start, end)
 
 
 def fill_from(image: Path, target: int) -> None:
@@ -303,16 +303,16 @@ def _extents(descriptor: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _copy_range(source: int, target: int, start: int, end: int) -> None:
+def _copy_range(file: int, target: int, start: int, end: int) -> None:
     while start < end:
         try:
-            copied = os.copy_file_range(source, target, end - start, start, start)
+            copied = os.copy_file_range(file, target, end - start, start, start)
         except OSError as error:
             if error.errno not in _CANNOT:
                 raise
             copied = 0
         if not copied:  # some kernels refuse, and some copy nothing without a word
-            chunk = os.pread(source, min(_FILL_BYTES, end - start), start)
+            chunk = os.pread(file, min(_FILL_BYTES, end - start), start)
             write_all(target, memoryview(chunk), start)
             copied = len(chunk)
         start += copied

@@ -390,9 +390,9 @@ class _OwnProcesses:
             _has_ended(self._first, wait_s=_END_S)
 
 
-def _has_ended(process: int, *, wait_s: float = 0.0) -> bool:
+def _has_ended(pid: int, *, wait_s: float = 0.0) -> bool:
     poller = select.poll()
-    poller.register(process, select.POLLIN)
+    poller.register(pid, select.POLLIN)
     return bool(poller.poll(wait_s * 1000))
 
 
@@ -497,7 +497,7 @@ def take_places(
     os.umask(mask)
     # From here on the numbers of processes are those that it sees.
     if _OF_A_NAMESPACE.search(_STATUS.read_text()):
-        _mount(libc, "proc", "/proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, kind=b"proc")
+        _mount(libc, "proc", "/proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, type_name=b"proc")
 
 
 def _named_sockets() -> list[str]:
@@ -517,13 +517,13 @@ def _others_data() -> set[str]:
     }
 
 
-def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str], data: set[str]) -> set[str]:
-    """Put empty folders in memory over those of `_HIDDEN` and of `data`, with what is kept of them in its place; their names.
+def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str], hidden_folders: set[str]) -> set[str]:
+    """Put empty folders in memory over those of `_HIDDEN` and of `hidden_folders`, with what is kept of them in its place; their names.
 
     What else is mounted in them goes: nobody sees it any more, and a copy would keep its device busy for as long as this process lives.
     """
     usual = {os.path.realpath(place) for place in _HIDDEN if Path(place).is_dir()}
-    hidden = usual | data
+    hidden = usual | hidden_folders
     shared = os.path.realpath(_SHARED_MEMORY)
     for folder in writable | readable:
         is_above = folder in writable and any(_is_in(place, [folder.rstrip("/")]) for place in hidden)
@@ -547,7 +547,7 @@ def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str], data: set[s
         options = _MEMORY_SHARED if place == shared else _MEMORY
         # It may have stood in another one of them.
         Path(place).mkdir(parents=True, exist_ok=True)
-        _mount(libc, "tmpfs", place, _MS_NOSUID | _MS_NODEV, kind=b"tmpfs", options=options)
+        _mount(libc, "tmpfs", place, _MS_NOSUID | _MS_NODEV, type_name=b"tmpfs", mount_data=options)
     for path, descriptor in opened.items():
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -556,7 +556,7 @@ def _hide(libc: ctypes.CDLL, writable: set[str], readable: set[str], data: set[s
             Path(path).touch()
         _mount(libc, f"/proc/self/fd/{descriptor}", path, _MS_BIND)
         os.close(descriptor)
-    for place in data - usual:
+    for place in hidden_folders - usual:
         _mount(libc, "none", place, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     return hidden
 
@@ -571,8 +571,8 @@ def _cover(libc: ctypes.CDLL, socket: str, sockets: set[str]) -> None:
         _mount(libc, _NOTHING, socket, _MS_BIND, may_be_hidden=True)
 
 
-def _is_in(path: str, places: Iterable[str]) -> bool:
-    return any(path == place or path.startswith(f"{place}/") for place in places)
+def _is_in(path: str, directories: Iterable[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in directories)
 
 
 def _mount(
@@ -582,16 +582,18 @@ def _mount(
     flags: int,
     *,
     may_be_hidden: bool = False,
-    kind: bytes | None = None,
-    options: bytes | None = None,
+    type_name: bytes | None = None,
+    mount_data: bytes | None = None,
 ) -> None:
-    """Mount a folder elsewhere, or one of a `kind` with these options."""
-    done = libc.mount(os.fsencode(source), os.fsencode(target), kind, ctypes.c_ulong(flags), options)
+    """Mount a folder elsewhere, or one of a `type_name` with these options."""
+    done = libc.mount(os.fsencode(source), os.fsencode(target), type_name, ctypes.c_ulong(flags), mount_data)
     if not done:
         return
     number = ctypes.get_errno()
     if not (may_be_hidden and number in (errno.ENOENT, errno.EINVAL, errno.ENOTDIR)):
-        raise _unfit(f"kept from {target}" if kind is not None else f"kept from writing to {target}", number)
+        raise _unfit(
+            f"kept from {target}" if type_name is not None else f"kept from writing to {target}", number
+        )
 
 
 def _has_no_network() -> bool:
@@ -697,7 +699,7 @@ class Confinement:
             resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES_MOST, _FILE_BYTES_MOST))
 
 
-def _await(program: int) -> NoReturn:
+def _await(pid: int) -> NoReturn:
     """As the first process: wait for the end of the program, bury all others meanwhile, and end like it."""
     # Handlers are the starter's, and without one this process ignores what is for the program.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -706,7 +708,7 @@ def _await(program: int) -> NoReturn:
     os.closerange(0, FILES_MOST)
     while True:
         ended, status = os.wait()
-        if ended == program:
+        if ended == pid:
             code = os.waitstatus_to_exitcode(status)
             os._exit(SIGNALS_FROM - code if code < 0 else code)
 

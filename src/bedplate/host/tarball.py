@@ -59,9 +59,9 @@ class _Member(tarfile.TarInfo):
 class _Bounded:
     """What is read of a decompressor, up to a size."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         """From where the file is."""
-        self._file = file
+        self._file = stream
         self._left = _BYTES_MOST
 
     def read(self, size: int) -> bytes:
@@ -102,9 +102,9 @@ def unpack(path: Path, into: Path) -> None:
                 raise ValueError(f"{member.name!r:.200} is a link or no regular file")
 
 
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    content = archive.extractfile(member)
+    content = tar.extractfile(member)
     assert content is not None  # noqa: S101 -- of a regular file
     with target.open("xb") as file:
         shutil.copyfileobj(content, file, MIB)

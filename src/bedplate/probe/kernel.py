@@ -193,8 +193,8 @@ class EmulatedDeviceProbe:
     name = "emulated device"
     skew = "reads one file of a program in user space"
 
-    def __init__(self, status: Path) -> None:
-        self._status = status
+    def __init__(self, status_file: Path) -> None:
+        self._status = status_file
 
     def read(self) -> Mapping[str, float]:
         """Seconds of all requests together, both cumulative."""

@@ -32,7 +32,7 @@ class Sampler:
     def __init__(
         self,
         probes: Sequence[Probe],
-        course: Path,
+        path: Path,
         *,
         interval_s: float = 1.0,
         on_sample: Callable[[Sample], None] | None = None,
@@ -40,7 +40,7 @@ class Sampler:
         self.phase = "warmup"
         self.problem: str | None = None
         self._probes = probes
-        self._course = course
+        self._course = path
         self._interval_s = interval_s
         self._on_sample = on_sample
         self._stopped = threading.Event()

@@ -154,12 +154,12 @@ def declare(
     return durability_of(cell).declare(cell.cluster.settings, server_settings, filesystem)
 
 
-def after_run(findings: Findings, run: RunRecord, server_settings: Mapping[str, str]) -> Durability | None:
+def after_run(findings: Findings, record: RunRecord, server_settings: Mapping[str, str]) -> Durability | None:
     """The class of a visit after one of its runs, whose commits may have waited for less than is declared.
 
     Of a server, whose sessions and scripts may set something else; of a library or an own engine by the flushes that commits had.
     """
-    facts, durability, flush_counts = run.facts, findings.durability, findings.flush_counts
+    facts, durability, flush_counts = record.facts, findings.durability, findings.flush_counts
     if durability is None:
         return None
     if WAITING_COMMITS in facts:
@@ -167,15 +167,17 @@ def after_run(findings: Findings, run: RunRecord, server_settings: Mapping[str, 
         needs_none = WAITING_CLIENTS in facts and bool(findings.device_facts.integer("fua"))
         if needs_none:
             return durability
-        return lowered_by(durability, _counted(run), flush_counts, server_settings)
+        return lowered_by(durability, _counted(record), flush_counts, server_settings)
     if not any(name.startswith("session_") for name in facts):
         return durability
     transactions = facts.get("writing_transactions")
     commits = Commits(
-        run=run.spec.name,
+        run=record.spec.name,
         clients=int(facts.get("clients") or 1),
         transactions=None if transactions is None else int(transactions),
-        flushes=None if run.before is None or run.after is None else flushes_between(run.before, run.after),
+        flushes=None
+        if record.before is None or record.after is None
+        else flushes_between(record.before, record.after),
         wal_syncs=None if "wal_syncs" not in facts else float(facts["wal_syncs"]),
         settings={
             name: str(facts[f"session_{name}"]) for name in SESSION_SETTINGS if f"session_{name}" in facts
@@ -188,15 +190,15 @@ def after_run(findings: Findings, run: RunRecord, server_settings: Mapping[str, 
     return lowered_by(durability, commits, flush_counts, server_settings)
 
 
-def _counted(run: RunRecord) -> Commits:
+def _counted(record: RunRecord) -> Commits:
     """Of a library one writer has the database at a time, whoever commits: no two commits share a flush."""
     return Commits(
         run=", ".join(
-            [run.spec.name, *([str(run.facts[WAITING_TEST])] if WAITING_TEST in run.facts else [])]
+            [record.spec.name, *([str(record.facts[WAITING_TEST])] if WAITING_TEST in record.facts else [])]
         ),
-        clients=int(run.facts.get(WAITING_CLIENTS) or 1),
-        transactions=int(run.facts[WAITING_COMMITS]),
-        flushes=float(run.facts[WAITING_FLUSHES]),
+        clients=int(record.facts.get(WAITING_CLIENTS) or 1),
+        transactions=int(record.facts[WAITING_COMMITS]),
+        flushes=float(record.facts[WAITING_FLUSHES]),
         wal_syncs=None,
         settings={},
     )
@@ -269,15 +271,15 @@ class UntornWrites:
 
 
 def untorn_writes(
-    cell: Cell, native_drivers: Mapping[str, str], counts: Path, account: Account
+    cell: Cell, native_drivers: Mapping[str, str], path: Path, account: Account
 ) -> UntornWrites | None:
-    """The library for a server of the cell, its counts at 0 in the new file `counts`; None where the cell asks for none."""
+    """The library for a server of the cell, its counts at 0 in the new file `path`; None where the cell asks for none."""
     mode, library = cell.cluster.untorn_writes, native_drivers.get(UNTORN_SHIM.name)
-    return preloaded(mode, library, cell.database_block_bytes, counts, account)
+    return preloaded(mode, library, cell.database_block_bytes, path, account)
 
 
 def preloaded(
-    mode: str, library: str | None, page_bytes: int | None, counts: Path, account: Account
+    mode: str, library: str | None, page_bytes: int | None, path: Path, account: Account
 ) -> UntornWrites | None:
     """The same for a server with pages of that size, by the cell's level `mode`."""
     if mode == UNTORN_OFF:
@@ -286,7 +288,7 @@ def preloaded(
         raise RequirementMissing(
             f"the request names no driver {UNTORN_SHIM.name}; `bedplate setup` builds it"
         )
-    counts.write_bytes(bytes(_FORMAT.size))
-    counts.chmod(0o600)
-    shutil.chown(counts, account.uid, account.gid)
-    return UntornWrites(Path(library), counts, page_bytes, mode)
+    path.write_bytes(bytes(_FORMAT.size))
+    path.chmod(0o600)
+    shutil.chown(path, account.uid, account.gid)
+    return UntornWrites(Path(library), path, page_bytes, mode)

@@ -29,11 +29,11 @@ def mixed(value: int) -> int:
     return value ^ value >> 31
 
 
-def padding(key: bytes, head: int) -> bytes:
-    """What follows from the key, from byte `head` of a value on."""
-    low, high = struct.unpack("<QQ", key.ljust(16, b"\0"))
+def padding(entry_key: bytes, offset: int) -> bytes:
+    """What follows from the key, from byte `offset` of a value on."""
+    low, high = struct.unpack("<QQ", entry_key.ljust(16, b"\0"))
     seed = mixed(low ^ mixed(high))
-    return bytes(mixed(seed + at & _WORD) & 0xFF for at in range(head, VALUE_BYTES))
+    return bytes(mixed(seed + at & _WORD) & 0xFF for at in range(offset, VALUE_BYTES))
 
 
 def rows(lines: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
@@ -46,12 +46,12 @@ def rows(lines: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
             yield b"", b""
 
 
-def checked(entries: Iterable[str], accounts: Iterable[str]) -> Iterator[str]:
+def checked(lines: Iterable[str], accounts: Iterable[str]) -> Iterator[str]:
     """The lines to print."""
     numbers: dict[int, set[int]] = {}
     expected: dict[int, tuple[int, int]] = {}
     wrong = balances = found = 0
-    for key, value in rows(entries):
+    for key, value in rows(lines):
         if len(key) != _KEY.size or value[_ENTRY.size :] != padding(key, _ENTRY.size):
             wrong += 1
             continue

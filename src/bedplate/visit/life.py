@@ -639,8 +639,8 @@ class VisitSetup:
         if not self._log_directory.exists():
             self._ledger.settled(holding)
 
-    def _lock(self, device: ScratchDevice) -> str | None:
-        name, study = device.device or IMAGE_FILES, str(self._directory)
+    def _lock(self, scratch: ScratchDevice) -> str | None:
+        name, study = scratch.device or IMAGE_FILES, str(self._directory)
         return self._undo.enter_context(device_lock(Path(self._request.state_directory), name, study=study))
 
     def _take_device(self) -> AttachedDevice:
@@ -665,14 +665,14 @@ class VisitSetup:
         self._tune(device, request.cell.device, prefix="device")
         return device
 
-    def _tune(self, device: AttachedDevice, levels: DeviceLevels, *, prefix: str) -> None:
+    def _tune(self, device: AttachedDevice, device_levels: DeviceLevels, *, prefix: str) -> None:
         self._devices.append(device)
         self._findings.device_names.append(device.name)
         self._undo.callback(restore_all, self._ledger)
         self._findings.comparisons += queue_settings(
             device,
-            read_ahead_kb=levels.read_ahead_kb,
-            scheduler=levels.scheduler,
+            read_ahead_kb=device_levels.read_ahead_kb,
+            scheduler=device_levels.scheduler,
             write_back=write_back_wanted(self._levels),
             ledger=self._ledger,
             prefix=prefix,

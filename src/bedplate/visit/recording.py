@@ -391,11 +391,11 @@ class SecondSeen:
         second, transactions, latency_us_sum, latency_us_max = (int(word) for word in line.split()[:4])
         return cls(second, transactions, latency_us_sum, latency_us_max)
 
-    def event(self, run: str, phase: str, phase_s: float) -> Mapping[str, Scalar]:
+    def event(self, run_name: str, phase: str, phase_s: float) -> Mapping[str, Scalar]:
         """What a display is told of it: the second of a phase that takes `phase_s`."""
         told: dict[str, Scalar] = {
             "event": "second",
-            "run": run,
+            "run": run_name,
             "phase": phase,
             "phase_s": phase_s,
             "transactions": self.transactions,
@@ -570,10 +570,10 @@ class LoggedClient:
                 if stream is not None and not stream.closed:
                     _close(stream)
 
-    def _reap(self, client: subprocess.Popen[bytes]) -> None:
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
         # wait4 gives the CPU time that Popen.wait throws away.
-        _, status, usage = os.wait4(client.pid, 0)
-        client.returncode = os.waitstatus_to_exitcode(status)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
         self._client_cpu_s = usage.ru_utime + usage.ru_stime
         self._sleeps = usage.ru_nvcsw
 

@@ -252,10 +252,10 @@ def end_to_be_kept(server: Server | None, kept_data: KeptServerData | None) -> N
     kept_data.take_configuration_out(server)
 
 
-def read_in(directory: Path, files: tuple[CachedFile, ...], group: Group) -> None:
+def read_in(directory: Path, cached_files: tuple[CachedFile, ...], group: Group) -> None:
     """Put what a load had left of the database's files into the page cache, as the server's group. VisitFailed where they cannot be read."""
     try:
-        read_into_cache(directory, files, group.enter)
+        read_into_cache(directory, cached_files, group.enter)
     except OSError as error:
         words = f"what a load leaves in the page cache could not be read from {directory}: {error}"
         raise VisitFailed(READ_STEP, because("not-read-in", words)) from error
@@ -429,13 +429,13 @@ class ServerProcess:
         self._settle(in_order=process.returncode == 0)
         return process.returncode
 
-    def kill(self, first: signal.Signals = signal.SIGKILL) -> None:
-        """End it at once; `first` is a signal that ends its children with it, where it has some."""
+    def kill(self, initial_signal: signal.Signals = signal.SIGKILL) -> None:
+        """End it at once; `initial_signal` is a signal that ends its children with it, where it has some."""
         process = self._process
         if process is None:
             return
         if process.poll() is None:
-            process.send_signal(first)
+            process.send_signal(initial_signal)
             try:
                 process.wait(_GENTLE_END_S)
             except subprocess.TimeoutExpired:
@@ -448,7 +448,7 @@ class ServerProcess:
         if self._process is None or self._process.poll() is not None:
             raise ServerFailed(f"the server died (status {self.status}): {self.last_words()}")
 
-    def last_words(self, lines: int = _LINES_QUOTED) -> str:
+    def last_words(self, line_count: int = _LINES_QUOTED) -> str:
         """The last lines of its log."""
         try:
             with self._site.log.open("rb") as log:
@@ -458,7 +458,7 @@ class ServerProcess:
         except OSError:
             return "(its log cannot be read)"
         said = [line for line in text.splitlines() if line.strip()]
-        return " | ".join(said[-lines:])[-lines * _LINE_CHARACTERS :] or "(its log is empty)"
+        return " | ".join(said[-line_count:])[-line_count * _LINE_CHARACTERS :] or "(its log is empty)"
 
     def has_logged(self, text: str) -> bool:
         """Whether its log has a text."""
@@ -471,7 +471,7 @@ class ServerProcess:
     @property
     def lacks_room(self) -> bool:
         """Whether its log ends with a full disk."""
-        return "No space left on device" in self.last_words(lines=40)
+        return "No space left on device" in self.last_words(line_count=40)
 
     def _settle(self, *, in_order: bool) -> None:
         self._process = None

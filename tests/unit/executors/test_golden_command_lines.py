@@ -53,7 +53,7 @@ def test_a_guest_is_started_by_the_same_words() -> None:
         ),
     }
     texts = [
-        _listed(title, guest_command(guest, console=Path("/srv/con,sole"), visits=7, control=9))
+        _listed(title, guest_command(guest, console=Path("/srv/con,sole"), visits_socket=7, control=9))
         for title, guest in guests.items()
     ]
     texts.append(_listed("trial of KVM", trial_command(Path("/cache/vmlinuz"), console=5)))

@@ -212,7 +212,7 @@ class _Reader:
             except ValueError as error:
                 self._refuse(f"{prefix}: found {each!r}; {error}")
 
-    def _promises(self, tables: object, settings: Mapping[str, Setting]) -> Iterator[EnginePromise]:
+    def _promises(self, tables: object, definitions: Mapping[str, Setting]) -> Iterator[EnginePromise]:
         if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
             self._refuse("promise: allowed are tables [[promise]]")
             return
@@ -227,23 +227,23 @@ class _Reader:
                     f"{where}.source: missing: where the promise is written down, a page or a sentence"
                 )
             yield EnginePromise(
-                when=self._condition(table.get("when", {}), settings, f"{where}.when"),
+                when=self._condition(table.get("when", {}), definitions, f"{where}.when"),
                 durability=str(durability),
                 transactions=self._bound(table, "transactions", where),
                 ms=self._bound(table, "ms", where),
                 source=str(source),
             )
 
-    def _condition(self, table: object, settings: Mapping[str, Setting], prefix: str) -> Levels:
+    def _condition(self, table: object, definitions: Mapping[str, Setting], prefix: str) -> Levels:
         if not isinstance(table, dict):
             self._refuse(f'{prefix}: allowed is a table of settings: {{ sync = "on" }}')
             return Levels()
         found: dict[str, Scalar] = {}
         for name, level in table.items():
-            if name not in settings:
-                self._refuse(f"{prefix}: {unknown_name('setting', name, settings)}")
+            if name not in definitions:
+                self._refuse(f"{prefix}: {unknown_name('setting', name, definitions)}")
                 continue
-            for each in self._values(settings[name], [level], f"{prefix}.{name}"):
+            for each in self._values(definitions[name], [level], f"{prefix}.{name}"):
                 found[name] = each
         return Levels(found)
 
@@ -447,17 +447,17 @@ class ExternalPrograms:
             lines += (f"{name} = {{ vary = [{', '.join(values)}] }}" for name, values in varied.items())
         return NamedEngine(found.description.name, "\n".join(("", *lines, "")))
 
-    def keep(self, setup: EngineSetup) -> Mapping[str, str]:
+    def keep(self, engine_setup: EngineSetup) -> Mapping[str, str]:
         """The folder of the copy; RequirementMissing where the programs are gone, or could not be started here."""
-        cluster = setup.clusters[0]
+        cluster = engine_setup.clusters[0]
         digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
         description = read_description(cluster.configuration or "")
         kept = cache_directory() / _FOLDER / f"{name}-{digest}"
-        if setup.folder is None and not _is_whole(kept):
+        if engine_setup.folder is None and not _is_whole(kept):
             raise RequirementMissing(
                 f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
             )
-        folder = Path(setup.folder or kept)
+        folder = Path(engine_setup.folder or kept)
         make_once(
             kept,
             lambda: kept if _is_whole(kept) else None,
@@ -492,12 +492,12 @@ class ExternalPrograms:
                 yield Unused(newest, f"not used for {unused_days:.0f} days", lock_of(newest), FILE)
 
 
-def _values(name: str, words: Sequence[str], settings: Mapping[str, Setting]) -> list[str]:
+def _values(name: str, words: Sequence[str], definitions: Mapping[str, Setting]) -> list[str]:
     """The values of a setting as TOML, from words of a command line."""
-    if name not in settings:
-        raise PlanError(unknown_name("setting", name, settings))
+    if name not in definitions:
+        raise PlanError(unknown_name("setting", name, definitions))
     try:
-        return [_toml(settings[name].value(_read(word, settings[name].kind))) for word in words]
+        return [_toml(definitions[name].value(_read(word, definitions[name].kind))) for word in words]
     except ValueError as error:
         raise PlanError(f"{name}={','.join(words)}: {error}") from None
 

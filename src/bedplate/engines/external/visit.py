@@ -13,7 +13,6 @@ from bedplate.engines.external.prepare import (
     FILE,
     PROGRAMS_KEY,
     EngineDescription,
-    EnginePromise,
     read_description,
 )
 from bedplate.errors import BedplateError, KilledFromOutside, RequirementMissing
@@ -22,7 +21,7 @@ from bedplate.host.shut_in import DATA, PROGRAMS, SIGNALS_FROM, Confinement
 from bedplate.model.cell import Cell
 from bedplate.model.durability import UNKNOWN, FilesystemPromise, declared, lowered_to
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
-from bedplate.model.reason import Reason, because
+from bedplate.model.reason import because
 from bedplate.model.visit import Durability, ReadBack
 from bedplate.text_encoding import decode_text
 from bedplate.units import MIB
@@ -124,9 +123,9 @@ def does_not_end(name: str, patience_s: float = PATIENCE_S) -> BedplateError:
     return BedplateError(because(WRITER_NOT_ENDED, words))
 
 
-def options(levels: Mapping[str, Scalar]) -> Iterator[str]:
+def options(settings: Mapping[str, Scalar]) -> Iterator[str]:
     """`--NAME=VALUE`."""
-    return (f"--{name}={as_in_a_plan(level)}" for name, level in levels.items())
+    return (f"--{name}={as_in_a_plan(level)}" for name, level in settings.items())
 
 
 def how_it_ended(status: int) -> str:
@@ -170,15 +169,11 @@ class ExternalDurability(EngineDurability):
     ) -> Durability:
         """The author's class, and never a better one than the file system's; unknown without a promise."""
         promise = self._description.promise(settings)
-        promised, reason = (
-            (UNKNOWN, _NO_PROMISE) if promise is None else (promise.durability, _promise_reason(promise))
-        )
-        return lowered_to(declared(filesystem), promised, promised, reason)
-
-
-def _promise_reason(promise: EnginePromise) -> Reason:
-    words = f"its author promises {promise.durability} ({promise.source})"
-    return because("promised-by-author", words)
+        if promise is None:
+            return lowered_to(declared(filesystem), UNKNOWN, UNKNOWN, _NO_PROMISE)
+        words = f"its author promises {promise.durability} ({promise.source})"
+        reason = because("promised-by-author", words)
+        return lowered_to(declared(filesystem), promise.durability, promise.durability, reason)
 
 
 class _OfCells:

@@ -47,21 +47,21 @@ class LmdbTree:
 
     settings: tuple[str, ...] = (SOURCE,)
 
-    def ensure(self, level: str, path: str | None, tree: SourceTree | None = None) -> Library:  # noqa: ARG002 -- of archives
+    def ensure(self, level: str, path: str | None, source_tree: SourceTree | None = None) -> Library:  # noqa: ARG002 -- of archives
         """Compiled now where the cache lacks it."""
 
         def files() -> Mapping[str, bytes]:
-            if tree is None:
+            if source_tree is None:
                 raise RequirementMissing(f"the plan does not say where commit {level} is")
             engines = cache_directory() / "engines"
             with tempfile.TemporaryDirectory(prefix=".tree-", dir=engines) as temporary:
                 place = Path(temporary)
                 place.chmod(0o711)
-                write_tree(place / "source", tree, account=builder_account(), commands=Commands())
+                write_tree(place / "source", source_tree, account=builder_account(), commands=Commands())
                 try:
                     return {
                         name: bytes_below(
-                            place / "source", str(Path(tree.facts[PLACE], name)), _FILE_BYTES_MOST
+                            place / "source", str(Path(source_tree.facts[PLACE], name)), _FILE_BYTES_MOST
                         )
                         for name in _FILES
                     }
@@ -73,7 +73,7 @@ class LmdbTree:
         return compiled_library(
             LIBLMDB,
             name=f"lmdb-{commit_digits(level)}",
-            files=files,
+            read_files=files,
             linker_words=("-lpthread",),
             cache_directory=cache_directory() / "engines",
             commands=Commands(),

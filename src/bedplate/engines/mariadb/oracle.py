@@ -95,12 +95,12 @@ def recorded_settings(settings: Mapping[str, Scalar], *, clients: int = 0) -> di
     return {**_SMALL, **own, **settings}
 
 
-def prepare(server: MariadbInstance, cell: Cell, *, clients: int) -> None:
+def prepare(instance: MariadbInstance, cell: Cell, *, clients: int) -> None:
     """From nothing to the accounts, checkpointed; the server runs, and takes so many clients at once."""
-    server.initialise(cell, settings=recorded_settings(cell.cluster.settings, clients=clients))
-    server.start()
-    server.create_database()
-    with server.session() as session:
+    instance.initialise(cell, settings=recorded_settings(cell.cluster.settings, clients=clients))
+    instance.start()
+    instance.create_database()
+    with instance.session() as session:
         for statement in _SCHEMA:
             session.execute(statement.format(accounts=ACCOUNTS, filler=filler("seq", "0")))
 
@@ -122,9 +122,9 @@ def transaction(client: int, sequence: int, account: int) -> tuple[str, ...]:
     return work, "COMMIT"
 
 
-def settings_of(server: MariadbInstance) -> dict[str, str]:
+def settings_of(instance: MariadbInstance) -> dict[str, str]:
     """The settings that decide what a cut may take, as the server shows them."""
-    with server.session() as session:
+    with instance.session() as session:
         return {name: session.value(f"SELECT @@GLOBAL.{name}") for name in _DECISIVE}
 
 
@@ -175,38 +175,38 @@ _NAMELESS = (
 )
 
 
-def examine(server: MariadbInstance, promised: Mapping[int, int], *, rows: int) -> OracleAnswer:
+def examine(instance: MariadbInstance, promised: Mapping[int, int], *, rows: int) -> OracleAnswer:
     """Start the server on what a cut left, ask the oracle, stop the server, and check every page.
 
     `promised` is the last acknowledged transaction of each client, `rows` how many accounts there must be. KilledFromOutside
     where SIGKILL ended the server or its client: what they did not answer then is no finding.
     """
-    server.log.unlink(missing_ok=True)
+    instance.log.unlink(missing_ok=True)
     started = time.monotonic()
     try:
         try:
             # A file in its data directory would make it a replica of whoever that names.
-            server.start(timeout_s=_START_LIMIT_S, options=("--skip-slave-start",))
+            instance.start(timeout_s=_START_LIMIT_S, options=("--skip-slave-start",))
         except ServerFailed as error:
-            if server.was_killed:
+            if instance.was_killed:
                 raise KilledFromOutside("the server") from error
-            said = complaints(server) or error.reasons
+            said = complaints(instance) or error.reasons
             return OracleAnswer(None, detected=(f"the server does not start: {'; '.join(said)}",))
         start_s = time.monotonic() - started
         started = time.monotonic()
-        with server.session() as session:
+        with instance.session() as session:
             answer = ask(session, promised, rows=rows)
             if session.was_killed:
                 raise KilledFromOutside("its client")
-        if server.was_killed:
+        if instance.was_killed:
             raise KilledFromOutside("the server")
-        answer = _with(answer, complaints(server))
+        answer = _with(answer, complaints(instance))
         # What was caught already need not be caught again, and a server that is damaged may not be able to stop.
         if not answer.detected:
-            answer = _with(answer, tuple(_checksum_failures(server)))
+            answer = _with(answer, tuple(_checksum_failures(instance)))
         return replace(answer, start_s=start_s, oracle_s=time.monotonic() - started)
     finally:
-        server.kill()
+        instance.kill()
 
 
 def ask(session: MariadbSession, promised: Mapping[int, int], *, rows: int) -> OracleAnswer:
@@ -249,10 +249,10 @@ def by_hand_checks() -> Iterator[tuple[str, str]]:
             yield f"{table} by its primary key and by {index} are not the same", differs
 
 
-def complaints(server: MariadbInstance) -> tuple[str, ...]:
+def complaints(instance: MariadbInstance) -> tuple[str, ...]:
     """The first errors in the server's log: the later ones follow from them."""
     try:
-        text = server.log.read_text(encoding="utf-8", errors="replace")
+        text = instance.log.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ()
     return errors_in(text)
@@ -307,19 +307,19 @@ def _ask(session: MariadbSession, statement: str, detected: list[str]) -> list[l
         return []
 
 
-def _checksum_failures(server: MariadbInstance) -> Iterator[str]:
+def _checksum_failures(instance: MariadbInstance) -> Iterator[str]:
     """Every page that the server would refuse to read; nothing else has read them all. The server is stopped for it."""
     try:
-        status = server.stop(timeout_s=_STOP_LIMIT_S)
+        status = instance.stop(timeout_s=_STOP_LIMIT_S)
     except ServerFailed as error:
         yield from error.reasons
         return
     if status == -signal.SIGKILL:
         raise KilledFromOutside("the server")
-    data = server.data_directory
+    data = instance.data_directory
     files: list[tuple[Path, tuple[str, ...]]] = [(path, ()) for path in sorted(data.glob("*/*.ibd"))]
-    for path, pages in (*((data / _SYSTEM, each) for each in page_ranges(server.page_bytes)), *files):
-        done = server.run(CHECK_PAGES, *pages, str(path), timeout_s=_CHECKSUMS_LIMIT_S)
+    for path, pages in (*((data / _SYSTEM, each) for each in page_ranges(instance.page_bytes)), *files):
+        done = instance.run(CHECK_PAGES, *pages, str(path), timeout_s=_CHECKSUMS_LIMIT_S)
         if done.status != 0:
             yield f"innochecksum: {path.relative_to(data)}: {'; '.join(done.output.splitlines()[-2:])}"
 

@@ -78,25 +78,25 @@ _UNPACKED_S = 60.0
 class MariadbPreparation:
     """One tree of packages for every cell."""
 
-    def words(self, levels: BuildLevels) -> str:  # noqa: ARG002 -- there is one
+    def words(self, build_levels: BuildLevels) -> str:  # noqa: ARG002 -- there is one
         """`MariaDB`."""
         return "MariaDB"
 
-    def is_there(self, levels: BuildLevels) -> bool:  # noqa: ARG002 -- there is one
+    def is_there(self, build_levels: BuildLevels) -> bool:  # noqa: ARG002 -- there is one
         """As an unpacked tree."""
         return find_package_tree(PACKAGES, cache_directory=cache_directory()) is not None
 
-    def seconds(self, levels: BuildLevels) -> float:  # noqa: ARG002 -- there is one
+    def seconds(self) -> float:
         """Fetched and unpacked."""
         return _UNPACKED_S
 
-    def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:  # noqa: ARG002 -- there is one
+    def requirements(self, build_levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:  # noqa: ARG002 -- there is one
         """The distribution's own package tools."""
         return look(_TOOLS)
 
     def ensure(
         self,
-        levels: BuildLevels,  # noqa: ARG002 -- there is one
+        build_levels: BuildLevels,  # noqa: ARG002 -- there is one
         progress: Callable[[BuildProgress], None],
         *,
         tarball: Path | None,  # noqa: ARG002 -- of engines with a source
@@ -116,9 +116,9 @@ class MariadbPreparation:
         return iter(())
 
 
-def build_of(tree: PackageTree) -> EngineBuild:
+def build_of(package_tree: PackageTree) -> EngineBuild:
     """The tree as a visit needs it; its digest covers every package."""
-    found = _VERSION.match(tree.packages.get(SERVER_PACKAGE, ""))
+    found = _VERSION.match(package_tree.packages.get(SERVER_PACKAGE, ""))
     if found is None or (int(found[2]), int(found[3])) < OLDEST:
         version = "an unknown version" if found is None else found[1]
         oldest = ".".join(map(str, OLDEST))
@@ -126,15 +126,17 @@ def build_of(tree: PackageTree) -> EngineBuild:
             f"this distribution's {SERVER_PACKAGE} is {version}; bedplate reads counters that came with {oldest}: "
             "use a distribution that has it"
         )
-    prefix = tree.root / "usr"
+    prefix = package_tree.root / "usr"
     lacking = [name for name in (SERVER, CLIENT, INSTALL, CHECK_PAGES) if not (prefix / name).is_file()]
     if lacking:
         raise RequirementMissing(
             f"the packages {', '.join(PACKAGES)} were unpacked and lack {', '.join(lacking)}"
         )
-    content = "\n".join(f"{name} {tree.checksums[name]}" for name in sorted(tree.packages))
+    content = "\n".join(f"{name} {package_tree.checksums[name]}" for name in sorted(package_tree.packages))
     digest = hashlib.sha256(content.encode()).hexdigest()
-    packages = ", ".join(f"{name} {tree.packages[name]}" for name in PACKAGES if name in tree.packages)
+    packages = ", ".join(
+        f"{name} {package_tree.packages[name]}" for name in PACKAGES if name in package_tree.packages
+    )
     return EngineBuild(
         prefix=str(prefix),
         version=found[1],
@@ -491,9 +493,9 @@ def _is_same(path: Path, directory: Path) -> bool:
         return False
 
 
-def _in_our_namespace(process: Path, proc: Path) -> bool:
+def _in_our_namespace(proc_folder: Path, proc: Path) -> bool:
     try:
-        return (process / "ns/mnt").readlink() == (proc / "self/ns/mnt").readlink()
+        return (proc_folder / "ns/mnt").readlink() == (proc / "self/ns/mnt").readlink()
     except OSError:
         return False
 

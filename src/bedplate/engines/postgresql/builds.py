@@ -103,15 +103,15 @@ class BuildSpec:
     patches: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
+    def of(cls, build_levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
         """What a cell asks for."""
         return cls(
-            version=levels.version,
-            block_size_bytes=levels.block_size_bytes,
-            wal_block_size_bytes=levels.wal_block_size_bytes,
+            version=build_levels.version,
+            block_size_bytes=build_levels.block_size_bytes,
+            wal_block_size_bytes=build_levels.wal_block_size_bytes,
             tarball=tarball,
-            source_commit=levels.source_commit,
-            patches=levels.patches,
+            source_commit=build_levels.source_commit,
+            patches=build_levels.patches,
         )
 
     @property
@@ -311,14 +311,16 @@ def sources_directory(cache_directory: Path) -> Path:
     return cache_directory / "sources"
 
 
-def keep(source: Source, cache_directory: Path) -> Source:
+def keep(release: Source, cache_directory: Path) -> Source:
     """Copy the tarball, whose checksum the caller has verified, into the cache; the answer names the copy."""
-    folder = sources_directory(cache_directory) / f"postgresql-{source.version}-{source.tarball_sha256[:12]}"
-    suffix = "".join(part for part in source.tarball.suffixes if part in (".tar", ".bz2", ".gz", ".xz"))
-    kept = replace(source, tarball=folder / f"postgresql-{source.version}{suffix}")
+    folder = (
+        sources_directory(cache_directory) / f"postgresql-{release.version}-{release.tarball_sha256[:12]}"
+    )
+    suffix = "".join(part for part in release.tarball.suffixes if part in (".tar", ".bz2", ".gz", ".xz"))
+    kept = replace(release, tarball=folder / f"postgresql-{release.version}{suffix}")
 
     def make(work: Path) -> Source:
-        shutil.copyfile(source.tarball, work / kept.tarball.name)
+        shutil.copyfile(release.tarball, work / kept.tarball.name)
         record = {**asdict(kept), "tarball": kept.tarball.name}
         (work / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         put_in_place(work, folder)
@@ -344,37 +346,37 @@ def find(release: AskedVersion, cache_directory: Path) -> Source | None:
     return replace(best, origin="cache", origin_detail=best.first_origin)
 
 
-def _read(record: Path) -> Source:
-    text = record.read_text(encoding="utf-8")
+def _read(path: Path) -> Source:
+    text = path.read_text(encoding="utf-8")
     try:
         fields = json.loads(text)
-        return Source(**{**fields, "tarball": record.parent / fields["tarball"]})
+        return Source(**{**fields, "tarball": path.parent / fields["tarball"]})
     except (ValueError, TypeError, KeyError) as error:
         raise OutputNotUnderstood(
-            str(record), expected="the record of a source (remove its folder to fetch it again)", found=text
+            str(path), expected="the record of a source (remove its folder to fetch it again)", found=text
         ) from error
 
 
-def unpacked_tree(source: Source, *, progress: Callable[[str], None]) -> Path:
+def unpacked_tree(release: Source, *, progress: Callable[[str], None]) -> Path:
     """The folder of the unpacked source; unpacks it once, after checking the tarball again.
 
     Builds never write here: PostgreSQL builds out of tree.
     """
-    tree = source.tarball.parent / "tree"
+    tree = release.tarball.parent / "tree"
 
     def make(fresh: Path) -> Path:
-        found = sha256_of(source.tarball)
-        if found != source.tarball_sha256:
+        found = sha256_of(release.tarball)
+        if found != release.tarball_sha256:
             raise OutputNotUnderstood(
-                str(source.tarball),
-                expected=f"SHA-256 {source.tarball_sha256}",
+                str(release.tarball),
+                expected=f"SHA-256 {release.tarball_sha256}",
                 found=f"{found}; remove its folder",
             )
-        progress(f"unpacks {source.tarball.name}")
+        progress(f"unpacks {release.tarball.name}")
         try:
-            unpack(source.tarball, fresh)
+            unpack(release.tarball, fresh)
         except (OSError, ValueError) as error:
-            raise BuildFailed(f"{source.tarball} is not unpacked: {error}") from None
+            raise BuildFailed(f"{release.tarball} is not unpacked: {error}") from None
         open_to_all(fresh)
         put_in_place(fresh, tree)
         return tree
@@ -1175,26 +1177,26 @@ def _finished(directory: Path, identity: BuildIdentity) -> Build | None:
     return build if build is not None and build.digest == identity.digest else None
 
 
-def _identity(spec: BuildSpec, source: Source | None, commands: Commands) -> BuildIdentity:
-    if source is not None:
-        return _identity_of(spec, source.version, source.tarball_sha256, commands)
+def _identity(spec: BuildSpec, release: Source | None, commands: Commands) -> BuildIdentity:
+    if release is not None:
+        return _identity_of(spec, release.version, release.tarball_sha256, commands)
     return _identity_of(spec, spec.version, "", commands, commit_digits(spec.source_commit or ""))
 
 
 def _identity_of(
-    sizes: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands, commit: str = ""
+    spec: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands, commit: str = ""
 ) -> BuildIdentity:
     major = major_of(version)
     compiler = commands.run([COMPILER, "--version"]).stdout.strip().splitlines()
     return BuildIdentity(
         version=version,
-        block_size_bytes=sizes.block_size_bytes,
-        wal_block_size_bytes=sizes.wal_block_size_bytes,
+        block_size_bytes=spec.block_size_bytes,
+        wal_block_size_bytes=spec.wal_block_size_bytes,
         tarball_sha256=tarball_sha256,
         compiler=compiler[0] if compiler else "unknown",
         machine=os.uname().machine,
-        configure_options=configure_options(major, sizes.block_size_bytes, sizes.wal_block_size_bytes),
+        configure_options=configure_options(major, spec.block_size_bytes, spec.wal_block_size_bytes),
         recipe_version=RECIPE_VERSION,
         commit_digits=commit,
-        patch_digits=tuple(map(patch_digits, sizes.patches)),
+        patch_digits=tuple(map(patch_digits, spec.patches)),
     )

@@ -102,12 +102,12 @@ _DECISIVE = (
 )
 
 
-def recorded_levels(levels: ClusterLevels, clients: int) -> ClusterLevels:
+def recorded_levels(cluster_levels: ClusterLevels, clients: int) -> ClusterLevels:
     """The cell's levels, with small settings where neither the plan nor its own postgresql.conf says anything."""
     small = {**_SMALL, "max_connections": str(clients + _MORE_CONNECTIONS)}
-    lines = [f"{name} = '{value}'" for name, value in small.items() if name not in levels.settings]
-    text = "\n".join([*lines, levels.configuration or ""])
-    return replace(levels, configuration=text)
+    lines = [f"{name} = '{value}'" for name, value in small.items() if name not in cluster_levels.settings]
+    text = "\n".join([*lines, cluster_levels.configuration or ""])
+    return replace(cluster_levels, configuration=text)
 
 
 def levels_of(subject: Subject) -> ClusterLevels:
@@ -127,12 +127,12 @@ def prepare(cluster: Cluster, cell: Cell, *, clients: int) -> None:
             session.execute(statement.format(accounts=ACCOUNTS, filler=filler("id", "0")))
 
 
-def filler(account: str, balance: str, kind: int = ORACLE) -> str:
+def filler(account: str, balance: str, oracle: int = ORACLE) -> str:
     """The filler of an account as SQL, of the SQL of its number and its balance.
 
     Of a constant length, so that a row keeps its size; a short text again and again, which a log packs well.
     """
-    if kind == CONSTANT_FILLER:
+    if oracle == CONSTANT_FILLER:
         return "repeat('x', 84)"
     return f"repeat((100000000000 + 1000000 * ({account})::bigint + {balance})::text, 30)"
 
@@ -391,21 +391,21 @@ def _disagreement(index: str) -> str:
     return f"{ways[0]}; CREATE TEMP TABLE seen AS {counted}; {ways[1]}; {counted} EXCEPT SELECT * FROM seen"  # noqa: S608 -- as above
 
 
-def _ask(session: Session, check: str, detected: list[str], silent: list[str]) -> list[list[str | None]]:
+def _ask(session: Session, statement: str, detected: list[str], silent: list[str]) -> list[list[str | None]]:
     """A check's rows. What it cannot read the engine has refused to read; all else only the check found."""
     try:
-        return session.rows(check, timeout_s=ANSWER_LIMIT_S)
+        return session.rows(statement, timeout_s=ANSWER_LIMIT_S)
     except SessionFailed as error:
         (detected if _is_own_complaint(error) else silent).extend(error.reasons)
         return []
 
 
-def _is_own_complaint(error: SessionFailed) -> bool:
+def _is_own_complaint(failure: SessionFailed) -> bool:
     """Whether anybody would have noticed: a page that cannot be read, a server that is gone or does not answer."""
-    codes = {reason.code for reason in reasons_of(error)}
+    codes = {reason.code for reason in reasons_of(failure)}
     if codes & {CONNECTION_LOST, NO_ANSWER_IN_TIME}:
         return True
-    return _UNREADABLE.search(error.said) is not None or "connection" in error.said
+    return _UNREADABLE.search(failure.said) is not None or "connection" in failure.said
 
 
 def grave_words(text: str, most: int = 3) -> tuple[str, ...]:

@@ -274,10 +274,10 @@ def _has_text(file: BinaryIO, integer_bytes: int) -> bool:
     return length >= 0
 
 
-def _what_else(start: bytes) -> str:
-    if start.startswith(b"toc.dat\0"):
+def _what_else(head: bytes) -> str:
+    if head.startswith(b"toc.dat\0"):
         return f"it is an archive in tar format; {_HOW_TO}"
-    if b"\0" not in start:
+    if b"\0" not in head:
         return (
             f"it is text, perhaps a plain dump, whose commands psql would run, programs among them; {_HOW_TO}"
         )

@@ -422,14 +422,14 @@ class _Context:
     words: tuple[str, ...] = ()
     is_glued: bool = False
 
-    def pass_by(self, part: _Part) -> None:
+    def pass_by(self, token: _Part) -> None:
         """Go behind it."""
-        text = part.text
-        if part.place == _COMMENT or not text.strip():
+        text = token.text
+        if token.place == _COMMENT or not text.strip():
             self.is_glued = False
             return
-        self.is_glued = not part.place and _is_of_a_word(text[-1])
-        self.words = (*self.words[-1:], "" if part.place else text.casefold())
+        self.is_glued = not token.place and _is_of_a_word(text[-1])
+        self.words = (*self.words[-1:], "" if token.place else text.casefold())
         self.parentheses += (text == "(") - (text == ")")
         self.brackets += (text == "[") - (text == "]")
 
@@ -604,12 +604,12 @@ class _Reader:
                     match[1], position, part.place or context.place, is_bound=context.brackets > 0
                 )
 
-    def _use(self, name: str, position: int, place: str = "", *, is_bound: bool = False) -> Use:
+    def _use(self, name: str, position: int, context: str = "", *, is_bound: bool = False) -> Use:
         short = name[:_LONGEST_NAME]
         is_set = name in self._variables or (
             bool(self._prefixes) and any(short[:length] in self._prefixes for length in range(len(short) + 1))
         )
-        return Use(name, self._line(position), place, is_set, is_bound)
+        return Use(name, self._line(position), context, is_set, is_bound)
 
     def _read_command(self, start: int) -> None:
         word = self._word()

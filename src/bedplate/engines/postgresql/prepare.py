@@ -70,32 +70,32 @@ _BUILD_S = 260.0
 class PostgresqlPreparation:
     """Builds in the cache."""
 
-    def words(self, levels: BuildLevels) -> str:
+    def words(self, build_levels: BuildLevels) -> str:
         """`PostgreSQL 18, 8 kB blocks`; the commit and the patches of somebody's own."""
-        return f"{BuildSpec.of(levels).words}, {levels.block_size_bytes // KIB} kB blocks"
+        return f"{BuildSpec.of(build_levels).words}, {build_levels.block_size_bytes // KIB} kB blocks"
 
-    def is_there(self, levels: BuildLevels) -> bool:
+    def is_there(self, build_levels: BuildLevels) -> bool:
         """As a finished build."""
-        found = find_build(BuildSpec.of(levels), cache_directory=cache_directory(), commands=Commands())
+        found = find_build(BuildSpec.of(build_levels), cache_directory=cache_directory(), commands=Commands())
         return found is not None
 
-    def seconds(self, levels: BuildLevels) -> float:  # noqa: ARG002 -- sizes and commits take alike
+    def seconds(self) -> float:
         """The median of those in the cache."""
         directory = builds_directory(cache_directory())
         stamps = map(read_build, sorted(directory.iterdir()) if directory.is_dir() else ())
         return median([build.build_seconds for build in stamps if build is not None] or [_BUILD_S])
 
-    def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
+    def requirements(self, build_levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
         """Compilers and generators, which are the version's."""
         specs = dict.fromkeys(
             BuildSpec(each.version, source_commit=each.source_commit, patches=each.patches[:1])
-            for each in levels
+            for each in build_levels
         )
         return tuple(dict.fromkeys(item for spec in specs for item in build_requirements(spec)))
 
     def ensure(
         self,
-        levels: BuildLevels,
+        build_levels: BuildLevels,
         progress: Callable[[BuildProgress], None],
         *,
         tarball: Path | None,
@@ -103,7 +103,7 @@ class PostgresqlPreparation:
     ) -> EngineBuild:
         """Fetched and compiled, minutes each."""
         return ensure_build(
-            BuildSpec.of(levels, tarball),
+            BuildSpec.of(build_levels, tarball),
             cache_directory=cache_directory(),
             commands=Commands(),
             progress=progress,
@@ -245,20 +245,20 @@ def _of_configuration(text: str) -> Iterator[AskedSetting]:
         yield AskedSetting(f"postgresql.configuration: line {number + 1}: {name}", name, lines[number])
 
 
-def _of_build(levels: BuildLevels, files: Sequence[Sequence[AskedSetting]]) -> Iterator[str]:
+def _of_build(build_levels: BuildLevels, alternatives: Sequence[Sequence[AskedSetting]]) -> Iterator[str]:
     try:
         # A build may be somebody's own.
-        build = find_build(BuildSpec.of(levels), cache_directory=cache_directory(), commands=Commands())
+        build = find_build(BuildSpec.of(build_levels), cache_directory=cache_directory(), commands=Commands())
         if build is not None:
             server = AskedServer(build.program("postgres"))
-            for asked in files:
+            for asked in alternatives:
                 yield from server.doubts(asked)
             return
     except (BedplateError, OSError):
         # It does not answer: then no more is known of it than of one that has yet to be made.
         pass
-    major = major_of(levels.version)
-    for asked in files:
+    major = major_of(build_levels.version)
+    for asked in alternatives:
         for each in asked:
             if each.name in GONE and GONE[each.name][0] <= major:
                 yield f"{each.place}: {_gone(each.name)}"
@@ -273,8 +273,8 @@ def _gone(name: str) -> str:
 class AskedServer:
     """A build's server, that is asked about files and started for none."""
 
-    def __init__(self, program: Path) -> None:
-        self._program = program
+    def __init__(self, executable: Path) -> None:
+        self._program = executable
         self._commands = Commands()
 
     def doubts(self, assignments: Sequence[AskedSetting]) -> tuple[str, ...]:
@@ -600,7 +600,7 @@ def databases_directory(cache_directory: Path) -> Path:
 
 
 def ensure_restored(
-    source: DatabaseSource,
+    database: DatabaseSource,
     layout: ClusterLayout,
     *,
     archive: Path | None,
@@ -615,15 +615,15 @@ def ensure_restored(
     # They may come from a study that somebody else wrote, and no plan.
     if problems := [
         f"{name}: {problem}"
-        for name, text in source.scripts.items()
+        for name, text in database.scripts.items()
         for problem in read_script(text).problems
     ]:
         raise PlanError(*problems)
-    folder = _folder(source, layout, cache_directory)
+    folder = _folder(database, layout, cache_directory)
     make_once(
         folder,
         lambda: folder if is_whole_database(folder) else None,
-        lambda work: _make(folder, work, source, layout, archive=archive, tell=tell),
+        lambda work: _make(folder, work, database, layout, archive=archive, tell=tell),
         on_wait=lambda: tell("waits for another start that restores it"),
     )
     # When it was last asked for.
@@ -681,11 +681,11 @@ def _control_file(name: str, build: EngineBuild) -> Path:
     return Path(build.prefix) / "share" / "extension" / f"{name}.control"
 
 
-def _folder(source: DatabaseSource, layout: ClusterLayout, cache_directory: Path) -> Path:
+def _folder(database: DatabaseSource, layout: ClusterLayout, cache_directory: Path) -> Path:
     made_of = {
         "version": _VERSION,
-        "sha256": source.sha256,
-        "scripts": dict(source.scripts),
+        "sha256": database.sha256,
+        "scripts": dict(database.scripts),
         "build": layout.build.digest,
         "data_checksums": layout.data_checksums,
     }
@@ -695,17 +695,17 @@ def _folder(source: DatabaseSource, layout: ClusterLayout, cache_directory: Path
 def _make(
     folder: Path,
     work: Path,
-    source: DatabaseSource,
+    database: DatabaseSource,
     layout: ClusterLayout,
     *,
     archive: Path | None,
     tell: Callable[[str], None],
 ) -> Path:
-    if reason := needs_root(source.name):
+    if reason := needs_root(database.name):
         raise RequirementMissing(reason)
     if archive is None or not archive.exists():
         raise PlanError(
-            f"{source.name} is needed to restore it, and is not there; begin with the plan beside it: bedplate run PLAN"
+            f"{database.name} is needed to restore it, and is not there; begin with the plan beside it: bedplate run PLAN"
         )
     require_traversable(folder.parent, base=folder.parent.parent)
     account, build = server_account(), layout.build
@@ -718,14 +718,14 @@ def _make(
     for name in PLACES:
         os.chown(work / name, account.uid, account.gid)
     tell("copies the archive")
-    found = _copied(archive, work / "archive", source, work)
+    found = _copied(archive, work / "archive", database, work)
     _give(work / "archive", account)
     names = needed_extensions(work / "archive", build, account)
     missing = missing_extensions(names, build)
     if missing:
-        raise PlanError(lacking_sentence(source.name, missing))
+        raise PlanError(lacking_sentence(database.name, missing))
     scripts = []
-    for name, text in source.scripts.items():
+    for name, text in database.scripts.items():
         scripts.append(str(work / f"{name}.sql"))
         Path(scripts[-1]).write_text(text, encoding="utf-8")
         _give(Path(scripts[-1]), account)
@@ -739,29 +739,29 @@ def _make(
         jobs=min(_JOBS_MAX, os.cpu_count() or 1),
     )
     codec.write(work / "job.json", job)
-    _run(work / "job.json", source.name, tell)
+    _run(work / "job.json", database.name, tell)
     size_bytes = _own_alone(work / DATA)
     fresh = work / "fresh"
     fresh.mkdir(mode=0o700)
     (work / DATA).rename(fresh / "data")
-    record = {**asdict(source), "archive_bytes": found, "size_bytes": size_bytes, "build": build.digest}
+    record = {**asdict(database), "archive_bytes": found, "size_bytes": size_bytes, "build": build.digest}
     (fresh / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     tell("brings it to the disk")
     put_in_place(fresh, folder)
     return folder
 
 
-def _copied(archive: Path, target: Path, source: DatabaseSource, work: Path) -> int:
+def _copied(archive: Path, target: Path, database: DatabaseSource, work: Path) -> int:
     """A copy that nobody changes meanwhile, and only the server's account reads; the bytes of it."""
     try:
         before = read_archive(archive)
     except ValueError as error:
-        raise PlanError(f"{source.name}: {error}") from None
+        raise PlanError(f"{database.name}: {error}") from None
     wanted = before.size_bytes + restored_bytes(before.size_bytes, before.compression)
     free = shutil.disk_usage(work).free
     if free < wanted:
         raise RequirementMissing(
-            f"restoring {source.name} may take {format_size(round(wanted))} in {work.parent}, which has {format_size(free)} "
+            f"restoring {database.name} may take {format_size(round(wanted))} in {work.parent}, which has {format_size(free)} "
             "free; make room (`bedplate release --cache` tells what can go), or set BEDPLATE_CACHE to a larger disk"
         )
     if archive.is_dir():
@@ -769,9 +769,9 @@ def _copied(archive: Path, target: Path, source: DatabaseSource, work: Path) -> 
     else:
         shutil.copyfile(archive, target)
     # Of the copy: what was read may have been another file by then.
-    if read_archive(target).sha256 != source.sha256:
+    if read_archive(target).sha256 != database.sha256:
         raise PlanError(
-            f"{source.name} is not what it was when the plan was read (SHA-256 {source.sha256[:16]}…)"
+            f"{database.name} is not what it was when the plan was read (SHA-256 {database.sha256[:16]}…)"
         )
     return before.size_bytes
 

@@ -92,13 +92,13 @@ class _NothingHeld:
         """Nothing to write down."""
 
 
-def restore(job: RestoringJob) -> Iterator[str]:
+def restore(order: RestoringJob) -> Iterator[str]:
     """The steps, each named before it is begun; BedplateError with the program's words where one fails."""
-    account, work = server_account(), Path(job.work)
-    restrict([work / name for name in (*PLACES, LOG)], (work, Path(job.build.prefix), *_OF_THIS_PROGRAM))
+    account, work = server_account(), Path(order.work)
+    restrict([work / name for name in (*PLACES, LOG)], (work, Path(order.build.prefix), *_OF_THIS_PROGRAM))
     cluster = Cluster(
         ServerSite(
-            build=job.build,
+            build=order.build,
             data_directory=work / DATA,
             socket_directory=work / SOCKET,
             log=work / LOG / "server.log",
@@ -108,9 +108,9 @@ def restore(job: RestoringJob) -> Iterator[str]:
         )
     )
     levels = BuildLevels(
-        version=job.build.version,
-        block_size_bytes=job.build.block_size_bytes,
-        wal_block_size_bytes=job.build.wal_block_size_bytes,
+        version=order.build.version,
+        block_size_bytes=order.build.block_size_bytes,
+        wal_block_size_bytes=order.build.wal_block_size_bytes,
     )
     yield "initdb"
     cluster.initialise(
@@ -119,7 +119,7 @@ def restore(job: RestoringJob) -> Iterator[str]:
             KernelLevels(),
             FilesystemLevels("none"),
             levels,
-            ClusterLevels(data_checksums=job.data_checksums),
+            ClusterLevels(data_checksums=order.data_checksums),
         )
     )
     settings = {**FOREIGN, **_QUICKLY}
@@ -129,7 +129,7 @@ def restore(job: RestoringJob) -> Iterator[str]:
     try:
         cluster.create_database()
         with cluster.session() as session:
-            for name in job.extensions:
+            for name in order.extensions:
                 session.execute(f'CREATE EXTENSION IF NOT EXISTS "{name}" CASCADE')
         client = cluster.connection.of_client
         connection = client.options()
@@ -138,15 +138,15 @@ def restore(job: RestoringJob) -> Iterator[str]:
             "pg_restore",
             *_WITHOUT,
             "--exit-on-error",
-            f"--jobs={job.jobs}",
+            f"--jobs={order.jobs}",
             *connection[:-1],
             f"--dbname={connection[-1]}",
-            job.archive,
+            order.archive,
             timeout_s=_LIMIT_S,
             most_bytes=_PRINTED_BYTES_MOST,
             readable=(work,),
         )
-        for script in job.scripts:
+        for script in order.scripts:
             yield Path(script).name
             cluster.run(
                 *("pgbench", "--no-vacuum", "--transactions=1", "--protocol=simple", f"--file={script}"),

@@ -386,7 +386,7 @@ def own_settings(socket_directory: str) -> dict[str, str]:
     }
 
 
-def scaled_block_settings(levels: ClusterLevels, build: BuildLevels) -> dict[str, str]:
+def scaled_block_settings(cluster_levels: ClusterLevels, build: BuildLevels) -> dict[str, str]:
     """The defaults that are counted in blocks, so that they stand for as many bytes as at 8 kB.
 
     One that the plan sets itself is left as it is set; one of its own postgresql.conf wins there.
@@ -397,36 +397,39 @@ def scaled_block_settings(levels: ClusterLevels, build: BuildLevels) -> dict[str
         (_COUNTED_IN_WAL_BLOCKS, build.wal_block_size_bytes),
     ):
         for name, blocks in counted.items():
-            if name in levels.settings:
+            if name in cluster_levels.settings:
                 continue
             wanted = max(1, blocks * DEFAULT_BLOCK_SIZE_BYTES // block_size_bytes)
             scaled[name] = str(min(wanted, _LARGEST.get(name, wanted)))
     return scaled
 
 
-def scaled_page_costs(levels: ClusterLevels, build: BuildLevels) -> dict[str, str]:
+def scaled_page_costs(cluster_levels: ClusterLevels, build: BuildLevels) -> dict[str, str]:
     """The planner's costs of reading a page, in proportion to the block size: a byte costs as at 8 kB.
 
     What is scaled is what `settings` ask for, else PostgreSQL's own default.
     """
-    costs = {name: str(levels.settings.get(name, default)) for name, default in _PAGE_COSTS.items()}
+    costs = {name: str(cluster_levels.settings.get(name, default)) for name, default in _PAGE_COSTS.items()}
     share = Fraction(build.block_size_bytes, DEFAULT_BLOCK_SIZE_BYTES)
     return {name: f"{float(Fraction(cost) * share):.15g}" for name, cost in costs.items()}
 
 
-def configuration_text(levels: ClusterLevels, build: BuildLevels, socket_directory: str) -> str:
+def configuration_text(cluster_levels: ClusterLevels, build: BuildLevels, socket_directory: str) -> str:
     """The text that is appended to what initdb wrote; later lines win over earlier ones."""
     lines = []
-    if levels.scaled_block_settings:
+    if cluster_levels.scaled_block_settings:
         # First, as what is scaled are PostgreSQL's defaults: what the plan says itself, in either way, wins.
         lines += ["# scaled_block_settings"]
-        lines += _assignments(scaled_block_settings(levels, build))
-    if levels.configuration is not None:
-        lines += [_OWN_BEGINS, without_controlled(levels.configuration.rstrip("\n")), _OWN_ENDS]
-    lines += ["# the plan's settings", *_assignments({name: str(v) for name, v in levels.settings.items()})]
-    if levels.scaled_page_costs:
+        lines += _assignments(scaled_block_settings(cluster_levels, build))
+    if cluster_levels.configuration is not None:
+        lines += [_OWN_BEGINS, without_controlled(cluster_levels.configuration.rstrip("\n")), _OWN_ENDS]
+    lines += [
+        "# the plan's settings",
+        *_assignments({name: str(v) for name, v in cluster_levels.settings.items()}),
+    ]
+    if cluster_levels.scaled_page_costs:
         # Last but one, as what the plan asks for is what is scaled.
-        lines += ["# scaled_page_costs", *_assignments(scaled_page_costs(levels, build))]
+        lines += ["# scaled_page_costs", *_assignments(scaled_page_costs(cluster_levels, build))]
     lines += ["# what bedplate needs", *_assignments(own_settings(socket_directory))]
     return "\n".join(lines) + "\n"
 

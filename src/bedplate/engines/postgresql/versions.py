@@ -98,10 +98,10 @@ def extensions_of(major: int) -> frozenset[str]:
     return _EVERY_EXTENSION | since | {name for name, last in _UNTIL.items() if major <= last}
 
 
-def lacking_sentence(archive: str, names: Iterable[str]) -> str:
+def lacking_sentence(name: str, names: Iterable[str]) -> str:
     """What is said of an archive that needs others."""
     return (
-        f"{archive} needs extensions or languages that bedplate's PostgreSQL does not have: {', '.join(names)}; dump without "
+        f"{name} needs extensions or languages that bedplate's PostgreSQL does not have: {', '.join(names)}; dump without "
         "them (pg_dump --exclude-extension since 17, else without the schemas that use them)"
     )
 

@@ -85,7 +85,7 @@ _CONTROL_DATA = re.compile(r"^([^:]+):\s+(.*)$", re.MULTILINE)
 
 
 def read_back(
-    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
+    cluster: Cluster, session: Session, cluster_levels: ClusterLevels, build_levels: BuildLevels
 ) -> tuple[ReadBack, ...]:
     """Block sizes, checksums and every asked setting, as the running server and its files have them."""
     output = cluster.run("pg_controldata", str(cluster.data_directory), timeout_s=60).stdout
@@ -102,8 +102,8 @@ def read_back(
     rows = session.rows(
         "SELECT name, setting, unit, vartype, current_setting(name), pending_restart FROM pg_settings"
     )
-    asked = _asked_settings(cluster, session, levels, build_levels)
-    wanted_checksums = levels.data_checksums
+    asked = _asked_settings(cluster, session, cluster_levels, build_levels)
+    wanted_checksums = cluster_levels.data_checksums
     return (
         _equal("database block size", build_levels.block_size_bytes, block_size, "pg_controldata"),
         _equal("database block size", build_levels.block_size_bytes, shown, "SHOW block_size"),
@@ -118,10 +118,12 @@ def read_back(
         ),
         ReadBack(
             "WAL segment size",
-            levels.wal_segment_bytes,
+            cluster_levels.wal_segment_bytes,
             segment_bytes,
             "pg_controldata",
-            matches=None if levels.wal_segment_bytes is None else levels.wal_segment_bytes == segment_bytes,
+            matches=None
+            if cluster_levels.wal_segment_bytes is None
+            else cluster_levels.wal_segment_bytes == segment_bytes,
         ),
         *huge_pages_shown(rows, asked),
         *settings.compare_settings(asked, rows),
@@ -139,19 +141,19 @@ def huge_pages_shown(rows: list[list[str | None]], settings: Mapping[str, str]) 
 
 
 def _asked_settings(
-    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
+    cluster: Cluster, session: Session, cluster_levels: ClusterLevels, build_levels: BuildLevels
 ) -> dict[str, str]:
     """Every setting that the plan asks for, in the order in which one wins over another."""
     asked: dict[str, str] = {}
-    if levels.scaled_block_settings:
-        asked |= settings.scaled_block_settings(levels, build_levels)
-    if levels.configuration is not None:
+    if cluster_levels.scaled_block_settings:
+        asked |= settings.scaled_block_settings(cluster_levels, build_levels)
+    if cluster_levels.configuration is not None:
         text = (cluster.data_directory / "postgresql.conf").read_text(encoding="utf-8")
         rows = session.rows("SELECT name, setting, sourceline FROM pg_file_settings ORDER BY seqno")
         asked |= settings.settings_of_own_file(text, rows)
-    asked |= {name: str(value) for name, value in levels.settings.items()}
-    if levels.scaled_page_costs:
-        asked |= settings.scaled_page_costs(levels, build_levels)
+    asked |= {name: str(value) for name, value in cluster_levels.settings.items()}
+    if cluster_levels.scaled_page_costs:
+        asked |= settings.scaled_page_costs(cluster_levels, build_levels)
     return asked
 
 
@@ -261,9 +263,9 @@ _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
 
 
-def configuration_files(levels: ClusterLevels, socket_directory: str) -> Mapping[str, str]:
+def configuration_files(cluster_levels: ClusterLevels, socket_directory: str) -> Mapping[str, str]:
     """The files of a server on an image, by their names, and the settings in them: io_uring is left to none that may be a stranger's."""
-    text = settings.configuration_text(levels, BuildLevels(), socket_directory)
+    text = settings.configuration_text(cluster_levels, BuildLevels(), socket_directory)
     lines = text.split("\n")
     own = "\n".join(
         [
@@ -386,14 +388,14 @@ class Cluster(SqlDatabase):
             file.write(text)
         self._may_use_io_uring = _IO_URING in text
 
-    def configure_apart(self, levels: ClusterLevels) -> None:
+    def configure_apart(self, cluster_levels: ClusterLevels) -> None:
         """Start from now on with a configuration beside the log, and obey nothing of what lies with the data, which may be a stranger's.
 
         OSError where what is obeyed there cannot be removed.
         """
         folder = self._configured_in = self.log.parent / "configuration"
         folder.mkdir(mode=0o755, exist_ok=True)
-        for name, text in configuration_files(levels, str(self.connection.socket_directory)).items():
+        for name, text in configuration_files(cluster_levels, str(self.connection.socket_directory)).items():
             (folder / name).write_text(text, encoding="utf-8")
         self.connection = replace(self.connection, session_settings=_NO_LIBRARIES)
         for name in OBEYED:
@@ -687,15 +689,15 @@ def needed_duration_s(cluster: ClusterLevels, warmup_s: float | None) -> float:
     return starts - warmup_s + lasts
 
 
-def too_short(plan: Plan, run: RunSpec, warmup_s: float | None) -> Iterator[str]:
+def too_short(plan: Plan, spec: RunSpec, warmup_s: float | None) -> Iterator[str]:
     """A sentence for each cluster of the plan in which a run may hold none; `warmup_s` as above."""
-    duration_s = run.levels.number("duration_s") or 0.0
+    duration_s = spec.levels.number("duration_s") or 0.0
     clusters = (cluster for setup in plan.engines if setup.engine == POSTGRESQL for cluster in setup.clusters)
     for cluster in clusters:
         needed_s = needed_duration_s(cluster, warmup_s)
         if duration_s < needed_s:
             yield (
-                f"run {run.name}: {format_duration(duration_s)} may not hold a complete timed checkpoint "
+                f"run {spec.name}: {format_duration(duration_s)} may not hold a complete timed checkpoint "
                 f"(checkpoint_timeout {format_duration(checkpoint_timeout_s(cluster))}, completion target "
                 f"{checkpoint_completion_target(cluster):g}), and the run will be suspect; "
                 f"duration = {ceil(needed_s)} is enough, or a shorter checkpoint_timeout"
@@ -711,7 +713,7 @@ _RESERVED = (("superuser_reserved_connections", 3), ("reserved_connections", 0))
 _OWN = 1
 
 
-def too_many_clients(plan: Plan, run: RunSpec, clients: int) -> Iterator[str]:
+def too_many_clients(plan: Plan, spec: RunSpec, clients: int) -> Iterator[str]:
     """A sentence for each cluster of the plan that refuses some of a run's clients."""
     for cluster in (
         cluster for setup in plan.engines if setup.engine == POSTGRESQL for cluster in setup.clusters
@@ -720,7 +722,7 @@ def too_many_clients(plan: Plan, run: RunSpec, clients: int) -> Iterator[str]:
         needed = clients + _OWN + sum(_number(cluster, name, usual) for name, usual in _RESERVED)
         if needed > most:
             yield (
-                f"run {run.name}: {clients} clients need max_connections = {needed}, as some are reserved, and it is {most}: the server refuses "
+                f"run {spec.name}: {clients} clients need max_connections = {needed}, as some are reserved, and it is {most}: the server refuses "
                 f"some, and the run fails; set it in [postgresql.settings]"
             )
 

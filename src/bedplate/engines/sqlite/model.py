@@ -128,13 +128,13 @@ def _of_zip(path: Path) -> Mapping[str, bytes]:
         raise ValueError(f"{path} is neither a folder nor a whole zip: {error}") from None
 
 
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
-    found = [each for each in archive.infolist() if each.filename.rpartition("/")[2] == name]
+def _member(zip_file: zipfile.ZipFile, name: str, path: Path) -> bytes:
+    found = [each for each in zip_file.infolist() if each.filename.rpartition("/")[2] == name]
     if len(found) != 1:
         raise ValueError(f"{path} has {len(found)} files {name}; one is needed")
     if found[0].file_size > _MOST_BYTES:
         raise ValueError(f"{name} in {path} is too large to be SQLite's")
-    return archive.read(found[0])
+    return zip_file.read(found[0])
 
 
 class SqliteModel(EngineModel):

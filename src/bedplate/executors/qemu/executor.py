@@ -168,7 +168,11 @@ def prepare_kernels(
 
         try:
             kernel = ensure_kernel(
-                name, cache_directory=cache_directory(), commands=Commands(), progress=tell, source=source
+                name,
+                cache_directory=cache_directory(),
+                commands=Commands(),
+                progress=tell,
+                kernel_source=source,
             )
         except (CommandFailed, VerifyFailed) as error:
             if source is None:

@@ -69,13 +69,13 @@ def parse(line: bytes) -> Message:
 class Channel:
     """Our end of the line; `clock` is monotonic."""
 
-    def __init__(self, end: socket.socket, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._end = end
+    def __init__(self, connection: socket.socket, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._end = connection
         self._clock = clock
         self._rest = bytearray()
         self._lines: deque[bytes] = deque()
         self._poller = select.poll()
-        self._poller.register(end, select.POLLIN)
+        self._poller.register(connection, select.POLLIN)
 
     def send(self, line: str) -> None:
         """Send one line; GuestGone if nobody can read it any more."""
@@ -127,8 +127,8 @@ class ControlFailed(BedplateError):
 class Control:
     """The control line of one guest; commands are only taken once QEMU has greeted."""
 
-    def __init__(self, end: socket.socket, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._end = end
+    def __init__(self, connection: socket.socket, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._end = connection
         self._clock = clock
         self._rest = b""
         self._greeted = False
@@ -330,8 +330,8 @@ def qemu_version(commands: Commands) -> str:
     return found[1]
 
 
-def guest_command(spec: GuestSpec, *, console: Path, visits: int, control: int) -> tuple[str, ...]:
-    """The whole command; `visits` and `control` are file descriptors of connected sockets."""
+def guest_command(spec: GuestSpec, *, console: Path, visits_socket: int, control: int) -> tuple[str, ...]:
+    """The whole command; `visits_socket` and `control` are file descriptors of connected sockets."""
     words = [
         PROGRAM,
         *_machine(spec.accelerator, spec.memory_bytes),
@@ -344,7 +344,7 @@ def guest_command(spec: GuestSpec, *, console: Path, visits: int, control: int) 
         *("-chardev", f"socket,id=control,fd={control}"),
         *("-mon", "chardev=control,mode=control"),
         *("-device", "virtio-serial-pci"),
-        *("-chardev", f"socket,id=visits,fd={visits}"),
+        *("-chardev", f"socket,id=visits,fd={visits_socket}"),
         *("-device", f"virtserialport,chardev=visits,name={VISITS_PORT}"),
     ]
     for share in spec.shares:
@@ -554,7 +554,7 @@ class Guest:
         visits, their_visits = line_pair()
         control, their_control = line_pair()
         command = guest_command(
-            spec, console=console, visits=their_visits.fileno(), control=their_control.fileno()
+            spec, console=console, visits_socket=their_visits.fileno(), control=their_control.fileno()
         )
         try:
             process = QemuProcess(
@@ -727,10 +727,10 @@ _SIGN = b"Linux version"
 
 
 def known_accelerator(
-    kernel: GuestKernel, *, qemu: str, cache_directory: Path, device: Path = DEVICE
+    kernel: GuestKernel, *, qemu: str, cache_directory: Path, path: Path = DEVICE
 ) -> str | None:
     """`kvm` or `tcg` where that is known without a trial, else None. Starts nothing."""
-    if not os.access(device, os.R_OK | os.W_OK):
+    if not os.access(path, os.R_OK | os.W_OK):
         return TCG
     try:
         answer = json.loads(_answer_file(kernel, qemu, cache_directory).read_text(encoding="utf-8"))
@@ -746,11 +746,11 @@ def find_accelerator(
     qemu: str,
     cache_directory: Path,
     ledger: Ledger,
-    device: Path = DEVICE,
+    path: Path = DEVICE,
     trial: Callable[[Path, Ledger], bool] | None = None,
 ) -> str:
     """`kvm` or `tcg`, tried now where it is not known: six seconds if KVM hangs."""
-    known = known_accelerator(kernel, qemu=qemu, cache_directory=cache_directory, device=device)
+    known = known_accelerator(kernel, qemu=qemu, cache_directory=cache_directory, path=path)
     if known is not None:
         return known
     found = KVM if (trial or kvm_works)(kernel.image, ledger) else TCG
@@ -779,18 +779,18 @@ def kvm_works(image: Path, ledger: Ledger) -> bool:
 
 
 def says_version(
-    console: socket.socket, *, deadline_s: float, clock: Callable[[], float] = time.monotonic
+    connection: socket.socket, *, deadline_s: float, clock: Callable[[], float] = time.monotonic
 ) -> bool:
     """Whether `Linux version` comes out of a console before its end and before the deadline."""
     give_up = clock() + deadline_s
     poller = select.poll()
-    poller.register(console, select.POLLIN)
+    poller.register(connection, select.POLLIN)
     said = b""
     while (wait_s := give_up - clock()) > 0:
         if not poller.poll(wait_s * 1000):
             continue
         try:
-            data = console.recv(65536)
+            data = connection.recv(65536)
         except ConnectionResetError:
             return False
         if not data:

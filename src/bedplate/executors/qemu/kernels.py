@@ -301,7 +301,7 @@ def fetch_kernel(
             if archive.uri in unreachable:
                 continue
             progress(f"looks for kernel {kernel_name} in the distribution's {suite}")
-            root = PrivateRoot(directory / f"apt-{suite}", commands, status=None)
+            root = PrivateRoot(directory / f"apt-{suite}", commands, status_file=None)
             try:
                 root.add(source_line(archive, suite, system, kind="deb"))
                 offered = full_releases(root.names("linux-"), machine)
@@ -582,9 +582,9 @@ def ensure_zstd(cache_directory: Path, *, commands: Commands, progress: Callable
     return find_zstd(cache_directory) or _fetched("zstd", cache_directory, commands, progress)
 
 
-def is_static(program: Path) -> bool:
+def is_static(executable: Path) -> bool:
     """Whether an ELF program asks for no loader (elf(5): no PT_INTERP), so that it runs by itself."""
-    with program.open("rb") as file:
+    with executable.open("rb") as file:
         head = file.read(64)
         if not head.startswith(_ELF64_LITTLE) or len(head) < 64:
             return False
@@ -876,7 +876,7 @@ def build_seconds(
 
 
 def ensure_built(
-    source: KernelSource,
+    kernel_source: KernelSource,
     *,
     cache_directory: Path,
     commands: Commands,
@@ -888,16 +888,16 @@ def ensure_built(
     RequirementMissing with every tool that is missing, by its package, before anything is done; VerifyFailed with every option that the
     kernel's configuration lost; CommandFailed with the end of the build's log, whose whole is kept beside the kernels.
     """
-    kept = find_built(source.level, cache_directory=cache_directory, commands=commands)
+    kept = find_built(kernel_source.level, cache_directory=cache_directory, commands=commands)
     if kept is not None:
         return kept
     demand(missing_requirements())
-    wanted = WantedConfiguration(source.fragment)
-    build = _build_of(source, _compiler(commands) or "unknown")
-    place = _build_folder(source, build, cache_directory)
+    wanted = WantedConfiguration(kernel_source.fragment)
+    build = _build_of(kernel_source, _compiler(commands) or "unknown")
+    place = _build_folder(kernel_source, build, cache_directory)
     waiting = BuildProgress("waits for another start of bedplate that builds of this tree")
     with file_lock(lock_of(place), on_wait=lambda: progress(waiting)):
-        kept = find_built(source.level, cache_directory=cache_directory, commands=commands)
+        kept = find_built(kernel_source.level, cache_directory=cache_directory, commands=commands)
         if kept is not None:
             return kept
         # What the account that builds must pass through; what it writes is a folder further down.
@@ -906,7 +906,7 @@ def ensure_built(
             source=place / "source",
             work=place,
             wanted=wanted,
-            label=f"-g{source.digits.replace('+', '-')}",
+            label=f"-g{kernel_source.digits.replace('+', '-')}",
             built_at=_BUILT_AT,
             confined=os.geteuid() == 0,
             commands=commands,
@@ -915,17 +915,19 @@ def ensure_built(
         cost = build_clock()
         _make(
             build,
-            source,
+            kernel_source,
             work,
             recipe,
             log=kernels_directory(cache_directory) / f"failed-{build.folder_name}.log",
         )
-        return _keep(build, source, work, kernels_directory(cache_directory) / build.folder_name, cost())
+        return _keep(
+            build, kernel_source, work, kernels_directory(cache_directory) / build.folder_name, cost()
+        )
 
 
 def _make(
-    build: KernelBuild,
-    source: KernelSource,
+    kernel_build: KernelBuild,
+    kernel_source: KernelSource,
     work: KernelWork,
     recipe: Callable[[KernelWork], None],
     *,
@@ -935,17 +937,17 @@ def _make(
     log.unlink(missing_ok=True)
     work.progress(BuildProgress("source"))
     try:
-        _refresh(source, work.work, work.commands)
+        _refresh(kernel_source, work.work, work.commands)
         recipe(work)
     except CommandFailed as error:
-        raise build_failure(error, f"kernel {build.level}", log, work.work) from error
+        raise build_failure(error, f"kernel {kernel_build.level}", log, work.work) from error
     except VerifyFailed as error:
-        raise VerifyFailed(f"kernel {build.level} was not built", *error.reasons) from error
+        raise VerifyFailed(f"kernel {kernel_build.level} was not built", *error.reasons) from error
 
 
-def _refresh(source: KernelSource, place: Path, commands: Commands) -> None:
+def _refresh(kernel_source: KernelSource, place: Path, commands: Commands) -> None:
     """The files of the commit, with what was not committed beside it."""
-    tree = source.tree
+    tree = kernel_source.tree
     manifest = place / "source.files"
     refresh(Path(tree.path), tree.commit.hash, place / "source", manifest)
     if not tree.changes:
@@ -962,17 +964,21 @@ def _refresh(source: KernelSource, place: Path, commands: Commands) -> None:
 
 
 def _keep(
-    build: KernelBuild, source: KernelSource, work: KernelWork, folder: Path, costs: Mapping[str, float]
+    kernel_build: KernelBuild,
+    kernel_source: KernelSource,
+    work: KernelWork,
+    folder: Path,
+    costs: Mapping[str, float],
 ) -> GuestKernel:
     """The image and its configuration put into the cache, the stamp last."""
     with file_lock(lock_of(folder)), work_place(folder) as fresh:
         copy_result(work, fresh)
         record = {
             "format": _STAMP_FORMAT,
-            "level": build.level,
-            "commit": source.tree.commit.hash,
+            "level": kernel_build.level,
+            "commit": kernel_source.tree.commit.hash,
             "release": release_in_image(fresh / "bzImage"),
-            "compiler": build.compiler,
+            "compiler": kernel_build.compiler,
             "recipe": RECIPE_VERSION,
             "left_out": list(work.wanted.left_out(work.configuration)),
             "digest": sha256_of(fresh / "bzImage"),
@@ -988,15 +994,22 @@ def _keep(
     return _kernel(stamp, folder)
 
 
-def _build_of(source: KernelSource, compiler: str) -> KernelBuild:
-    return KernelBuild(source.level, source.digits, WantedConfiguration(source.fragment).digest, compiler)
+def _build_of(kernel_source: KernelSource, compiler: str) -> KernelBuild:
+    return KernelBuild(
+        kernel_source.level,
+        kernel_source.digits,
+        WantedConfiguration(kernel_source.fragment).digest,
+        compiler,
+    )
 
 
-def _build_folder(source: KernelSource, build: KernelBuild, cache_directory: Path) -> Path:
+def _build_folder(kernel_source: KernelSource, kernel_build: KernelBuild, cache_directory: Path) -> Path:
     key = hashlib.sha256(
-        f"{source.tree.path}\0{build.digest}".encode("utf-8", "surrogateescape")
+        f"{kernel_source.tree.path}\0{kernel_build.digest}".encode("utf-8", "surrogateescape")
     ).hexdigest()[:12]
-    name = re.sub(r"[^\w.-]", "_", source.tree.path.rstrip("/").rpartition("/")[2], flags=re.ASCII)[:40]
+    name = re.sub(r"[^\w.-]", "_", kernel_source.tree.path.rstrip("/").rpartition("/")[2], flags=re.ASCII)[
+        :40
+    ]
     return kernels_directory(cache_directory) / "trees" / f"{name}-{key}"
 
 
@@ -1063,17 +1076,17 @@ def ensure_kernel(
     cache_directory: Path,
     commands: Commands,
     progress: Callable[[str], None],
-    source: KernelSource | None = None,
+    kernel_source: KernelSource | None = None,
 ) -> GuestKernel:
-    """The kernel asked for, fetched from the distribution now if the cache lacks it; of a commit built, out of `source`.
+    """The kernel asked for, fetched from the distribution now if the cache lacks it; of a commit built, out of `kernel_source`.
 
     What its guests start with is there afterwards as well (a static busybox). RequirementMissing says
     what every suite had instead. `ensure_built` says what a build raises.
     """
     ensure_busybox(cache_directory, commands=commands, progress=progress)
-    if source is not None:
+    if kernel_source is not None:
         return ensure_built(
-            source,
+            kernel_source,
             cache_directory=cache_directory,
             commands=commands,
             progress=lambda step: progress(

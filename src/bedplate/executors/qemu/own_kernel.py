@@ -298,10 +298,10 @@ def _release_in_vmlinux(image: Path) -> str | None:
 _KNOWN: dict[tuple[str, int, int], str | None] = {}
 
 
-def _configuration(key: tuple[str, int, int], pieces: Iterator[bytes]) -> str | None:
-    if key not in _KNOWN:
-        _KNOWN[key] = _configuration_in(pieces)
-    return _KNOWN[key]
+def _configuration(identity: tuple[str, int, int], pieces: Iterator[bytes]) -> str | None:
+    if identity not in _KNOWN:
+        _KNOWN[identity] = _configuration_in(pieces)
+    return _KNOWN[identity]
 
 
 def _configuration_in(pieces: Iterator[bytes]) -> str | None:
@@ -345,7 +345,7 @@ def _kernel_in(image: Path, commands: Commands, zstd: Tool | None) -> Iterator[b
         raise ImageUnread(f"{image} cannot be unpacked: {error}") from error
 
 
-def _payload(image: Path, file: IO[bytes], header: bytes) -> bytes:
+def _payload(image: Path, stream: IO[bytes], header: bytes) -> bytes:
     """The packed kernel of a bzImage."""
     if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or len(header) < _HEADER_BYTES:
         raise ImageUnread(f"{image} is neither a bzImage nor a vmlinux")
@@ -355,8 +355,8 @@ def _payload(image: Path, file: IO[bytes], header: bytes) -> bytes:
         raise ImageUnread(
             f"{image} says that its kernel has {length:,} packed bytes; at most {_PACKED_BYTES_MOST:,} are read"
         )
-    file.seek(((header[_SETUP_SECTORS_AT] or _USUAL_SETUP_SECTORS) + 1) * _SECTOR + offset)
-    packed = file.read(length)
+    stream.seek(((header[_SETUP_SECTORS_AT] or _USUAL_SETUP_SECTORS) + 1) * _SECTOR + offset)
+    packed = stream.read(length)
     if protocol < _PROTOCOL_WITH_PAYLOAD or not length or len(packed) < length:
         raise ImageUnread(f"{image} does not say where its kernel lies, or is cut off")
     return packed

@@ -414,9 +414,9 @@ def _record(entry: CpioEntry, *, number: int, links: int, mtime: int) -> bytes:
     return b"".join(_padded(head)) + b"".join(_padded(entry.data))
 
 
-def _padded(part: bytes) -> Iterator[bytes]:
-    yield part
-    yield bytes(-len(part) % 4)
+def _padded(data: bytes) -> Iterator[bytes]:
+    yield data
+    yield bytes(-len(data) % 4)
 
 
 # What stands between the image and the host's root: the PCI devices, the disks, the shares, the layer
@@ -547,15 +547,15 @@ class GuestSlot:
             directory.mkdir()
             self._directory = directory
 
-    def kernel(self, levels: KernelLevels) -> GuestKernel:
+    def kernel(self, kernel_levels: KernelLevels) -> GuestKernel:
         """The kernel of a cell; RequirementMissing where the cache lacks it."""
-        kernel = self._find(levels.release, cache_directory=self.cache)
+        kernel = self._find(kernel_levels.release, cache_directory=self.cache)
         if kernel is not None:
             return kernel
-        if levels.is_built:
-            raise RequirementMissing(f"kernel {levels.release} was not built; the start says why")
+        if kernel_levels.is_built:
+            raise RequirementMissing(f"kernel {kernel_levels.release} was not built; the start says why")
         raise RequirementMissing(
-            f"kernel {levels.release or 'for guests'} is not in {self.cache}; `bedplate setup` fetches it"
+            f"kernel {kernel_levels.release or 'for guests'} is not in {self.cache}; `bedplate setup` fetches it"
         )
 
     def spec(self, kernel: GuestKernel, *, memory_bytes: int, disks: tuple[GuestDisk, ...] = ()) -> GuestSpec:

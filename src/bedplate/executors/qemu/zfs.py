@@ -97,27 +97,27 @@ class ZfsWork:
         )
 
 
-def compile_modules(work: ZfsWork) -> None:
+def compile_modules(zfs_work: ZfsWork) -> None:
     """Configure, compile and strip into `work.modules`.
 
     RequirementMissing for tools that are not there, CommandFailed with a tool's whole output,
     VerifyFailed for modules of another kernel or version.
     """
-    demand(look((*_NEEDS, compiler_need(work.headers.objects))))
-    objects = relocated_objects(work)
-    shutil.copytree(work.source.directory, work.tree, symlinks=True)
-    give(work.tree, work.account)
-    clean = clean_environment(work.headers)
-    work.progress(BuildProgress("configure"))
+    demand(look((*_NEEDS, compiler_need(zfs_work.headers.objects))))
+    objects = relocated_objects(zfs_work)
+    shutil.copytree(zfs_work.source.directory, zfs_work.tree, symlinks=True)
+    give(zfs_work.tree, zfs_work.account)
+    clean = clean_environment(zfs_work.headers)
+    zfs_work.progress(BuildProgress("configure"))
     configure = [
         *("./configure", "--quiet", "--disable-dependency-tracking", "--prefix=/usr", "--with-config=kernel"),
-        f"--with-linux={work.headers.source}",
+        f"--with-linux={zfs_work.headers.source}",
         f"--with-linux-obj={objects}",
     ]
-    work.run([*clean, *configure], timeout_s=_CONFIGURE_TIMEOUT_S)
-    _compile(work, clean)
-    work.progress(BuildProgress("strip"))
-    strip_modules(work, work.tree / "module")
+    zfs_work.run([*clean, *configure], timeout_s=_CONFIGURE_TIMEOUT_S)
+    _compile(zfs_work, clean)
+    zfs_work.progress(BuildProgress("strip"))
+    strip_modules(zfs_work, zfs_work.tree / "module")
 
 
 def compiler_need(objects: Path) -> Need:
@@ -131,12 +131,12 @@ def compiler_need(objects: Path) -> Need:
     return Need(name, name, "the compiler that this kernel's modules are built with")
 
 
-def relocated_objects(work: ZfsWork) -> Path:
+def relocated_objects(zfs_work: ZfsWork) -> Path:
     """A copy of the flavour's headers whose makefile finds the common part where it lies."""
-    headers = work.headers
+    headers = zfs_work.headers
     if headers.kbuild is None:
         return headers.objects
-    top = work.directory / "headers"
+    top = zfs_work.directory / "headers"
     objects = top / "usr/src" / headers.objects.name
     shutil.copytree(headers.objects, objects, symlinks=True)
     makefile = objects / "Makefile"
@@ -212,44 +212,46 @@ def load_order(modules: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(ordered)
 
 
-def _compile(work: ZfsWork, clean: tuple[str, ...]) -> None:
-    series = ".".join(work.source.version.split(".")[:2])
+def _compile(zfs_work: ZfsWork, clean: tuple[str, ...]) -> None:
+    series = ".".join(zfs_work.source.version.split(".")[:2])
     total = _OBJECTS.get(series)
 
     def report(count: int) -> None:
-        work.progress(BuildProgress("compile", min(count, total) if total else count, total))
+        zfs_work.progress(BuildProgress("compile", min(count, total) if total else count, total))
 
     report(0)
     jobs = len(os.sched_getaffinity(0))
-    with watched(lambda: count_objects(work.tree / "module"), report):
-        work.run(
+    with watched(lambda: count_objects(zfs_work.tree / "module"), report):
+        zfs_work.run(
             [*clean, "make", "--no-print-directory", "-s", "-j", str(jobs)], timeout_s=_COMPILE_TIMEOUT_S
         )
 
 
-def strip_modules(work: ZfsWork, directory: Path) -> None:
+def strip_modules(zfs_work: ZfsWork, directory: Path) -> None:
     """Every module below `directory` into `work.modules`, without its debugging symbols.
 
     VerifyFailed for modules of another kernel or version, and if ZFS itself is not among them.
     """
     built = sorted(directory.rglob("*.ko"))
-    work.modules.mkdir()
+    zfs_work.modules.mkdir()
     reasons = []
     for path in built:
-        work.run(["strip", "--strip-debug", str(path)], timeout_s=_STRIP_TIMEOUT_S)
+        zfs_work.run(["strip", "--strip-debug", str(path)], timeout_s=_STRIP_TIMEOUT_S)
         try:
-            content = bytes_below(work.tree, str(path.relative_to(work.tree)), MODULE_LIMIT.most_bytes)
+            content = bytes_below(
+                zfs_work.tree, str(path.relative_to(zfs_work.tree)), MODULE_LIMIT.most_bytes
+            )
         except OSError as error:
             raise VerifyFailed(
                 f"{error.filename}, a module that was built, cannot be read: {error.strerror}"
             ) from None
-        (work.modules / path.name).write_bytes(content)
+        (zfs_work.modules / path.name).write_bytes(content)
         facts = module_facts(content)
         release = facts.get("vermagic", "(none)").partition(" ")[0]
-        if release != work.release:
-            reasons.append(f"{path.name} is for {release}, not for {work.release}")
-        if facts.get("version", work.source.version) != work.source.version:
-            reasons.append(f"{path.name} is of ZFS {facts['version']}, not {work.source.version}")
+        if release != zfs_work.release:
+            reasons.append(f"{path.name} is for {release}, not for {zfs_work.release}")
+        if facts.get("version", zfs_work.source.version) != zfs_work.source.version:
+            reasons.append(f"{path.name} is of ZFS {facts['version']}, not {zfs_work.source.version}")
     if not any(path.name == "zfs.ko" for path in built):
         reasons.append(f"no zfs.ko came out of the build, but {len(built)} other modules")
     if reasons:
@@ -553,30 +555,32 @@ def with_zfs(machine: Machine, kernel: GuestKernel, cache_directory: Path) -> Ma
     return replace(machine, filesystems=(*machine.filesystems, TYPE))
 
 
-def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[[ZfsWork], None]) -> ZfsTree:
+def _make(
+    zfs_work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[[ZfsWork], None]
+) -> ZfsTree:
     """Build in the work folder and rename into place."""
-    fresh = work.modules.parent
+    fresh = zfs_work.modules.parent
     fresh.mkdir()
     # The account that builds passes through it.
-    work.directory.chmod(0o711)
+    zfs_work.directory.chmod(0o711)
     log = target.with_name(f"failed-{target.name}.log")
     log.unlink(missing_ok=True)
     cost = build_clock()
     try:
-        recipe(work)
+        recipe(zfs_work)
         userland = fresh / "userland"
-        shutil.copytree(work.source.userland.root, userland, symlinks=True)
-        facts = {path: module_facts(path.read_bytes()) for path in sorted(work.modules.glob("*.ko"))}
+        shutil.copytree(zfs_work.source.userland.root, userland, symlinks=True)
+        facts = {path: module_facts(path.read_bytes()) for path in sorted(zfs_work.modules.glob("*.ko"))}
         needed = {
             path.stem: tuple(name for name in module.get("depends", "").split(",") if name)
             for path, module in facts.items()
         }
         order = load_order(needed)
         foreign = dict.fromkeys(name for names in needed.values() for name in names if name not in needed)
-        source = work.source
+        source = zfs_work.source
         record = {
             "format": _STAMP_FORMAT,
-            "release": work.release,
+            "release": zfs_work.release,
             "kernel_digest": kernel.digest,
             "version": source.version,
             "origin": f"zfs-dkms {source.version} ({source.suite or 'own suite'})",
@@ -592,8 +596,8 @@ def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[
         (fresh / _STAMP).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         put_in_place(fresh, target)
     except CommandFailed as error:
-        what = f"ZFS {work.source.version} for {work.release}"
-        raise build_failure(error, what, log, work.directory) from error
+        what = f"ZFS {zfs_work.source.version} for {zfs_work.release}"
+        raise build_failure(error, what, log, zfs_work.directory) from error
     return _read(target)
 
 

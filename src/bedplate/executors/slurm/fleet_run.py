@@ -119,10 +119,10 @@ class Collector:
             shutil.rmtree(source)
 
     def keep_lost(
-        self, job: JobFolder, visit: OrderedVisit, sentence: str
+        self, job: JobFolder, ordered_visit: OrderedVisit, sentence: str
     ) -> tuple[ScheduledVisit, VisitRecord, str]:
         """Record a visit that began and left nothing, with what is known of its job."""
-        return self._keep(job, visit, None, (because("job-lost", sentence),))
+        return self._keep(job, ordered_visit, None, (because("job-lost", sentence),))
 
     def _keep(
         self, job: JobFolder, ordered: OrderedVisit, source: Path | None, reasons: tuple[Reason, ...] = ()
@@ -267,19 +267,19 @@ def cancel_jobs(
     return Cancelled(tuple(done), tuple(problems), waiting)
 
 
-def _has_said(folder: JobFolder) -> bool:
+def _has_said(job: JobFolder) -> bool:
     """Whether a job has ended and its results, which may be seen later, are there."""
-    end = folder.end
-    return end is not None and len(folder.finished()) >= end.results
+    end = job.end
+    return end is not None and len(job.finished()) >= end.results
 
 
 def _unreleased(node: str, reason: str) -> str:
     return f"{node}: {reason}; `bedplate release` on the node"
 
 
-def end_job(folder: JobFolder, slurm: Slurm) -> bool:
+def end_job(job: JobFolder, slurm: Slurm) -> bool:
     """Take a job's order back, or ask it to end its visit if it has begun; False where Slurm cannot be asked."""
-    submitted, is_withdrawn = folder.submission, folder.take(JobClaim(WITHDRAWN))
+    submitted, is_withdrawn = job.submission, job.take(JobClaim(WITHDRAWN))
     try:
         if submitted is not None and is_withdrawn:
             slurm.cancel(submitted.job)
@@ -517,10 +517,10 @@ class FleetRun:
             number = f"Slurm job {submitted.job}" if submitted else "a job whose submission nobody saw end"
             self._display.note(f"found {number}: repetition {live.order.repetition} on {live.order.node}")
 
-    def _watched(self, folder: JobFolder, order: JobOrder) -> _Live:
+    def _watched(self, job: JobFolder, order: JobOrder) -> _Live:
         manner = self._manner
         judge = Judge(file_grace_s=manner.file_grace_s, listing_grace_s=manner.listing_grace_s)
-        return _Live(folder, order, judge)
+        return _Live(job, order, judge)
 
     def _step(self) -> bool:
         """Submit, collect, judge once; False when nothing is left to wait for."""
@@ -629,26 +629,26 @@ class FleetRun:
         )
         return True
 
-    def _refuse(self, folder: JobFolder, block: Block, error: BedplateError) -> None:
+    def _refuse(self, job: JobFolder, block: Block, error: BedplateError) -> None:
         sentence = f"repetition {block.repetition} on {block.node} was not submitted: {error.reasons[0]}"
-        self._take_back(folder, sentence, is_reported=True)
+        self._take_back(job, sentence, is_reported=True)
 
-    def _put_off(self, folder: JobFolder, block: Block, error: QueueFull) -> bool:
+    def _put_off(self, job: JobFolder, block: Block, refusal: QueueFull) -> bool:
         """Submit it when one of the study's jobs has ended; False where there is none to wait for."""
         if not self._live:
-            self._refuse(folder, block, error)
+            self._refuse(job, block, refusal)
             return False
         sentence = f"Slurm takes no more jobs of this user now, {len(self._live)} of the study wait or run"
-        self._display.note(f"{sentence}: {error.reasons[0]:.160}")
-        self._take_back(folder, sentence, is_reported=False)
+        self._display.note(f"{sentence}: {refusal.reasons[0]:.160}")
+        self._take_back(job, sentence, is_reported=False)
         self._waiting[block.node].appendleft(block)
         self._is_full = True
         return True
 
-    def _take_back(self, folder: JobFolder, sentence: str, *, is_reported: bool) -> None:
+    def _take_back(self, job: JobFolder, sentence: str, *, is_reported: bool) -> None:
         """An order that no job has and none shall have; `is_reported` counts it among what is left behind."""
-        folder.take(JobClaim(WITHDRAWN))
-        folder.note_settled(Settled("", sentence, time.time()))
+        job.take(JobClaim(WITHDRAWN))
+        job.note_settled(Settled("", sentence, time.time()))
         if is_reported:
             self._tell_left(sentence)
 
@@ -685,7 +685,7 @@ class FleetRun:
             f"{record.outcome.value} in {took}  {line}".rstrip()
         )
 
-    def _settle(self, live: _Live, verdict: JobOutcome) -> None:
+    def _settle(self, live: _Live, job_outcome: JobOutcome) -> None:
         """Take what an ended job left, and decide about what it did not come to."""
         self._collect(live)
         begun = set(live.folder.begun_visits())
@@ -693,29 +693,29 @@ class FleetRun:
         cut = [visit for visit in missing if visit.number in begun]
         has_progress = len(missing) < len(live.order.visits)
         # A visit that is cut by the limit fits into no job if it was the first; else it may in the next.
-        if verdict.fate is Fate.LOST or (verdict.fate is Fate.LIMIT and not has_progress):
-            sentence = self._explained(live, verdict)
+        if job_outcome.fate is Fate.LOST or (job_outcome.fate is Fate.LIMIT and not has_progress):
+            sentence = self._explained(live, job_outcome)
             for visit in cut:
                 self._count(*self._collector.keep_lost(live.folder, visit, sentence))
             missing = [visit for visit in missing if visit not in cut]
-            verdict = replace(verdict, sentence=sentence)
-        live.folder.note_settled(Settled(verdict.state, verdict.sentence, time.time()))
+            job_outcome = replace(job_outcome, sentence=sentence)
+        live.folder.note_settled(Settled(job_outcome.state, job_outcome.sentence, time.time()))
         self._live.remove(live)
         self._is_full = False
         if not missing:
             return
         visits = [self._collector.visit_of(visit.key) for visit in missing]
-        goes_on = verdict.fate is Fate.WITHDRAWN or (verdict.fate is Fate.LIMIT and has_progress)
+        goes_on = job_outcome.fate is Fate.WITHDRAWN or (job_outcome.fate is Fate.LIMIT and has_progress)
         node_is_out = self._is_given_up or live.order.node in self._unfit
         if (goes_on or live.is_over) and not node_is_out:
             self._waiting[live.order.node].extendleft(reversed(blocks_of(visits)))
             self._display.note(
-                f"{verdict.sentence}; submitting {format_count(len(visits), 'visit')} of it again"
+                f"{job_outcome.sentence}; submitting {format_count(len(visits), 'visit')} of it again"
             )
             return
-        self._tell_left(f"{verdict.sentence}; {format_count(len(visits), 'visit')} of it did not run")
-        if verdict.fate is Fate.UNFIT:
-            self._take_out(live.order.node, verdict.sentence)
+        self._tell_left(f"{job_outcome.sentence}; {format_count(len(visits), 'visit')} of it did not run")
+        if job_outcome.fate is Fate.UNFIT:
+            self._take_out(live.order.node, job_outcome.sentence)
 
     def _take_out(self, node: str, reason: str) -> None:
         """No more visits on this node in this start: nobody can mend it meanwhile but the owner of the machine."""
@@ -744,11 +744,11 @@ class FleetRun:
         self._left.append(sentence)
         self._display.note(sentence)
 
-    def _explained(self, live: _Live, verdict: JobOutcome) -> str:
+    def _explained(self, live: _Live, job_outcome: JobOutcome) -> str:
         """The sentence with the exit code, which says nothing alone: a lost node's is 0:0, or 0:1 from Slurm 24 on."""
         submitted = live.folder.submission
-        code = self._slurm.exit_code(submitted.job) if submitted and verdict.state else None
-        return verdict.sentence if code is None else f"{verdict.sentence} (exit code {code})"
+        code = self._slurm.exit_code(submitted.job) if submitted and job_outcome.state else None
+        return job_outcome.sentence if code is None else f"{job_outcome.sentence} (exit code {code})"
 
     @staticmethod
     def _key(visit: ScheduledVisit) -> tuple[str, str, int, bool]:
@@ -853,24 +853,24 @@ def _jobs(study: Path, listing: Mapping[str, JobState] | None) -> dict[str, _Job
 
 def _node(
     node: str,
-    visits: int,
+    visit_count: int,
     records: list[VisitRecord],
-    job: _Job | None,
+    slurm_job: _Job | None,
     mean_s: float | None,
     *,
     damaged: int,
     is_seen: bool,
 ) -> NodeProgress:
-    left = visits - len(records) - damaged
+    left = visit_count - len(records) - damaged
     return NodeProgress(
         node=node,
         completed=sum(record.outcome is Outcome.COMPLETED for record in records),
         failed=damaged + sum(record.outcome is not Outcome.COMPLETED for record in records),
         left=left,
-        job=job.number if job else None,
-        state=job.state if job else None,
-        repetition=job.repetition if job else None,
-        waiting=job.waiting if job else 0,
+        job=slurm_job.number if slurm_job else None,
+        state=slurm_job.state if slurm_job else None,
+        repetition=slurm_job.repetition if slurm_job else None,
+        waiting=slurm_job.waiting if slurm_job else 0,
         seconds_left=None if mean_s is None else left * mean_s,
         seen=is_seen,
     )

@@ -186,9 +186,9 @@ class JobFolder:
         """Write down that a visit begins."""
         _write_durably(self.begun / f"{number:03d}", json.dumps(time.time()))
 
-    def note_end(self, end: JobEnd) -> None:
+    def note_end(self, job_end: JobEnd) -> None:
         """Write down that the job has ended in order."""
-        codec.write(self.directory / "end.json", end)
+        codec.write(self.directory / "end.json", job_end)
 
     def note_settled(self, settled: Settled) -> None:
         """Write down that nothing more will come."""

@@ -142,10 +142,10 @@ class Judge:
         return now_s - self._ended_since_s >= self._file_grace_s
 
     def _not_listed(
-        self, job: JobFolder, order: JobOrder, end: JobEnd | None, now_s: float
+        self, job: JobFolder, order: JobOrder, job_end: JobEnd | None, now_s: float
     ) -> JobOutcome | None:
-        if end is not None:
-            return JobOutcome(Fate.STOPPED, f"{self._title(job, order)}: {end.sentence}")
+        if job_end is not None:
+            return JobOutcome(Fate.STOPPED, f"{self._title(job, order)}: {job_end.sentence}")
         # One that has begun since Slurm was asked is in its next listing.
         began, self._was_taken = job.is_taken() and not self._was_taken, job.is_taken()
         self._missing_since_s = now_s if began else self._missing_since_s or now_s
@@ -186,11 +186,11 @@ def _last_line(log: Path) -> str | None:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _sealed(job: JobFolder, verdict: JobOutcome) -> JobOutcome | None:
+def _sealed(job: JobFolder, job_outcome: JobOutcome) -> JobOutcome | None:
     """The verdict, once no job can begin with this order; None if one just has."""
     had = job.is_taken()
     if had or job.take(JobClaim(WITHDRAWN)):
-        return verdict
+        return job_outcome
     return None
 
 

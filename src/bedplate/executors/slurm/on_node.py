@@ -256,9 +256,9 @@ def _hold_device(name: str, *, study: str) -> Iterator[None]:
         yield
 
 
-def _release(folder: Folder) -> None:
+def _release(job: Folder) -> None:
     report = release_orphans(state_directory(), Commands())
-    folder.write(folder.directory / "released.txt", "".join(f"{line}\n" for line in report.released))
+    job.write(job.directory / "released.txt", "".join(f"{line}\n" for line in report.released))
     if report.problems:
         raise DeviceInUse(*report.problems)
 
@@ -298,11 +298,11 @@ def _disk(device: str | None) -> Path | None:
     return None if name is None else Path("/sys/class/block") / tree.disk_of(name)
 
 
-def _recorded(device: ScratchDevice) -> ScratchDevice:
+def _recorded(scratch: ScratchDevice) -> ScratchDevice:
     """The device with what it is: known before it is looked at, so that it is looked at no other."""
-    if device.device is None or device.recorded is not None:
-        return device
-    return replace(device, recorded=device_identity(device.device))
+    if scratch.device is None or scratch.recorded is not None:
+        return scratch
+    return replace(scratch, recorded=device_identity(scratch.device))
 
 
 def _firmware() -> str | None:

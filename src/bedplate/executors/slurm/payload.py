@@ -62,8 +62,8 @@ _SHOWN_CHARACTERS = 4000
 class Payload:
     """One job, from its claim to its end."""
 
-    def __init__(self, folder: JobFolder, order: JobOrder, *, started: float) -> None:
-        self._folder = folder
+    def __init__(self, job: JobFolder, order: JobOrder, *, started: float) -> None:
+        self._folder = job
         self._order = order
         self._started = started
         self._stop_file: Path | None = None

@@ -32,7 +32,7 @@ class Place:
             qemu=qemu,
             cache_directory=self.cache,
             ledger=self.ledger,
-            device=self.device,
+            path=self.device,
             trial=trial,
         )
 
@@ -66,7 +66,7 @@ def test_a_damaged_answer_is_tried_anew(place: Place) -> None:
     (file,) = (place.cache / "accelerators").iterdir()
     for text in ("", "[]", json.dumps({"accelerator": "warp"})):
         file.write_text(text)
-        known = known_accelerator(place.kernel, qemu="7.2", cache_directory=place.cache, device=place.device)
+        known = known_accelerator(place.kernel, qemu="7.2", cache_directory=place.cache, path=place.device)
         assert known is None
     assert "tcg" == place.find(False)
 

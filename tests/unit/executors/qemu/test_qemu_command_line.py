@@ -42,7 +42,7 @@ def spec(accelerator: str = TCG, **changes: object) -> GuestSpec:
 
 
 def command(asked: GuestSpec) -> tuple[str, ...]:
-    return guest_command(asked, console=Path("/srv/con,sole"), visits=7, control=9)
+    return guest_command(asked, console=Path("/srv/con,sole"), visits_socket=7, control=9)
 
 
 def after(words: tuple[str, ...], option: str) -> list[str]:

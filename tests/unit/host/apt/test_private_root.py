@@ -91,7 +91,7 @@ def test_a_suite_that_fails_is_forgotten_and_the_others_stay(
 def test_a_root_without_the_machines_packages_has_a_status_of_its_own(
     scripted: ScriptedCommands, tmp_path: Path
 ) -> None:
-    PrivateRoot(tmp_path / "own", scripted, status=None)
+    PrivateRoot(tmp_path / "own", scripted, status_file=None)
     PrivateRoot(tmp_path / "machines", scripted)
     assert f'status "{tmp_path}/own/status"' in (tmp_path / "own/apt.conf").read_text()
     assert (tmp_path / "own/status").read_bytes() == b""
