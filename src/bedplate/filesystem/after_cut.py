@@ -278,10 +278,10 @@ def follow_no_links(target: Path) -> None:
         )
 
 
-def stands_beside_twins(levels: FilesystemLevels, *, kernel: str | None = None) -> bool:
+def stands_beside_twins(levels: FilesystemLevels, *, kernel_release: str | None = None) -> bool:
     """Whether two images of one file system can be mounted at the same time."""
     if levels.type == "btrfs":
-        found = re.match(r"(\d+)\.(\d+)", kernel or os.uname().release)
+        found = re.match(r"(\d+)\.(\d+)", kernel_release or os.uname().release)
         return found is not None and (int(found[1]), int(found[2])) >= _BTRFS_TWINS_SINCE
     if levels.type in (*_EXT, "xfs", "f2fs", "ntfs3", "nilfs2"):
         return True

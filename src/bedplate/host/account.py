@@ -63,5 +63,5 @@ def hand_over(directory: Path, recorded: Account | None, account: Account) -> No
                 waiting += path.iterdir()
 
 
-def _account(record: pwd.struct_passwd) -> Account:
-    return Account(record.pw_name, record.pw_uid, record.pw_gid)
+def _account(passwd: pwd.struct_passwd) -> Account:
+    return Account(passwd.pw_name, passwd.pw_uid, passwd.pw_gid)

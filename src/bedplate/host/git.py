@@ -377,8 +377,8 @@ def _require_plain(objects: _Folder) -> None:
             raise PlanError(f"{objects.path} has more than {_OBJECTS_MOST} files; `git gc` packs them")
 
 
-def _mode(item: os.DirEntry[str]) -> int:
-    return item.stat(follow_symlinks=False).st_mode
+def _mode(leaf: os.DirEntry[str]) -> int:
+    return leaf.stat(follow_symlinks=False).st_mode
 
 
 def _inner(directory: _Folder, name: str, file_name: str) -> bytes:
@@ -928,16 +928,16 @@ def forget(manifest: Path, paths: Iterable[str]) -> None:
     _write_manifest(manifest, {**_read_manifest(manifest), **dict.fromkeys(paths, (_FILE, _UNKNOWN))})
 
 
-def _write_entries(repository: Repository, commit: str, entries: Iterable[_Entry], into: Path) -> None:
-    entries = tuple(entries)
-    for folder in dict.fromkeys(PurePosixPath(entry.path).parent for entry in entries):
+def _write_entries(repository: Repository, commit: str, leaves: Iterable[_Entry], into: Path) -> None:
+    leaves = tuple(leaves)
+    for folder in dict.fromkeys(PurePosixPath(entry.path).parent for entry in leaves):
         (into / folder).mkdir(parents=True, exist_ok=True)
-    for entry in entries:
+    for entry in leaves:
         if entry.mode == _MODULE:
             (into / entry.path).mkdir(exist_ok=True)
     # Links last: nothing is ever written through one.
-    files = [entry for entry in entries if entry.mode in _FILES]
-    links = [entry for entry in entries if entry.mode == _LINK]
+    files = [entry for entry in leaves if entry.mode in _FILES]
+    links = [entry for entry in leaves if entry.mode == _LINK]
     left = _BYTES_MOST
     with contextlib.closing(_contents(repository, [entry.name for entry in (*files, *links)])) as contents:
         for entry in files:
@@ -1018,20 +1018,20 @@ def _entries(repository: Repository, commit: str) -> Sequence[_Entry]:
     return found
 
 
-def _misplaced(item: _Entry) -> str | None:
-    parts = item.path.split("/")
+def _misplaced(leaf: _Entry) -> str | None:
+    parts = leaf.path.split("/")
     try:
-        item.path.encode("utf-8")
+        leaf.path.encode("utf-8")
     except UnicodeEncodeError:
-        return f"the path {item.path.encode('utf-8', 'surrogateescape')!r} is no UTF-8"
+        return f"the path {leaf.path.encode('utf-8', 'surrogateescape')!r} is no UTF-8"
     if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
-        return f"the path {item.path[:200]!r} leads out of the tree"
-    if len(os.fsencode(item.path)) > _PATH_BYTES_MOST or any(
+        return f"the path {leaf.path[:200]!r} leads out of the tree"
+    if len(os.fsencode(leaf.path)) > _PATH_BYTES_MOST or any(
         len(os.fsencode(part)) > _NAME_BYTES_MOST for part in parts
     ):
-        return f"the path {item.path[:80]!r}… is longer than a file system takes"
-    if item.mode not in (*_FILES, _LINK, _MODULE):
-        return f"{item.path[:200]!r} is of the unknown mode {item.mode}"
+        return f"the path {leaf.path[:80]!r}… is longer than a file system takes"
+    if leaf.mode not in (*_FILES, _LINK, _MODULE):
+        return f"{leaf.path[:200]!r} is of the unknown mode {leaf.mode}"
     return None
 
 

@@ -171,9 +171,9 @@ def _open(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _all_held(places: tuple[_Place, ...], stable_name: str, study: str) -> Iterator[None]:
+def _all_held(device_places: tuple[_Place, ...], stable_name: str, study: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
-        for place in places:
+        for place in device_places:
             stack.enter_context(_hold_lock(place, stable_name, study))
         yield
 

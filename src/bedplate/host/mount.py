@@ -346,8 +346,8 @@ def _same_device(first: str, second: str) -> bool:
         return False
 
 
-def _is_under(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
+def _is_under(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002

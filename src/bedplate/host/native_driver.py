@@ -284,29 +284,31 @@ def _compile_library(
     return folder
 
 
-def _compile(order: _DriverWork, place: Path, commands: Commands) -> Path:
+def _compile(driver_work: _DriverWork, place: Path, commands: Commands) -> Path:
     sources, made = _places(place)
-    for file in order.files:
-        copy = sources / file.relative_to(order.top)
+    for file in driver_work.files:
+        copy = sources / file.relative_to(driver_work.top)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
-    texts = [str(sources / file.relative_to(order.top)) for file in order.files if file.suffix == ".c"]
-    argv = [COMPILER, *FLAGS, "-o", str(made / order.name), *texts, *order.linker_words]
+    texts = [
+        str(sources / file.relative_to(driver_work.top)) for file in driver_work.files if file.suffix == ".c"
+    ]
+    argv = [COMPILER, *FLAGS, "-o", str(made / driver_work.name), *texts, *driver_work.linker_words]
     try:
-        _builder(sources, made, order.libraries, commands)(argv, _COMPILE_LIMIT_S)
+        _builder(sources, made, driver_work.libraries, commands)(argv, _COMPILE_LIMIT_S)
     except CommandFailed as error:
-        if full := places_without_room(error.output, order.driver.parent, Path(tempfile.gettempdir())):
+        if full := places_without_room(error.output, driver_work.driver.parent, Path(tempfile.gettempdir())):
             raise RequirementMissing(
-                *full, f"the driver {order.name} is compiled there, and was not: {error.reasons[0]}"
+                *full, f"the driver {driver_work.name} is compiled there, and was not: {error.reasons[0]}"
             ) from error
         raise RequirementMissing(
-            f"the driver {order.name} cannot be built: {error.reasons[0]}; "
+            f"the driver {driver_work.name} cannot be built: {error.reasons[0]}; "
             f"are libc6-dev and the libraries' -dev packages installed?"
         ) from error
-    (built,) = _products(made, [order.name])
+    (built,) = _products(made, [driver_work.name])
     built.chmod(0o755)
-    put_in_place(built, order.driver)
-    return order.driver
+    put_in_place(built, driver_work.driver)
+    return driver_work.driver
 
 
 def _products(output_folder: Path, names: Iterable[str]) -> tuple[Path, ...]:

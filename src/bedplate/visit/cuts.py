@@ -654,11 +654,11 @@ class _Writer:
     bound_ms: float | None = None
     was_killed = False
 
-    def __init__(self, engine: NativeCuts, context: VisitContext, setup: Recorded, clients: int) -> None:
-        self._engine, self._context, self._setup, self._clients = engine, context, setup, clients
+    def __init__(self, native_cuts: NativeCuts, context: VisitContext, setup: Recorded, clients: int) -> None:
+        self._engine, self._context, self._setup, self._clients = native_cuts, context, setup, clients
         settings = context.engine_settings
-        self.facts: Mapping[str, Scalar] = engine.facts_of(settings)
-        self.bound_transactions = engine.bound(settings)
+        self.facts: Mapping[str, Scalar] = native_cuts.facts_of(settings)
+        self.bound_transactions = native_cuts.bound(settings)
 
     def checkpoints(self) -> AbstractContextManager[Checkpoints] | None:
         return None

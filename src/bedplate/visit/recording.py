@@ -177,13 +177,13 @@ class Recording:
                 }
             )
 
-    def run_steps(self, steps: Callable[[], None]) -> RunRecord:
+    def run_steps(self, measure: Callable[[], None]) -> RunRecord:
         """The record of these steps: what stops them is its reason, and what ended the server with them.
 
         VisitFailed where the stand could not be made cold: nothing is left then to run on.
         """
         try:
-            steps()
+            measure()
         except VisitFailed:
             raise
         except BedplateError as error:

@@ -71,8 +71,8 @@ class Pretender:
             self.alive = False
             raise
 
-    def resize(self, disk: GuestDisk) -> None:
-        self.sizes.append((disk.serial, disk.size_bytes))
+    def resize(self, guest_disk: GuestDisk) -> None:
+        self.sizes.append((guest_disk.serial, guest_disk.size_bytes))
 
     def is_alive(self) -> bool:
         return self.alive

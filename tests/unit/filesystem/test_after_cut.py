@@ -37,7 +37,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "filesystem"
     ("kernel", "expected"), [("6.1.0-18-amd64", False), ("6.6.9", False), ("6.7.0", True), ("6.18.4-x", True)]
 )
 def test_two_images_of_one_btrfs_need_a_kernel_that_tells_them_apart(kernel: str, *, expected: bool) -> None:
-    assert stands_beside_twins(FilesystemLevels("btrfs"), kernel=kernel) is expected
+    assert stands_beside_twins(FilesystemLevels("btrfs"), kernel_release=kernel) is expected
 
 
 class Watched:

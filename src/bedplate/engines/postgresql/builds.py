@@ -401,7 +401,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def fetch_official_tarball(
-    release: AskedVersion, *, directory: Path, progress: Callable[[str], None], site: str = OFFICIAL_SITE
+    release: AskedVersion, *, directory: Path, progress: Callable[[str], None], base_url: str = OFFICIAL_SITE
 ) -> Fetched:
     """Download `postgresql-X.Y.tar.bz2` into `directory`; `SourceUnavailable` says why not.
 
@@ -410,9 +410,9 @@ def fetch_official_tarball(
     try:
         version = str(release)
         if release.minor is None:
-            progress(f"asks {site} for the newest {release.major}")
-            version = newest_release(_text(f"{site}/"), release)
-        url = f"{site}/v{version}/postgresql-{version}.tar.bz2"
+            progress(f"asks {base_url} for the newest {release.major}")
+            version = newest_release(_text(f"{base_url}/"), release)
+        url = f"{base_url}/v{version}/postgresql-{version}.tar.bz2"
         promised = _SHA256.search(_text(f"{url}.sha256"))
         if promised is None:
             raise SourceUnavailable(f"{url}.sha256 holds no checksum")
@@ -423,7 +423,7 @@ def fetch_official_tarball(
                 file.write(piece)
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise SourceUnavailable(f"{site}: {reason}") from error
+        raise SourceUnavailable(f"{base_url}: {reason}") from error
     return Fetched(tarball, version, url, promised[1])
 
 
@@ -449,11 +449,11 @@ def write_source(
     spec: BuildSpec,
     sources: PlanSources,
     *,
-    release: Path | None,
+    unpacked_release: Path | None,
     account: Account | None,
     commands: Commands,
 ) -> None:
-    """Write the source of `spec` into `folder`, which is made: its commit, else the unpacked `release`, and its patches.
+    """Write the source of `spec` into `folder`, which is made: its commit, else the unpacked `unpacked_release`, and its patches.
 
     BuildFailed names the patch that does not apply, with git's own words, or what of the tree cannot be read. RequirementMissing
     where the plan does not say where its tree is.
@@ -464,8 +464,10 @@ def write_source(
             raise RequirementMissing(f"the plan does not say where commit {spec.source_commit} is")
         write_tree(folder, tree, account=account, commands=commands)
     else:
-        assert release is not None  # noqa: S101 -- the caller unpacked it
-        commands.run(["cp", "-a", "--reflink=auto", str(release), str(folder)], timeout_s=_COPY_TIMEOUT_S)
+        assert unpacked_release is not None  # noqa: S101 -- the caller unpacked it
+        commands.run(
+            ["cp", "-a", "--reflink=auto", str(unpacked_release), str(folder)], timeout_s=_COPY_TIMEOUT_S
+        )
         give(folder, account)
     for level in spec.patches:
         if level not in sources.patches:
@@ -1088,7 +1090,7 @@ def _make(
                 work.tree,
                 spec,
                 making.sources,
-                release=making.release,
+                unpacked_release=making.release,
                 account=work.account,
                 commands=commands,
             )
@@ -1184,19 +1186,19 @@ def _identity(spec: BuildSpec, release: Source | None, commands: Commands) -> Bu
 
 
 def _identity_of(
-    spec: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands, commit: str = ""
+    sizes: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands, commit: str = ""
 ) -> BuildIdentity:
     major = major_of(version)
     compiler = commands.run([COMPILER, "--version"]).stdout.strip().splitlines()
     return BuildIdentity(
         version=version,
-        block_size_bytes=spec.block_size_bytes,
-        wal_block_size_bytes=spec.wal_block_size_bytes,
+        block_size_bytes=sizes.block_size_bytes,
+        wal_block_size_bytes=sizes.wal_block_size_bytes,
         tarball_sha256=tarball_sha256,
         compiler=compiler[0] if compiler else "unknown",
         machine=os.uname().machine,
-        configure_options=configure_options(major, spec.block_size_bytes, spec.wal_block_size_bytes),
+        configure_options=configure_options(major, sizes.block_size_bytes, sizes.wal_block_size_bytes),
         recipe_version=RECIPE_VERSION,
         commit_digits=commit,
-        patch_digits=tuple(map(patch_digits, spec.patches)),
+        patch_digits=tuple(map(patch_digits, sizes.patches)),
     )

@@ -794,14 +794,14 @@ def _own_alone(tree: Path) -> int:
     return size
 
 
-def _run(job: Path, name: str, tell: Callable[[str], None]) -> None:
+def _run(job_file: Path, name: str, tell: Callable[[str], None]) -> None:
     """The worker to its end; its steps are told. It dies with this process, and all that it started with it."""
     argv = [
         *("setpriv", "--pdeathsig", "KILL"),
         *("unshare", "--pid", "--ipc", "--mount", "--mount-proc", "--fork", "--kill-child"),
-        *(sys.executable, "-S", "-m", "bedplate.engines.postgresql.restoring", str(job)),
+        *(sys.executable, "-S", "-m", "bedplate.engines.postgresql.restoring", str(job_file)),
     ]
-    errors = job.with_suffix(".err")
+    errors = job_file.with_suffix(".err")
     process: subprocess.Popen[bytes] | None = None
     try:
         with errors.open("wb") as said, defer_interruptions():

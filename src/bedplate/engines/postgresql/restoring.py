@@ -92,13 +92,15 @@ class _NothingHeld:
         """Nothing to write down."""
 
 
-def restore(order: RestoringJob) -> Iterator[str]:
+def restore(restoration: RestoringJob) -> Iterator[str]:
     """The steps, each named before it is begun; BedplateError with the program's words where one fails."""
-    account, work = server_account(), Path(order.work)
-    restrict([work / name for name in (*PLACES, LOG)], (work, Path(order.build.prefix), *_OF_THIS_PROGRAM))
+    account, work = server_account(), Path(restoration.work)
+    restrict(
+        [work / name for name in (*PLACES, LOG)], (work, Path(restoration.build.prefix), *_OF_THIS_PROGRAM)
+    )
     cluster = Cluster(
         ServerSite(
-            build=order.build,
+            build=restoration.build,
             data_directory=work / DATA,
             socket_directory=work / SOCKET,
             log=work / LOG / "server.log",
@@ -108,9 +110,9 @@ def restore(order: RestoringJob) -> Iterator[str]:
         )
     )
     levels = BuildLevels(
-        version=order.build.version,
-        block_size_bytes=order.build.block_size_bytes,
-        wal_block_size_bytes=order.build.wal_block_size_bytes,
+        version=restoration.build.version,
+        block_size_bytes=restoration.build.block_size_bytes,
+        wal_block_size_bytes=restoration.build.wal_block_size_bytes,
     )
     yield "initdb"
     cluster.initialise(
@@ -119,7 +121,7 @@ def restore(order: RestoringJob) -> Iterator[str]:
             KernelLevels(),
             FilesystemLevels("none"),
             levels,
-            ClusterLevels(data_checksums=order.data_checksums),
+            ClusterLevels(data_checksums=restoration.data_checksums),
         )
     )
     settings = {**FOREIGN, **_QUICKLY}
@@ -129,7 +131,7 @@ def restore(order: RestoringJob) -> Iterator[str]:
     try:
         cluster.create_database()
         with cluster.session() as session:
-            for name in order.extensions:
+            for name in restoration.extensions:
                 session.execute(f'CREATE EXTENSION IF NOT EXISTS "{name}" CASCADE')
         client = cluster.connection.of_client
         connection = client.options()
@@ -138,15 +140,15 @@ def restore(order: RestoringJob) -> Iterator[str]:
             "pg_restore",
             *_WITHOUT,
             "--exit-on-error",
-            f"--jobs={order.jobs}",
+            f"--jobs={restoration.jobs}",
             *connection[:-1],
             f"--dbname={connection[-1]}",
-            order.archive,
+            restoration.archive,
             timeout_s=_LIMIT_S,
             most_bytes=_PRINTED_BYTES_MOST,
             readable=(work,),
         )
-        for script in order.scripts:
+        for script in restoration.scripts:
             yield Path(script).name
             cluster.run(
                 *("pgbench", "--no-vacuum", "--transactions=1", "--protocol=simple", f"--file={script}"),

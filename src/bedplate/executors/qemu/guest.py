@@ -406,26 +406,26 @@ def _kernel_words(accelerator: str, counter_khz: int | None) -> str:
     return " ".join(words)
 
 
-def _node(disk: GuestDisk) -> dict[str, object]:
+def _node(guest_disk: GuestDisk) -> dict[str, object]:
     """Direct I/O, so that the host's page cache is not measured; tmpfs has none to be had."""
     return {
         "driver": "raw",
-        "node-name": disk.serial,
-        "cache": {"direct": not disk.in_memory, "no-flush": False},
+        "node-name": guest_disk.serial,
+        "cache": {"direct": not guest_disk.in_memory, "no-flush": False},
         "file": {
-            "driver": "host_device" if _is_block_device(disk.path) else "file",
-            "filename": str(disk.path),
+            "driver": "host_device" if _is_block_device(guest_disk.path) else "file",
+            "filename": str(guest_disk.path),
             # Another guest on the same image is refused; without locks it would not be.
             "locking": "on",
-            "cache": {"direct": not disk.in_memory, "no-flush": False},
+            "cache": {"direct": not guest_disk.in_memory, "no-flush": False},
         },
     }
 
 
-def _device(disk: GuestDisk) -> str:
+def _device(guest_disk: GuestDisk) -> str:
     # A discard would punch holes into the image, and filling them would be measured.
     return (
-        f"virtio-blk-pci,id={disk.serial},drive={disk.serial},serial={disk.serial},"
+        f"virtio-blk-pci,id={guest_disk.serial},drive={guest_disk.serial},serial={guest_disk.serial},"
         "write-cache=on,discard=off,write-zeroes=off"
     )
 
@@ -591,12 +591,12 @@ class Guest:
         """Whether QEMU runs; a guest that hangs inside is found by its next visit."""
         return self._process.is_running()
 
-    def resize(self, disk: GuestDisk) -> None:
+    def resize(self, guest_disk: GuestDisk) -> None:
         """Make the guest see the size that the image of a disk has now."""
         try:
-            self._control.resize(disk.serial, disk.size_bytes)
+            self._control.resize(guest_disk.serial, guest_disk.size_bytes)
         except (ControlFailed, OSError) as error:
-            raise self._failure(f"the size of {disk.serial} could not be changed: {error}") from error
+            raise self._failure(f"the size of {guest_disk.serial} could not be changed: {error}") from error
 
     def live(
         self,

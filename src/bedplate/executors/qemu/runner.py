@@ -198,7 +198,7 @@ class GuestRunner:
 
     def _live(
         self,
-        machine: Guest,
+        guest: Guest,
         request: VisitRequest,
         directory: Path,
         on_event: Callable[[Mapping[str, Scalar]], None],
@@ -210,11 +210,11 @@ class GuestRunner:
         share = self._slot.share
         self._number += 1
         number = self._number
-        for disk, attached in zip(disks, machine.spec.disks, strict=True):
+        for disk, attached in zip(disks, guest.spec.disks, strict=True):
             if disk.size_bytes != attached.size_bytes:
-                machine.resize(disk)
-        machine.spec = replace(machine.spec, disks=disks)
-        asked = self._asked_inside(request, disks, machine.spec.accelerator, kernel_digest)
+                guest.resize(disk)
+        guest.spec = replace(guest.spec, disks=disks)
+        asked = self._asked_inside(request, disks, guest.spec.accelerator, kernel_digest)
         share.lay_visit(
             number,
             replace(asked, provenance={**asked.provenance, **surroundings.versions}),
@@ -223,7 +223,7 @@ class GuestRunner:
             environment=guest_environment(environment(), surroundings),
         )
         try:
-            ended = machine.live(
+            ended = guest.live(
                 number,
                 limit_s=self._slot.deadlines.of_visit(request),
                 silence_s=self._slot.deadlines.silence_s,

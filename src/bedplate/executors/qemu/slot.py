@@ -141,9 +141,9 @@ def demand_same(disks: Iterable[GuestDisk]) -> None:
         raise DeviceRefused(*reasons)
 
 
-def inside(disk: GuestDisk) -> ScratchDevice:
+def inside(guest_disk: GuestDisk) -> ScratchDevice:
     """How the visit in the guest knows a disk: all of it may go, whatever an earlier visit left."""
-    return ScratchDevice(device=disk.device, erase=(disk.device,), erase_foreign=True)
+    return ScratchDevice(device=guest_disk.device, erase=(guest_disk.device,), erase_foreign=True)
 
 
 def said_of(request: VisitRequest, disks: tuple[GuestDisk, ...]) -> dict[str, str]:
@@ -378,14 +378,14 @@ def character_device(name: str, major: int, minor: int, permissions: int = 0o600
     return CpioEntry(name, stat.S_IFCHR | permissions, device=(major, minor))
 
 
-def archive(entries: Iterable[CpioEntry], *, mtime: int = 0) -> bytes:
+def archive(members: Iterable[CpioEntry], *, mtime: int = 0) -> bytes:
     """The whole archive; ValueError for a name or a size that the format cannot hold.
 
     A folder must stand before what is in it: the kernel makes none by itself.
     """
     made = bytearray()
     seen: set[str] = set()
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(members):
         _check(entry, seen)
         seen.add(entry.name)
         links = 2 if stat.S_ISDIR(entry.mode) else 1
@@ -394,24 +394,24 @@ def archive(entries: Iterable[CpioEntry], *, mtime: int = 0) -> bytes:
     return bytes(made + bytes(-len(made) % _BLOCK_BYTES))
 
 
-def _check(entry: CpioEntry, names: set[str]) -> None:
-    parts = entry.name.split("/")
-    if entry.name == _TRAILER or "\0" in entry.name or not all(parts) or {".", ".."} & set(parts):
-        raise ValueError(f"not a name in an archive: {entry.name!r}")
-    if entry.name in names:
-        raise ValueError(f"{entry.name} is in the archive twice")
+def _check(member: CpioEntry, names: set[str]) -> None:
+    parts = member.name.split("/")
+    if member.name == _TRAILER or "\0" in member.name or not all(parts) or {".", ".."} & set(parts):
+        raise ValueError(f"not a name in an archive: {member.name!r}")
+    if member.name in names:
+        raise ValueError(f"{member.name} is in the archive twice")
     parent = "/".join(parts[:-1])
     if parent and parent not in names:
-        raise ValueError(f"{entry.name} comes before its folder {parent}")
-    if len(entry.data) > _LARGEST_BYTES:
-        raise ValueError(f"{entry.name} is too large for the format: {len(entry.data)} bytes")
+        raise ValueError(f"{member.name} comes before its folder {parent}")
+    if len(member.data) > _LARGEST_BYTES:
+        raise ValueError(f"{member.name} is too large for the format: {len(member.data)} bytes")
 
 
-def _record(entry: CpioEntry, *, number: int, links: int, mtime: int) -> bytes:
-    name = entry.name.encode() + b"\0"
-    fields = (number, entry.mode, 0, 0, links, mtime, len(entry.data), 0, 0, *entry.device, len(name), 0)
+def _record(member: CpioEntry, *, number: int, links: int, mtime: int) -> bytes:
+    name = member.name.encode() + b"\0"
+    fields = (number, member.mode, 0, 0, links, mtime, len(member.data), 0, 0, *member.device, len(name), 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name
-    return b"".join(_padded(head)) + b"".join(_padded(entry.data))
+    return b"".join(_padded(head)) + b"".join(_padded(member.data))
 
 
 def _padded(data: bytes) -> Iterator[bytes]:

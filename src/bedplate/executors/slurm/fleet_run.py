@@ -569,27 +569,27 @@ class FleetRun:
     def _count_kept(self, live: _Live) -> int:
         return sum(self._collector.is_kept(visit.key) for visit in live.order.visits)
 
-    def _submit(self, block: Block) -> bool:
+    def _submit(self, visit_block: Block) -> bool:
         """Lay a job out and submit it; False where Slurm refuses it, as it would the node's others."""
-        folder = self._layout.jobs.new(block.repetition)
-        numbered = list(enumerate(block.visits))
+        folder = self._layout.jobs.new(visit_block.repetition)
+        numbered = list(enumerate(visit_block.visits))
         requests = {}
         ordered = []
         for number, visit in numbered:
             attempt = max(self._store.layout.attempts_at(visit), default=0) + 1
             requests[number] = self._start.request(visit, attempt)
             ordered.append(OrderedVisit(number, visit.index, requests[number].key))
-        facts = self._facts.get(block.node)
+        facts = self._facts.get(visit_block.node)
         manner = self._manner
         order = JobOrder(
             version=ORDER_VERSION,
             name=f"{self._layout.key()}-{folder.directory.name}",
-            node=block.node,
-            repetition=block.repetition,
+            node=visit_block.node,
+            repetition=visit_block.repetition,
             visits=tuple(ordered),
             command=manner.visit_command,
             local_directory=self._fleet.local_directory,
-            limit_s=self._limit_s(block),
+            limit_s=self._limit_s(visit_block),
             needs_root=manner.needs_root,
             node_identity=None if facts is None else facts.identity,
         )
@@ -597,7 +597,9 @@ class FleetRun:
         if self._layout.cancelled.exists():
             # `bedplate cancel` sees this order, or this sees its word.
             self._take_back(
-                folder, f"repetition {block.repetition} on {block.node} was cancelled", is_reported=True
+                folder,
+                f"repetition {visit_block.repetition} on {visit_block.node} was cancelled",
+                is_reported=True,
             )
             return False
         words = submission(
@@ -618,30 +620,32 @@ class FleetRun:
             self._patience.begin()
             return True
         except QueueFull as error:
-            return self._put_off(folder, block, error)
+            return self._put_off(folder, visit_block, error)
         except CommandFailed as error:
-            self._refuse(folder, block, error)
+            self._refuse(folder, visit_block, error)
             return False
         folder.note_submission(Submission(number_of_job, time.time()))
         self._live.append(self._watched(folder, order))
         self._display.note(
-            f"Slurm job {number_of_job}: repetition {block.repetition} on {block.node}, {format_count(len(block.visits), 'visit')}"
+            f"Slurm job {number_of_job}: repetition {visit_block.repetition} on {visit_block.node}, {format_count(len(visit_block.visits), 'visit')}"
         )
         return True
 
-    def _refuse(self, job: JobFolder, block: Block, error: BedplateError) -> None:
-        sentence = f"repetition {block.repetition} on {block.node} was not submitted: {error.reasons[0]}"
+    def _refuse(self, job: JobFolder, visit_block: Block, error: BedplateError) -> None:
+        sentence = (
+            f"repetition {visit_block.repetition} on {visit_block.node} was not submitted: {error.reasons[0]}"
+        )
         self._take_back(job, sentence, is_reported=True)
 
-    def _put_off(self, job: JobFolder, block: Block, refusal: QueueFull) -> bool:
+    def _put_off(self, job: JobFolder, visit_block: Block, refusal: QueueFull) -> bool:
         """Submit it when one of the study's jobs has ended; False where there is none to wait for."""
         if not self._live:
-            self._refuse(job, block, refusal)
+            self._refuse(job, visit_block, refusal)
             return False
         sentence = f"Slurm takes no more jobs of this user now, {len(self._live)} of the study wait or run"
         self._display.note(f"{sentence}: {refusal.reasons[0]:.160}")
         self._take_back(job, sentence, is_reported=False)
-        self._waiting[block.node].appendleft(block)
+        self._waiting[visit_block.node].appendleft(visit_block)
         self._is_full = True
         return True
 
@@ -652,10 +656,10 @@ class FleetRun:
         if is_reported:
             self._tell_left(sentence)
 
-    def _limit_s(self, block: Block) -> float:
+    def _limit_s(self, visit_block: Block) -> float:
         if self._fleet.time_s is not None:
             return self._fleet.time_s
-        estimate = sum(self._estimate(visit) for visit in block.visits)
+        estimate = sum(self._estimate(visit) for visit in visit_block.visits)
         return max(_SHORTEST_LIMIT_S, _TIMES_ESTIMATE * estimate)
 
     def _estimate(self, visit: ScheduledVisit) -> float:

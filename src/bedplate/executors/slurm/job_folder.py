@@ -241,9 +241,9 @@ class JobFolders:
         return JobFolder(self.directory / f"{repetition}.{max(taken, default=0) + 1}")
 
 
-def words_of_failure(result: Path) -> str | None:
+def words_of_failure(record_path: Path) -> str | None:
     """What a job says of its process that failed, or why that cannot be read; None where it did not fail."""
-    file = result / FAILURE
+    file = record_path / FAILURE
     if not limits.is_there(file):
         return None
     try:

@@ -256,9 +256,11 @@ def _hold_device(name: str, *, study: str) -> Iterator[None]:
         yield
 
 
-def _release(job: Folder) -> None:
+def _release(node_folder: Folder) -> None:
     report = release_orphans(state_directory(), Commands())
-    job.write(job.directory / "released.txt", "".join(f"{line}\n" for line in report.released))
+    node_folder.write(
+        node_folder.directory / "released.txt", "".join(f"{line}\n" for line in report.released)
+    )
     if report.problems:
         raise DeviceInUse(*report.problems)
 

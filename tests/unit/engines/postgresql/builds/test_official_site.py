@@ -42,7 +42,9 @@ def test_tarball_comes_with_the_promise_of_its_checksum_file(tmp_path: Path) -> 
     address = site(tmp_path, "18.6", body, promised)
     target = tmp_path / "target"
     target.mkdir()
-    fetched = fetch_official_tarball(parse_version("18.6"), directory=target, progress=ignore, site=address)
+    fetched = fetch_official_tarball(
+        parse_version("18.6"), directory=target, progress=ignore, base_url=address
+    )
     assert body == fetched.tarball.read_bytes()
     assert ("18.6", promised) == (fetched.version, fetched.promised_sha256)
     assert f"{address}/v18.6/postgresql-18.6.tar.bz2" == fetched.detail
@@ -51,11 +53,11 @@ def test_tarball_comes_with_the_promise_of_its_checksum_file(tmp_path: Path) -> 
 def test_checksum_file_without_a_checksum_is_a_reason(tmp_path: Path) -> None:
     address = site(tmp_path, "18.6", b"", "<html>not found</html>")
     with pytest.raises(SourceUnavailable, match="holds no checksum"):
-        fetch_official_tarball(parse_version("18.6"), directory=tmp_path, progress=ignore, site=address)
+        fetch_official_tarball(parse_version("18.6"), directory=tmp_path, progress=ignore, base_url=address)
 
 
 def test_site_out_of_reach_is_a_reason(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailable, match=r"absent.*No such file"):
         fetch_official_tarball(
-            parse_version("18"), directory=tmp_path, progress=ignore, site=(tmp_path / "absent").as_uri()
+            parse_version("18"), directory=tmp_path, progress=ignore, base_url=(tmp_path / "absent").as_uri()
         )
