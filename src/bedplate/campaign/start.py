@@ -546,7 +546,7 @@ class StudyStart:
     store: StudyStore
     shared: SharedInputs
     listener: Display
-    due: Sequence[ScheduledVisit]
+    visits: Sequence[ScheduledVisit]
     not_built: tuple[str, ...] = ()
 
     @classmethod
@@ -622,20 +622,20 @@ class StudyStart:
 
         A side alone is no pair, so that of a study of pairs nothing is left.
         """
-        left = tuple(visit for visit in self.due if visit.cell_id not in cell_ids)
-        count = len(self.due) - len(left)
+        left = tuple(visit for visit in self.visits if visit.cell_id not in cell_ids)
+        count = len(self.visits) - len(left)
         if not count:
             return self
         if self.store.paired is not None:
             left = ()
         sentence = f"{format_count(count, 'visit')} of {subject} did not run, as it was not built: {reasons[0] if reasons else 'no reason is known'}"
-        return replace(self, due=left, not_built=(*self.not_built, sentence, *reasons[1:]))
+        return replace(self, visits=left, not_built=(*self.not_built, sentence, *reasons[1:]))
 
     def without_builds(self, failed: Mapping[BuildLevels, BuildFailed]) -> StudyStart:
         """The same start, without the due visits of builds that could not be made."""
         start = self
         for levels, error in failed.items():
-            cells = {visit.cell_id for visit in self.due if self._cell_and_load(visit)[0].build == levels}
+            cells = {visit.cell_id for visit in self.visits if self._cell_and_load(visit)[0].build == levels}
             start = start.without(cells, preparations()[levels.engine].words(levels), error.reasons)
         return start
 
@@ -643,7 +643,7 @@ class StudyStart:
         """The same start, without the due visits of libraries that could not be made, by their level in cells."""
         start = self
         for level, error in failed.items():
-            cells = {visit.cell_id for visit in self.due if self._library(visit) == level}
+            cells = {visit.cell_id for visit in self.visits if self._library(visit) == level}
             start = start.without(cells, f"the library {level}", error.reasons)
         return start
 
@@ -682,11 +682,11 @@ class StudyStart:
 
     def by(self, executor: Executor) -> StartOutcome:
         """Have the due visits run; nothing is begun where none is left."""
-        outcome = executor.run(self) if self.due else StartOutcome(0, 0, 0.0)
+        outcome = executor.run(self) if self.visits else StartOutcome(0, 0, 0.0)
         # An executor that builds too has added to them.
         return replace(outcome, not_built=outcome.not_built or self.not_built)
 
     def one_by_one(self, runner: VisitRunner) -> StartOutcome:
         """Run the due visits in order, and keep each as soon as it is done; closes the runner."""
-        outcome = StudyRun(self.store, self.shared, runner, self.listener).run(self.due)
+        outcome = StudyRun(self.store, self.shared, runner, self.listener).run(self.visits)
         return replace(outcome, not_built=self.not_built)

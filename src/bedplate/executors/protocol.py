@@ -100,7 +100,7 @@ class Start(Protocol):
         ...
 
     @property
-    def due(self) -> Sequence[ScheduledVisit]:
+    def visits(self) -> Sequence[ScheduledVisit]:
         """What is to be visited, in order."""
         ...
 

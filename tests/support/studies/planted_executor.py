@@ -106,7 +106,7 @@ class PlantedExecutor:
     def run(self, start: Start) -> StartOutcome:
         unbuilt = {each.cell.id for each in start.expansion.planned if self.unbuilt(each.cell)}
         start = start.without(unbuilt, "it", ("make ended with status 2: error: x",))
-        self.starts.append(tuple(start.due))
+        self.starts.append(tuple(start.visits))
         return start.one_by_one(self)
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ def failed(*builds: BuildLevels) -> dict[BuildLevels, BuildFailed]:
 
 def test_visits_of_a_failed_build_do_not_run_and_the_rest_is_due(plan: Plan, start: StudyStart) -> None:
     left = start.without_builds(failed(plan.builds[0]))
-    assert {plan.builds[1]} == {start.expansion.find(v.cell_id, v.dataset_id)[0].build for v in left.due}
+    assert {plan.builds[1]} == {start.expansion.find(v.cell_id, v.dataset_id)[0].build for v in left.visits}
     (sentence,) = left.not_built
     assert (
         "2 visits of PostgreSQL 18, 4 kB blocks did not run, as it was not built: patch x.patch does not apply"
@@ -77,11 +77,11 @@ def test_visits_of_a_failed_build_do_not_run_and_the_rest_is_due(plan: Plan, sta
 def test_a_side_alone_is_no_pair(plan: Plan, start: StudyStart, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StudyStore, "paired", object())
     left = start.without_builds(failed(plan.builds[0]))
-    assert ((), 1) == (left.due, len(left.not_built))
+    assert ((), 1) == (left.visits, len(left.not_built))
 
 
 def test_nothing_is_due_where_no_build_is_there_and_everything_where_all_are(
     plan: Plan, start: StudyStart
 ) -> None:
-    assert () == start.without_builds(failed(*plan.builds)).due
-    assert start.due == start.without_builds({}).due
+    assert () == start.without_builds(failed(*plan.builds)).visits
+    assert start.visits == start.without_builds({}).visits

@@ -456,8 +456,8 @@ class FleetRun:
         """
         started = time.monotonic()
         self._layout.cancelled.unlink(missing_ok=True)
-        self._total = len(self._start.due)
-        due = self._without_copied(self._start.due)
+        self._total = len(self._start.visits)
+        due = self._without_copied(self._start.visits)
         self._open = {self._key(visit): visit for visit in due}
         self._find_jobs()
         taken = {
