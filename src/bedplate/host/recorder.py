@@ -122,14 +122,14 @@ def parse_status(text: str) -> RecorderStatus:
     """The recorder's document; OutputNotUnderstood quotes what is none."""
     try:
         found = json.loads(text)
-        failure, hit_bytes = found["failure"], int(found["fault_bytes"])
+        failure, hit = found["failure"], ByteRange(int(found["fault_at"]), int(found["fault_bytes"]))
         return RecorderStatus(
             entries=int(found["entries"]),
             log_bytes=int(found["log_bytes"]),
             marks=int(found["marks"]),
             is_sealed=found["sealed"] is True,
             fault_hits=int(found["fault_hits"]),
-            first_hit=ByteRange(int(found["fault_at"]), hit_bytes) if hit_bytes else None,
+            first_hit=hit if hit.length else None,
             memory_locked=found["memory_locked"] is True,
             io_flusher=found["io_flusher"] is True,
             library=str(found["library"]),

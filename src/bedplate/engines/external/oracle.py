@@ -153,10 +153,8 @@ class _Writer:
         self._name = description.name
         promise = description.promise(context.engine_settings)
         self._promise = promise
-        self.facts: Mapping[str, Scalar] = {
-            NAME: self._name,
-            **description.options_for(context.engine_settings),
-        }
+        options = description.options_for(context.engine_settings)
+        self.facts: Mapping[str, Scalar] = {NAME: self._name, **options}
         self.bound_ms = None if promise is None else promise.ms
         self.bound_transactions = None if promise is None else promise.transactions
 

@@ -313,11 +313,10 @@ def sources_directory(cache_directory: Path) -> Path:
 
 def keep(release: Source, cache_directory: Path) -> Source:
     """Copy the tarball, whose checksum the caller has verified, into the cache; the answer names the copy."""
-    folder = (
-        sources_directory(cache_directory) / f"postgresql-{release.version}-{release.tarball_sha256[:12]}"
-    )
+    name = f"postgresql-{release.version}"
+    folder = sources_directory(cache_directory) / f"{name}-{release.tarball_sha256[:12]}"
     suffix = "".join(part for part in release.tarball.suffixes if part in (".tar", ".bz2", ".gz", ".xz"))
-    kept = replace(release, tarball=folder / f"postgresql-{release.version}{suffix}")
+    kept = replace(release, tarball=folder / f"{name}{suffix}")
 
     def make(work: Path) -> Source:
         shutil.copyfile(release.tarball, work / kept.tarball.name)
@@ -449,11 +448,11 @@ def write_source(
     spec: BuildSpec,
     sources: PlanSources,
     *,
-    unpacked_release: Path | None,
+    base_tree: Path | None,
     account: Account | None,
     commands: Commands,
 ) -> None:
-    """Write the source of `spec` into `folder`, which is made: its commit, else the unpacked `unpacked_release`, and its patches.
+    """Write the source of `spec` into `folder`, which is made: its commit, else the unpacked `base_tree`, and its patches.
 
     BuildFailed names the patch that does not apply, with git's own words, or what of the tree cannot be read. RequirementMissing
     where the plan does not say where its tree is.
@@ -464,10 +463,8 @@ def write_source(
             raise RequirementMissing(f"the plan does not say where commit {spec.source_commit} is")
         write_tree(folder, tree, account=account, commands=commands)
     else:
-        assert unpacked_release is not None  # noqa: S101 -- the caller unpacked it
-        commands.run(
-            ["cp", "-a", "--reflink=auto", str(unpacked_release), str(folder)], timeout_s=_COPY_TIMEOUT_S
-        )
+        assert base_tree is not None  # noqa: S101 -- the caller unpacked it
+        commands.run(["cp", "-a", "--reflink=auto", str(base_tree), str(folder)], timeout_s=_COPY_TIMEOUT_S)
         give(folder, account)
     for level in spec.patches:
         if level not in sources.patches:
@@ -1090,7 +1087,7 @@ def _make(
                 work.tree,
                 spec,
                 making.sources,
-                unpacked_release=making.release,
+                base_tree=making.release,
                 account=work.account,
                 commands=commands,
             )

@@ -428,7 +428,8 @@ class _Context:
         if token.place == _COMMENT or not text.strip():
             self.is_glued = False
             return
-        self.is_glued = not token.place and _is_of_a_word(text[-1])
+        last = text[-1]
+        self.is_glued = not token.place and (last.isalnum() or last in "_$" or last >= "\x80")
         self.words = (*self.words[-1:], "" if token.place else text.casefold())
         self.parentheses += (text == "(") - (text == ")")
         self.brackets += (text == "[") - (text == "]")
@@ -442,10 +443,6 @@ class _Context:
         # `extract(… FROM x)` and `IS DISTINCT FROM x` have values.
         is_source = last == "from" and self.parentheses <= 0 and self.words[0] != "distinct"
         return _NAME_PLACE if last in _BEFORE_A_NAME or is_source else ""
-
-
-def _is_of_a_word(character: str) -> bool:
-    return character.isalnum() or character in "_$" or character >= "\x80"
 
 
 @dataclass
