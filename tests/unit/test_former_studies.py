@@ -55,6 +55,9 @@ NAMED: dict[str, str] = {
     ".export.power_cuts[].story": "the same, in its lines",
     ".advise.contests[].sentences: [{'kind': 'limits', 'text': '3 cells are durable: descriptions and no recommendation, as a verdict "
     "needs 3 repetitions a before": "which visits would tell most per hour, behind the limits",
+    ".advise.answer": "the answer of the study, as the headline has it",
+    ".advise.contests[].pareto_set": "the figure of the run ranks (docs/decisions/0112): what nothing rules out has that name",
+    ".advise.contests[].not_ruled_out": "the same",
     ".advise.sentences[].visits": "which visits would tell most, null of sentences about anything else",
     ".advise.sentences[].command": "what makes them, the same",
     ".show.studies[].cells[].power_cuts[].pages": "the ground of a class where an engine keeps no copies of its pages, null of others",
