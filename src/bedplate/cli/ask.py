@@ -318,7 +318,6 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
             help="how long visits may take at most",
         ),
         ACCEPT,
-        NOT_WORSE,
         EXECUTOR,
         DIRECTORY,
         click.option("--yes", is_flag=True, help="do it without asking, missing packages included"),
