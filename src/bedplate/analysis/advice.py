@@ -28,9 +28,11 @@ from bedplate.analysis.wording import (
     confidence_words,
     device_sectors,
     durability_class,
+    ends_words,
     figure,
     ratio_figure,
     says_nothing,
+    unit_words,
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
@@ -761,15 +763,9 @@ def comparison_words(objective: Objective, comparison: Comparison) -> str:
     if says_nothing(comparison):
         return f"{objective.head} beside it not known"
     is_ratio = comparison.kind is EstimateKind.RATIO
-    values = [
-        "…" if value is None else ratio_figure(value) if is_ratio else f"{value:+.2g}"
-        for value in (comparison.estimate, comparison.low, comparison.high)
-    ]
-    if comparison.low is None and comparison.high is None:
-        bounds = "no interval"
-    else:
-        bounds = f"{values[1]}–{values[2]}" if is_ratio else f"{values[1]} to {values[2]}"
-    return f"{objective.head} {values[0]}{' times' if is_ratio else ''} ({bounds})"
+    write = ratio_figure if is_ratio else "{:+.2g}".format
+    bounds = ends_words(comparison.kind, comparison.low, comparison.high, write, "–" if is_ratio else " to ")
+    return f"{objective.head} {write(comparison.estimate)}{' times' if is_ratio else ''} ({bounds or 'no interval'})"
 
 
 def standing_cells(contest: Contest, standing: Standing) -> tuple[str, ...]:
@@ -1307,9 +1303,7 @@ def _no_contest(found: Advised) -> Sentence:
 
 def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:
     summary = found.summary(contest, objective, cell)
-    unit = {"1": "", "share": "", "1/s": f" {objective.head}"}.get(
-        objective.metric.unit, f" {objective.metric.unit}"
-    )
+    unit = f" {objective.head if objective.metric.unit == '1/s' else unit_words(objective.metric)}".rstrip()
     words = figure(summary)
     bounds = f", {words.between('–')}{'' if words.is_interval else ' found'}" if words.low else ""
     return f"{words.mean}{unit}{bounds}, n {summary.n}"

@@ -28,7 +28,7 @@ from bedplate.analysis.comparison import (
 )
 from bedplate.analysis.labels import TYPE, level_text, short_name, typed
 from bedplate.analysis.overview import VISIT_FIGURES, Measurement, Overview
-from bedplate.analysis.wording import ratio_figure, words_on_device
+from bedplate.analysis.wording import ends_words, ratio_figure, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.course import filled
 from bedplate.model.figure import Better, Scale
@@ -51,7 +51,7 @@ from bedplate.statistics.claims import (
     spread_within,
     within,
 )
-from bedplate.statistics.comparison import TOO_FEW_IN_COMMON
+from bedplate.statistics.comparison import TOO_FEW_IN_COMMON, EstimateKind
 from bedplate.statistics.design import complete_part
 from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
 from bedplate.statistics.false_discovery import RATE, joint_confidence
@@ -1266,10 +1266,10 @@ def _value_words(value: object) -> str:
 
 def claim_bounds(one: JudgedClaim) -> str:
     """`0.91–0.97`, `-3 to …`, a bound that is open as dots; empty where both are."""
-    if one.low is None and one.high is None:
-        return ""
-    ends = ("…" if end is None else claim_figure(one, end) for end in (one.low, one.high))
-    return ("–" if one.is_ratio else " to ").join(ends)
+    kind = EstimateKind.RATIO if one.is_ratio else EstimateKind.DIFFERENCE
+    return ends_words(
+        kind, one.low, one.high, lambda end: claim_figure(one, end), "–" if one.is_ratio else " to "
+    )
 
 
 def claim_figure(one: JudgedClaim, value: float | None) -> str:

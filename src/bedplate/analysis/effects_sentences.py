@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.labels import TYPE, level_text, short_name
-from bedplate.analysis.wording import ratio_figure
+from bedplate.analysis.wording import ends_words, ratio_figure
 from bedplate.model.course import first_of
 from bedplate.model.figure import Better, Metric
 from bedplate.model.levels import Scalar
-from bedplate.statistics.comparison import MARGIN
+from bedplate.statistics.comparison import MARGIN, EstimateKind
 from bedplate.statistics.design import Lack, Share, Variation
 from bedplate.statistics.estimation import REPETITIONS_MIN
 
 if TYPE_CHECKING:
     from bedplate.analysis.effects import FactorEffects
-    from bedplate.statistics.effects import Crossing, Effect, Effects, Interaction, Unmatched
+    from bedplate.statistics.effects import Crossing, Effect, Effects, Interaction, Judged, Unmatched
 
 _LITTLE = "matters little"
 
@@ -83,7 +83,7 @@ def _only_sentence(each: FactorEffects, part: Effects, variation: Variation, bet
         judged = largest.judged
         words = (
             f"Only {name} varies {between}{within}. The largest ratio of {figure_words(each)} is {_levels_words(largest)}: "
-            f"{ratio_figure(judged.ratio)} ({_bound(judged.low)}–{_bound(judged.high)})."
+            f"{ratio_figure(judged.ratio)} ({_bounds(judged)})."
         )
     return " ".join((words, *_crossing_clause(each)))
 
@@ -195,13 +195,15 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
         rest = f" {groups} have too few repetitions in common and are left out.{rest}"
     return (
         f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(judged.ratio)} times the second "
-        f"({_bound(judged.low)}–{_bound(judged.high)}).{rest}"
+        f"({_bounds(judged)}).{rest}"
     )
 
 
-def _bound(bound: float | None) -> str:
-    if bound is None:
-        return "…"
+def _bounds(judged: Judged) -> str:
+    return ends_words(EstimateKind.RATIO, judged.low, judged.high, _bound, "–")
+
+
+def _bound(bound: float) -> str:
     # A bound that leaves out 1 is not written as 1.
     words = _ratio(bound)
     return ratio_figure(bound) if words == "1.00" else words

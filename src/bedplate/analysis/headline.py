@@ -49,6 +49,7 @@ from bedplate.analysis.wording import (
     figure,
     margin_words,
     says_nothing,
+    unit_words,
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
@@ -1490,7 +1491,6 @@ def _commands(found: Searched) -> frozenset[str]:
 
 _SHOWN = 3
 
-_UNNAMED_UNITS = ("1", "1/s", "share")
 
 _NOT_HEADS = {
     NotTakenFor.UNSAFE: "Unsafe",
@@ -1606,7 +1606,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         return f"{run}: {n} trusted {many} a figure, not a difference; {REPETITIONS_MIN} give a verdict. So far {_seen_words(answer, names)}."
     default = f" ({_DEFAULT})" if answer.is_default else ""
     of = f"mean of {taken.summary.n}".replace(" ", NO_BREAK)
-    what = "" if answer.metric.unit in _UNNAMED_UNITS else f"{head} "
+    what = f"{head} " if unit_words(answer.metric) else ""
     own = f"{names[taken.cell]}{default}: {what}{_figure(answer, taken)}, {of}, {run}"
     if answer.answered is Answered.ALONE:
         return f"{own}; {_alone_words(answer, names)}."
@@ -1772,14 +1772,13 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _figure(answer: RunAnswer, seen: SeenCell) -> str:
     """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
     told = figure(seen.summary)
-    kind = "" if told.is_interval else f"range{NO_BREAK}"
+    kind = "" if told.is_interval or told.are_values else f"range{NO_BREAK}"
     bounds = f" ({kind}{told.between(f'{NO_BREAK}to{NO_BREAK}')})" if told.low else ""
     return f"{told.mean}{_unit(answer)}{bounds}"
 
 
 def _unit(answer: RunAnswer) -> str:
-    unit = answer.metric.unit
-    return f"{NO_BREAK}{answer.objective.head if unit in _UNNAMED_UNITS else unit}"
+    return f"{NO_BREAK}{unit_words(answer.metric) or answer.objective.head}"
 
 
 def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:

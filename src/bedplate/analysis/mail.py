@@ -31,6 +31,7 @@ from bedplate.analysis.wording import (
     UNKNOWN_VALIDITY,
     durability_class,
     figure,
+    unit_words,
 )
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
 from bedplate.units import format_size
@@ -106,7 +107,7 @@ def _of_run(told: Headline, answer: RunAnswer) -> _Table:
     others = [each for group in answer.not_taken for each in group.seen]
     seen = [*(each for each in answer.seen if each not in others), *others]
     metric = answer.metric
-    unit = "" if metric.unit in ("1", "1/s") else f", {metric.unit}"
+    unit = f", {unit}" if (unit := unit_words(metric)) else ""
     kind = next((each.summary.centre_kind for each in seen if each.summary.centre_kind), "mean")
     return _Table(
         f"{_plain(answer.run[1])}: {metric.name}{unit}, {kind} of n, and 95 % interval or range",

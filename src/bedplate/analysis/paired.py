@@ -33,7 +33,7 @@ from bedplate.analysis.condition import (
 )
 from bedplate.analysis.overview import WHOLE, Overview, overview
 from bedplate.analysis.pooled import estimate_words, figure_words, ratio_words
-from bedplate.analysis.wording import capital, durability_class, figure, verdict_word
+from bedplate.analysis.wording import capital, durability_class, figure, unit_words, verdict_word
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.durability import UNKNOWN
 from bedplate.model.figure import Status
@@ -44,19 +44,21 @@ from bedplate.study.records import PairedCells, PairedRecord, PairedStep
 from bedplate.units import cut_line, format_count, format_duration
 
 
-def paired_truth(asked: Condition, found: Overview, record: PairedRecord, lines: Sequence[Compared]) -> Truth:
+def paired_truth(
+    condition: Condition, found: Overview, record: PairedRecord, lines: Sequence[Compared]
+) -> Truth:
     """Whether it holds of the side with the change, in any pair."""
-    if asked.subject is ConditionSubject.SIDES:
-        return any_of(truth(asked, line) for line in asked.lines_of(lines))
-    return side_truth(asked, found, record, [pair.contender for pair in record.pairs])
+    if condition.subject is ConditionSubject.SIDES:
+        return any_of(truth(condition, line) for line in condition.lines_of(lines))
+    return side_truth(condition, found, record, [pair.contender for pair in record.pairs])
 
 
-def side_truth(asked: Condition, found: Overview, record: PairedRecord, cells: Sequence[str]) -> Truth:
+def side_truth(condition: Condition, found: Overview, record: PairedRecord, cells: Sequence[str]) -> Truth:
     """Whether a condition on one side holds of any of its cells, by an interval that may be looked at after every block."""
     confidence = joint(record.wrong, len(record.pairs))
     return any_of(
         cell_truth(
-            asked,
+            condition,
             found,
             cell,
             workload=record.workload,
@@ -68,51 +70,49 @@ def side_truth(asked: Condition, found: Overview, record: PairedRecord, cells: S
     )
 
 
-def nearest(asked: Condition, found: Overview, record: PairedRecord, lines: Sequence[Compared]) -> Truth:
+def nearest(condition: Condition, found: Overview, record: PairedRecord, lines: Sequence[Compared]) -> Truth:
     """The side of the bound that the estimates lie on; CANNOT_TELL where there is none. For when the time is gone."""
-    if asked.subject is ConditionSubject.SIDES:
-        return any_of(_nearest_line(asked, line) for line in asked.lines_of(lines))
-    if asked.subject is not ConditionSubject.FIGURE:
-        return paired_truth(asked, found, record, lines)
+    if condition.subject is ConditionSubject.SIDES:
+        return any_of(_nearest_line(condition, line) for line in condition.lines_of(lines))
+    if condition.subject is not ConditionSubject.FIGURE:
+        return paired_truth(condition, found, record, lines)
     return any_of(
-        Truth.HOLDS if float(beyond(asked, values).mean()) > 0 else Truth.FAILS
+        Truth.HOLDS if float(beyond(condition, values).mean()) > 0 else Truth.FAILS
         for pair in record.pairs
-        for values in figures_of(asked, found, pair.contender, record.workload)
+        for values in figures_of(condition, found, pair.contender, record.workload)
     )
 
 
-def seen_words(asked: Condition, found: Overview, record: PairedRecord, cells: Sequence[str]) -> str:
+def seen_words(condition: Condition, found: Overview, record: PairedRecord, cells: Sequence[str]) -> str:
     """What the records have of one side, of a condition on one side: `0.5 flushes per appending fsync`."""
-    if asked.subject is ConditionSubject.FLUSHES:
+    if condition.subject is ConditionSubject.FLUSHES:
         rates = [
             f"{rate.text} on {found.cells[cell].label.full}" if len(cells) > 1 else rate.text
             for cell in cells
             if cell in found.cells
             for rate in found.cells[cell].flushes
-            if (rate.device, rate.pattern) == (asked.device, asked.pattern)
+            if (rate.device, rate.pattern) == (condition.device, condition.pattern)
         ]
-        return (
-            f"{', '.join(rates) or 'no'} {'flush' if rates == ['1'] else 'flushes'} per {asked.pattern} fsync"
-        )
-    if asked.subject is ConditionSubject.FIGURE:
-        runs = [values for cell in cells for values in figures_of(asked, found, cell, record.workload)]
+        return f"{', '.join(rates) or 'no'} {'flush' if rates == ['1'] else 'flushes'} per {condition.pattern} fsync"
+    if condition.subject is ConditionSubject.FIGURE:
+        runs = [values for cell in cells for values in figures_of(condition, found, cell, record.workload)]
         means = ", ".join(f"{np.mean(values):.5g} of {len(values)}" for values in runs)
-        return f"{asked.metric} {means}" if means else f"no {asked.metric}"
+        return f"{condition.metric} {means}" if means else f"no {condition.metric}"
     classes = dict.fromkeys(_class_words(found, cell) for cell in cells)
     return ", ".join(classes)
 
 
-def _nearest_line(asked: Condition, line: Compared) -> Truth:
+def _nearest_line(condition: Condition, line: Compared) -> Truth:
     comparison = line.comparison
     if line.identical:
         return Truth.FAILS
     if comparison.estimate is None:
         return Truth.CANNOT_TELL
-    goes_up = asked.goes_up(comparison.metric)
+    goes_up = condition.goes_up(comparison.metric)
     if comparison.kind is EstimateKind.RATIO:
-        distance, bound = math.log(comparison.estimate), math.log1p(asked.share)
+        distance, bound = math.log(comparison.estimate), math.log1p(condition.share)
     else:
-        distance, bound = comparison.estimate, asked.share
+        distance, bound = comparison.estimate, condition.share
     return Truth.HOLDS if (distance if goes_up else -distance) > bound else Truth.FAILS
 
 
@@ -488,7 +488,7 @@ def _levels(line: Compared) -> str:
     if any(each.centre is None for each in line.figures):
         return ""
     first, second = (figure(each).mean for each in line.figures)
-    return f"; {first} and {second} {line.comparison.metric.unit}".rstrip()
+    return f"; {first} and {second} {unit_words(line.comparison.metric)}".rstrip()
 
 
 def _left_out(found: Looked) -> str:

@@ -23,7 +23,14 @@ from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAns
 from bedplate.analysis.effects import effect_families
 from bedplate.analysis.labels import TYPE, level_rank, level_text, short_name, typed
 from bedplate.analysis.overview import CellFacts
-from bedplate.analysis.wording import confidence_words, number_words, safety, verdict_word, words_on_device
+from bedplate.analysis.wording import (
+    confidence_words,
+    ends_words,
+    number_words,
+    safety,
+    verdict_word,
+    words_on_device,
+)
 from bedplate.model.course import filled
 from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS
@@ -488,13 +495,15 @@ def _has(levels: Mapping[str, Scalar], name: str, level: Scalar) -> bool:
 _DECIMALS = (2, 4)
 
 # What the page's script says too.
+IN_EVERY_REPETITION = "in every repetition"
+
 POOLED = "{sides} over {n} matched pairs, {classes}: {figure}"
 
 MIXED_CLASSES = (
     "of several durability classes ({classes}), which weighs speed against what a power cut leaves"
 )
 
-WITH_INTERVAL = "{estimate} ({low} to {high}): {verdict}"
+WITH_INTERVAL = "{estimate} ({bounds}): {verdict}"
 
 WITHOUT_INTERVAL = "{estimate}, no interval: {reasons}"
 
@@ -602,7 +611,10 @@ def ratio_words(comparison: Comparison) -> str:
     if low is None or high is None or estimate is None:
         return estimate_words(kind, estimate, _DECIMALS[0])
     words = _interval_words(kind, estimate, low, high)
-    return f"{words['estimate']} ({words['low']} to {words['high']})"
+    confidence = (
+        f", {confidence_words([comparison.confidence])}" if comparison.confidence != CONFIDENCE else ""
+    )
+    return f"{words['estimate']} ({words['bounds']}{confidence})"
 
 
 def estimate_words(kind: EstimateKind, value: float | None, decimals: int) -> str:
@@ -623,8 +635,10 @@ def _interval_words(kind: EstimateKind, estimate: float, low: float, high: float
     bound = low if low > equal else high
     while decimals < most and not low <= equal <= high and float(f"{bound:.{decimals}f}") == equal:
         decimals += 1
-    words = [estimate_words(kind, each, decimals) for each in (estimate, low, high)]
-    return {"estimate": words[0], "low": words[1].removeprefix("×"), "high": words[2].removeprefix("×")}
+    if low == high == equal == 0:
+        return {"estimate": "0", "bounds": IN_EVERY_REPETITION}
+    bounds = ends_words(kind, low, high, lambda end: estimate_words(kind, end, decimals).removeprefix("×"))
+    return {"estimate": estimate_words(kind, estimate, decimals), "bounds": bounds}
 
 
 def _level_words(named: tuple[str, Scalar]) -> str:
@@ -659,7 +673,7 @@ def _depends(each: Dependence, strongest: LevelPair, kind: EstimateKind) -> str:
         levels=", ".join(levels),
         level=level_text(each.factor, strongest.level),
         baseline=level_text(each.factor, strongest.baseline),
-        figure=f"{words['estimate']} ({words['low']} to {words['high']})",
+        figure=f"{words['estimate']} ({words['bounds']})",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context
 
@@ -22,7 +22,14 @@ from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability
 from bedplate.statistics.comparison import Comparison, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
-from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS, Summary
+from bedplate.statistics.summary import (
+    ARITHMETIC_MEAN,
+    RATIO_CENTRES,
+    REPETITIONS_FOR_INTERVAL,
+    SUSPECT,
+    UNKNOWN_BASIS,
+    Summary,
+)
 from bedplate.study.records import IMPORTED
 from bedplate.units import format_size, percent
 
@@ -118,6 +125,8 @@ SAME_IN_FORCE = "effectively the same as {cells}"
 
 IDENTICAL = "effectively the same as its baseline under another name: one result, not two"
 
+SAME_COUNTS = "the same"
+
 SAME_WITHIN = "same within {margin}"
 
 OF_RATIOS = "{margin} %"
@@ -166,6 +175,12 @@ _DOUBTS = (Trouble.SUSPECT, Trouble.UNKNOWN)
 # Of a figure that rests on no trusted run.
 BASIS_MARKS = {SUSPECT: SUSPECT_MARK, UNKNOWN_BASIS: UNKNOWN_MARK}
 
+# Between two values in a table.
+VALUES = " · "
+
+# By the number of runs: the power of ten, beside that of the figure, below which nothing is believed of its scatter.
+_PRESUMED = {1: 0, 2: -1}
+
 # Enough for every difference that repetitions can tell, few enough to read.
 _SHORT = Context(prec=4, rounding=ROUND_HALF_UP)
 
@@ -198,21 +213,43 @@ def ratio_figure(value: float) -> str:
     return f"{value:.3f}" if 0.01 <= value < 10 else number_words(value)
 
 
+# From this factor between its ends on the interval of a ratio, or of a positive figure, says nothing.
+NOTHING_TOLD = 10.0
+
+# What the page's script says too.
+NOT_KNOWN = "interval not known"
+
+
+def tells_nothing(kind: EstimateKind, low: float, high: float) -> bool:
+    """Whether an interval leaves open what is asked, so that its ends are not worth reading."""
+    return high >= NOTHING_TOLD * low if kind is EstimateKind.RATIO else False
+
+
+def says_nothing(comparison: Comparison) -> bool:
+    """The same of a comparison; False where it has no interval, or an open one."""
+    low, high = comparison.low, comparison.high
+    return low is not None and high is not None and tells_nothing(comparison.kind, low, high)
+
+
+def ends_words(
+    kind: EstimateKind,
+    low: float | None,
+    high: float | None,
+    write: Callable[[float], str],
+    between: str = " to ",
+) -> str:
+    """`0.91 to 0.97` with each end as `write` has it, dots for one that is open; words in their place where it says nothing, empty where both are open."""
+    if low is None and high is None:
+        return ""
+    if low is not None and high is not None and tells_nothing(kind, low, high):
+        return NOT_KNOWN
+    return between.join("…" if end is None else write(end) for end in (low, high))
+
+
 def confidence_words(confidences: Iterable[float]) -> str:
     """From the least to the greatest of some confidences: `95 %`, `97.5 to 99.89 %`."""
     own = sorted(confidences)
     return f"{' to '.join(dict.fromkeys(f'{100 * each:.4g}' for each in (own[0], own[-1])))} %"
-
-
-# The ends of an interval of ratios that are further apart say nothing.
-_SAYS_NOTHING = 10.0
-
-
-def says_nothing(comparison: Comparison) -> bool:
-    """Whether an interval of ratios reaches from a fraction to a multiple, so that a reader learns nothing by its ends."""
-    low, high = comparison.low, comparison.high
-    is_ratio = comparison.kind is EstimateKind.RATIO and low is not None and high is not None
-    return is_ratio and (high or 0.0) > _SAYS_NOTHING * (low or 0.0)
 
 
 def margin_words(comparison: Comparison) -> str:
@@ -223,6 +260,9 @@ def margin_words(comparison: Comparison) -> str:
 
 def verdict_word(comparison: Comparison) -> str:
     """The verdict; `same within 5 %` where it is that."""
+    if comparison.verdict is Verdict.SAME and comparison.margin is None:
+        # Counts have no margin: these agree to the last one.
+        return SAME_COUNTS
     if comparison.verdict is Verdict.SAME:
         return filled(SAME_WITHIN, margin=margin_words(comparison))
     return comparison.verdict.value
@@ -232,22 +272,31 @@ def verdict_word(comparison: Comparison) -> str:
 class FigureWords:
     """A summary's mean and what bounds it, with no digit that the bounds leave open.
 
-    `low` and `high` are its interval where it has one (`is_interval`), else the range of its values; empty below two.
+    `low` and `high` are its interval where it has one (`is_interval`), else the range of its values, or the two (`are_values`); empty below two
+    values. Of an interval that says nothing `low` says so, and there is no `high`.
     """
 
     mean: str
     low: str = ""
     high: str = ""
     is_interval: bool = False
+    are_values: bool = False
 
     def between(self, word: str) -> str:
-        """Both bounds with a word, or a dash, between them; empty where there are none."""
-        return f"{self.low}{word}{self.high}" if self.low else ""
+        """Both bounds with a word, or a dash, between them; two values with a dot or `and`, as nobody takes those for an interval; empty where there are none."""
+        if self.are_values:
+            word = VALUES if word == "–" else word.replace("to", "and")
+        return f"{self.low}{word}{self.high}" if self.high else self.low
 
 
 def centre_words(metric: Metric) -> str:
     """What the figure of a cell is (decision 15), where all its values are above zero."""
     return "geometric mean" if metric.scale is Scale.RATIO else "mean"
+
+
+def unit_words(metric: Metric) -> str:
+    """Its unit behind a figure; empty where the metric's name, which stands before or above it, says it: `tps`."""
+    return "" if metric.unit in ("1", "1/s", "share") else metric.unit
 
 
 def capital(text: str) -> str:
@@ -261,25 +310,45 @@ def figure(summary: Summary) -> FigureWords:
     low, high = (summary.low, summary.high) if is_interval else (summary.minimum, summary.maximum)
     scatter = scatter_of(summary)
     mean = number_words(summary.centre, scatter)
+    if summary.centre_kind == ARITHMETIC_MEAN:
+        # It stands under “geometric mean”, which figures of which some are 0 have not.
+        mean = f"{mean} (mean)"
     if summary.n < 2 or low is None or high is None:
         return FigureWords(mean)
-    return FigureWords(mean, number_words(low, scatter), number_words(high, scatter), is_interval)
+    if is_interval and tells_nothing(EstimateKind.RATIO, low, high):
+        return FigureWords(mean, NOT_KNOWN, is_interval=True)
+    return FigureWords(
+        mean,
+        number_words(low, scatter),
+        number_words(high, scatter),
+        is_interval,
+        are_values=_are_values(summary),
+    )
 
 
 def span(summary: Summary) -> str:
-    """The smallest and the largest value, `23,900–24,700`; nothing below two values, or where they are not kept."""
+    """The smallest and the largest value, `23,900–24,700`, of two both, `23,900 · 24,700`; nothing below two values, or where they are not kept."""
     if summary.n < 2 or summary.minimum is None:
         return ""
-    scatter = scatter_of(summary)
-    return f"{number_words(summary.minimum, scatter)}–{number_words(summary.maximum, scatter)}"
+    ends = [number_words(end, scatter_of(summary)) for end in (summary.minimum, summary.maximum)]
+    return (VALUES if _are_values(summary) else "–").join(ends)
+
+
+def _are_values(summary: Summary) -> bool:
+    return summary.n == 2 and summary.low is None
 
 
 def scatter_of(summary: Summary) -> float | None:
-    """Half the width of the interval, or of the range where there is none; None where runs do not scatter, or nothing tells how."""
+    """Half the width of the interval, or of the range where there is none; None where runs do not scatter, or nothing tells how.
+
+    Two runs may agree by chance and one says nothing of scatter, so that of a figure with a ratio it is at least so much as leaves them three
+    digits and two.
+    """
     low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
-    if summary.n < 2 or low is None or high is None:
-        return None
-    return (high - low) / 2 or None
+    half = 0.0 if summary.n < 2 or low is None or high is None else (high - low) / 2
+    if summary.n in _PRESUMED and summary.centre and summary.centre_kind in RATIO_CENTRES:
+        half = max(half, 10.0 ** (math.floor(math.log10(abs(summary.centre))) + _PRESUMED[summary.n]))
+    return half or None
 
 
 def durability_words(durability: Durability | None) -> str:

@@ -35,7 +35,7 @@ from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
 from bedplate.analysis.run_heads import writes
 from bedplate.analysis.search import search_of
-from bedplate.analysis.wording import figure
+from bedplate.analysis.wording import figure, unit_words
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.search import Ending
@@ -353,7 +353,7 @@ def _contest_answer(found: Advised, contest: Contest, sentences: Sequence[Senten
     return ContestAnswer(
         run=contest.run[1],
         durability=contest.durability,
-        heads=tuple((each.head, _unit(each)) for each in contest.objectives),
+        heads=tuple((each.head, unit_words(each.metric)) for each in contest.objectives),
         definitions=tuple((each.head, each.metric.definition) for each in contest.objectives),
         choices=tuple(_choice(found, contest, cell, standing[cell]) for cell in shown),
         cells=len(contest.cells) + len(contest.left_out),
@@ -361,10 +361,6 @@ def _contest_answer(found: Advised, contest: Contest, sentences: Sequence[Senten
         behind=len(contest.cells) - len(standing) if contest.can_judge else 0,
         sentences=tuple(each.text for each in sentences),
     )
-
-
-def _unit(objective: Objective) -> str:
-    return "" if objective.metric.unit in ("1", "1/s", "share") else objective.metric.unit
 
 
 def _choice(found: Advised, contest: Contest, cell: str, standing: str) -> CandidateCell:

@@ -239,6 +239,8 @@ LEFT_OUT = " ({runs} left out)"
 
 NO_COMMON_REPETITION = "the two have no repetition in common"
 
+BOTH_ZERO = "both are 0 in every repetition, so that there is no ratio"
+
 NOT_POSITIVE = "a value is not positive, and has no logarithm to compare"
 
 BOTH_STOPPED = "both sides have runs that were stopped at a limit"
@@ -528,7 +530,8 @@ def _compared(
     capped, reasons, open_side = _capped(baseline, contender)
     first, second = capped
     if found.kind is EstimateKind.RATIO and min(*first, *second) <= 0:
-        return replace(found, reasons=(NOT_POSITIVE,))
+        are_zero = not any((*first, *second))
+        return replace(found, reasons=(BOTH_ZERO if are_zero else NOT_POSITIVE,))
     if found.kind is EstimateKind.RATIO:
         first, second = np.log(first), np.log(second)
     found = replace(
@@ -595,6 +598,8 @@ def _capped(
 
 def _verdict(found: Comparison) -> Verdict:
     low, high = found.low, found.high
+    if found.metric.scale is Scale.COUNT and low == high == 0:
+        return Verdict.SAME
     if found.margin is not None and low is not None and high is not None:
         if found.kind is EstimateKind.RATIO:
             within = low >= 1 / (1 + found.margin) and high <= 1 + found.margin

@@ -21,6 +21,12 @@ from bedplate.model.visit import Outcome, Validity
 
 GEOMETRIC_MEAN = "geometric mean"
 
+# Of a figure that is compared as a ratio where some values are 0, which has no logarithm.
+ARITHMETIC_MEAN = "arithmetic mean"
+
+# What stands for figures that are compared as ratios.
+RATIO_CENTRES = (GEOMETRIC_MEAN, ARITHMETIC_MEAN)
+
 MEAN = "mean"
 
 MEDIAN = "median"
@@ -217,4 +223,6 @@ def _centre(values: Sequence[float], scale: Scale) -> tuple[float, str]:
         geometric = math.exp(fmean(math.log(value) for value in values))
         # Rounding may carry the mean of equal values past them.
         return min(max(geometric, min(values)), max(values)), GEOMETRIC_MEAN
+    if scale is Scale.RATIO and max(values) > 0:
+        return fmean(values), ARITHMETIC_MEAN
     return fmean(values), MEAN

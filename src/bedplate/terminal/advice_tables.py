@@ -35,7 +35,7 @@ from bedplate.analysis.claims import (
 )
 from bedplate.analysis.comparison import study_names
 from bedplate.analysis.headline import NO_BREAK, Headline, fitted, headline_lines
-from bedplate.analysis.wording import device_sectors, figure
+from bedplate.analysis.wording import device_sectors, figure, unit_words
 from bedplate.model.codec import json_fields
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
@@ -139,9 +139,9 @@ def _table(found: Advised, contest: Contest) -> RenderableType:
     table = plain_table()
     table.add_column("cell", min_width=14, max_width=26)
     for objective in contest.objectives:
-        unit = objective.metric.unit
+        unit = unit_words(objective.metric)
         words = objective.head.replace(" ", "\n", 1)
-        table.add_column(words if unit in ("1", "share") else f"{words}\n{unit}", justify="right")
+        table.add_column(f"{words}\n{unit}" if unit else words, justify="right")
     table.add_column("", no_wrap=True, is_there=contest.can_judge)
     rows = list(_rows(found, contest))
     for cell, standing in rows[:_ROWS]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -46,12 +47,15 @@ from bedplate.analysis.wording import (
     NONE_CAN_TELL,
     SIDES,
     STOPPED,
+    VALUES,
     WRONG_ON_AVERAGE,
     block_words,
     confidence_words,
+    ends_words,
     figure,
     number_words,
     ratio_figure,
+    unit_words,
     verdict_word,
 )
 from bedplate.installation import COMMAND
@@ -271,7 +275,7 @@ def _table(found: ComparisonAnswer, rows: Sequence[Compared]) -> RenderableType:
     table = plain_table()
     table.add_column(SIDES.replace(" ", "\n", 1), min_width=18, max_width=27)
     table.add_column(
-        _MEAN if metric.unit == "1" else f"{_MEAN},\n{metric.unit}", justify="right", no_wrap=True
+        f"{_MEAN},\n{unit}" if (unit := unit_words(metric)) else _MEAN, justify="right", no_wrap=True
     )
     table.add_column(ratio, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_COMPARISON_BAR_COLUMNS)
@@ -351,19 +355,14 @@ def _comparison_span(comparison: Comparison) -> Span:
 def _estimate(comparison: Comparison) -> Text:
     text = Text(_figure(comparison, comparison.estimate))
     if _has_interval(comparison):
-        bounds = [
-            _figure(comparison, bound) if bound is not None else "…"
-            for bound in (comparison.low, comparison.high)
-        ]
-        text.append(
-            f"\n{bounds[0]}–{bounds[1]}"
-            if comparison.kind is EstimateKind.RATIO
-            else f"\n{bounds[0]} to {bounds[1]}",
-            style="dim",
+        between = "–" if comparison.kind is EstimateKind.RATIO else " to "
+        bounds = ends_words(
+            comparison.kind, comparison.low, comparison.high, partial(_figure, comparison), between
         )
+        text.append(f"\n{bounds}", style="dim")
     elif comparison.n > 1 and comparison.smallest is not None:
         ends = [_figure(comparison, end) for end in (comparison.smallest, comparison.largest)]
-        text.append(f"\n({' to '.join(ends)})", style="dim")
+        text.append(f"\n({(VALUES if comparison.n == 2 else ' to ').join(ends)})", style="dim")
     return text
 
 
@@ -371,7 +370,13 @@ def _figure(comparison: Comparison, value: float | None) -> str:
     if value is None:
         return "–"
     if comparison.kind is EstimateKind.DIFFERENCE:
-        return f"{value:+.3g}" if abs(value) < 999.5 else f"{'+' * (value > 0)}{number_words(value)}"
+        return (
+            "0"
+            if value == 0
+            else f"{value:+.3g}"
+            if abs(value) < 999.5
+            else f"{'+' * (value > 0)}{number_words(value)}"
+        )
     return ratio_figure(value)
 
 
@@ -647,7 +652,7 @@ def _ratios(part: Effects) -> RenderableType:
         bounds = (
             ""
             if judged.low is None or judged.high is None
-            else "–".join(map(ratio_figure, (judged.low, judged.high)))
+            else ends_words(EstimateKind.RATIO, judged.low, judged.high, ratio_figure, "–")
         )
         table.add_row(
             short_name(each.factor) if each.factor != before else "",

@@ -41,11 +41,13 @@ from bedplate.analysis.search import (
 )
 from bedplate.analysis.wording import (
     BASIS_MARKS,
+    VALUES,
     block_words,
     capital,
     centre_words,
     device_sectors,
     durability_words,
+    ends_words,
     figure,
     mark,
     number_words,
@@ -54,6 +56,7 @@ from bedplate.analysis.wording import (
     repetitions_sentence,
     span,
     told_of,
+    unit_words,
 )
 from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
@@ -66,6 +69,7 @@ from bedplate.model.plan import pruned_lines
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.reason import sentences
 from bedplate.near_names import unknown_run
+from bedplate.statistics.comparison import EstimateKind
 from bedplate.statistics.summary import Summary, SummaryKey
 from bedplate.terminal.fitting_table import FittingTable
 from bedplate.terminal.table_parts import (
@@ -123,8 +127,8 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
         # Whole, on lines of its own: two datasets may differ in their last number alone.
         several = sum(name == run for _, name in found.runs) > 1
         where = f"\n({found.dataset_words(dataset)})" if several else ""
-        unit = METRICS[metric].unit
-        head = Text(f"{shortened(run)}{where}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
+        unit = f", {unit}" if (unit := unit_words(METRICS[metric])) else ""
+        head = Text(f"{shortened(run)}{where}\n{metric}{unit}")
         if all_emulated:
             head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", min_width=13)
@@ -242,7 +246,8 @@ def part_table(found: Overview, run: tuple[str, str], metric: str) -> Renderable
     known = METRICS[metric]
     several = sum(name == run[1] for _, name in found.runs) > 1
     where = f" ({found.dataset_words(run[0])})" if several else ""
-    title = Text(f"{run[1]}{where}: {metric}, {known.unit}", style="bold")
+    unit = f", {unit}" if (unit := unit_words(known)) else ""
+    title = Text(f"{run[1]}{where}: {metric}{unit}", style="bold")
     words = f"{capital(centre_words(known))}s over the repetitions. {_MARKS}\n{metric}: {known.definition}."
     tables = entry_tables(found, rows, head="part", higher=known.better is Better.HIGHER)
     return Group(Text(), title, *tables, Text(words, style="dim"))
@@ -447,7 +452,9 @@ def _text(found: Overview, cell: CellFacts, run: Run, column: ToolColumn) -> Tex
         text.append(f"\n{bar(summary.centre, _largest(found, run, column) or 0.0, cells=_BAR_CELLS)}", "cyan")
     range_ = span(summary)
     if range_:
-        broken = range_ if len(range_) <= _RANGE_COLUMNS else range_.replace("–", "–\n")
+        broken = (
+            range_ if len(range_) <= _RANGE_COLUMNS else range_.replace("–", "–\n").replace(VALUES, " ·\n")
+        )
         text.append(f"\n{broken}", style="dim")
     if column.beneath is not None:
         cpu = found.summary(cell.id, run, column.beneath, column.phase, column.item)
@@ -584,7 +591,7 @@ def modelled_effects(found: Searched) -> list[RenderableType]:
             short_name(each.factor),
             f"{better} / {worse}",
             ratio_figure(each.ratio),
-            f"{ratio_figure(each.low)}–{ratio_figure(each.high)}",
+            ends_words(EstimateKind.RATIO, each.low, each.high, ratio_figure, "–"),
         )
     metric = METRICS[found.record.best]
     lines = (

@@ -199,7 +199,7 @@ def test_two_repetitions_give_what_was_seen_and_the_way_to_verdicts(tmp_path: Pa
     assert lines[0].startswith(
         "Not yet  read-write: 2 trusted repetitions show a figure, not a difference; 3"
     )
-    assert re.search(r"xfs +1,\d\d\d tps +\(range [\d,.]+ to [\d,.]+\)", " ".join(lines))
+    assert re.search(r"xfs +1,\d\d\d tps +\([\d,.]+ and [\d,.]+\)", " ".join(lines))
     assert any("5 repetitions in all give verdicts, about 10 min:" in line for line in lines)
     assert step.command == f"sudo ./bedplate extend {found.study.directory} --repetitions 5"
 

@@ -289,7 +289,7 @@ def test_what_a_cell_without_copies_saves_is_said_beside_the_like_cell_that_has_
     told = saving(found, ["gone"])
     assert told is not None
     assert (
-        "without page images 16.40 KiB to the device (-34 %) and 0.5100 KiB of log (-95 %) for each transaction: xfs off beside xfs, "
+        "without page images 16 KiB to the device (-34 %) and 0.51 KiB of log (-95 %) for each transaction: xfs off beside xfs, "
         "200 a second."
     ) == saving_words(told, "page images", {"gone": "xfs off", "kept": "xfs"})
     # Another file system is no measure, and neither is a cell that does without copies too.

@@ -1,19 +1,29 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from bedplate.analysis.pooled import figure_words, ratio_words
 from bedplate.analysis.wording import (
+    FigureWords,
     capital,
     centre_words,
     counted,
     durability_words,
+    ends_words,
+    figure,
     number_words,
     repetitions_sentence,
     scatter_of,
+    span,
+    unit_words,
 )
+from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Durability
-from bedplate.statistics.summary import Summary
+from bedplate.statistics.comparison import EstimateKind, Verdict, at_confidence, compare
+from bedplate.statistics.summary import Observation, Summary, summarise
 
 
 @pytest.mark.parametrize(
@@ -58,6 +68,75 @@ def test_scatter_is_that_of_the_interval_else_of_the_range() -> None:
     assert 0.5 == scatter_of(Summary(2, minimum=1.0, maximum=2.0))
     assert None is scatter_of(Summary(1, minimum=1.0, maximum=1.0))
     assert None is scatter_of(Summary(2, minimum=1.0, maximum=1.0))
+
+
+def found(*values: float, scale: Scale = Scale.RATIO) -> FigureWords:
+    return figure(summarise(map(Observation, values), scale))
+
+
+def test_digits_do_not_grow_as_the_evidence_shrinks() -> None:
+    assert "25,000" == found(25_190.0).mean
+    assert "5.8" == found(5.841).mean
+    # Two that agree to the last digit are two that agree by chance.
+    assert "5.84" == found(5.841, 5.841).mean
+    assert "21,300" == found(21_278.0, 21_322.0).mean
+    assert "21,300" == found(21_278.0, 21_322.0, 21_300.0).mean
+    # A count is what was counted.
+    assert "137" == found(137.0, scale=Scale.COUNT).mean
+
+
+def test_two_values_are_no_interval_and_an_interval_that_says_nothing_is_none() -> None:
+    two, three = found(100.0, 120.0), found(100.0, 110.0, 120.0)
+    assert ("100 · 120", "100 and 120") == (two.between("–"), two.between(" to "))
+    assert "87–138" == three.between("–")
+    wild = found(1.0, 30.0, 1000.0)
+    assert "interval not known" == wild.between("–") == wild.between(" to ")
+    assert "100 · 120" == span(summarise(map(Observation, (100.0, 120.0)), Scale.RATIO))
+    assert "100–120" == span(summarise(map(Observation, (100.0, 110.0, 120.0)), Scale.RATIO))
+
+
+def test_a_mean_of_figures_with_a_zero_says_that_it_is_no_geometric_one() -> None:
+    assert "1 (mean)" == found(0.0, 1.0, 2.0).mean
+    assert "0" == found(0.0, 0.0, 0.0).mean
+    assert "1" == found(0.0, 1.0, 2.0, scale=Scale.COUNT).mean
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "words"),
+    [
+        (0.9, 1.1, EstimateKind.RATIO, "0.900–1.100"),
+        (0.01, 65.34, EstimateKind.RATIO, "interval not known"),
+        (6.01e-13, 1.66e12, EstimateKind.RATIO, "interval not known"),
+        (0.5, None, EstimateKind.RATIO, "0.500–…"),
+        (None, None, EstimateKind.RATIO, ""),
+        (-0.01, 0.9, EstimateKind.DIFFERENCE, "-0.010–0.900"),
+    ],
+)
+def test_one_rule_says_which_interval_says_nothing(
+    low: float | None, high: float | None, kind: EstimateKind, words: str
+) -> None:
+    assert words == ends_words(kind, low, high, "{:.3f}".format, "–")
+
+
+def test_two_counts_that_are_zero_everywhere_are_the_same() -> None:
+    sides = [{n: Observation(value) for n in range(3)} for value in (0.0, 0.0, 2.0)]
+    same = compare(sides[0], sides[1], METRICS["transactions_failed"])
+    assert "0 (in every repetition): the same" == figure_words(same)
+    other = compare(sides[0], sides[2], METRICS["transactions_failed"])
+    assert Verdict.SAME is not other.verdict
+    speeds = compare(sides[0], sides[1], METRICS["tps"])
+    assert ("both are 0 in every repetition, so that there is no ratio",) == speeds.reasons
+
+
+def test_intervals_of_another_confidence_say_theirs() -> None:
+    sides = [{n: Observation(value + n) for n in range(5)} for value in (100.0, 120.0)]
+    plain = compare(sides[0], sides[1], METRICS["tps"])
+    assert re.fullmatch(r"×1.196 \([\d.]+ to [\d.]+\)", ratio_words(plain))
+    assert ratio_words(at_confidence(plain, 0.9997)).endswith(", 99.97 %)")
+
+
+def test_a_unit_is_not_written_where_the_name_says_it() -> None:
+    assert ["", "ms", ""] == [unit_words(METRICS[name]) for name in ("tps", "latency_ms_p99", "tps_cv")]
 
 
 def test_both_caches_are_named_where_they_differ() -> None:

@@ -32,6 +32,7 @@ from bedplate.analysis.wording import (
     number_words,
     promises_differ,
     ratio_figure,
+    scatter_of,
 )
 from bedplate.errors import PlanError
 from bedplate.model.course import filled
@@ -39,6 +40,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.page.document import page_document, rules_document
 from bedplate.page.views import effects_view, page_effects
 from bedplate.statistics.comparison import Comparison, EstimateKind, compare, left_out_words
+from bedplate.statistics.summary import GEOMETRIC_MEAN, MEAN, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +90,7 @@ DRAWN = """vectors => vectors.map(({ maps, scale }) => {
   return { ends: ends && [ends.low, ends.high, ends.logarithmic], average: [...average.values], used: average.used, left_out: average.left_out };
 })"""
 
-SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers, figures, ratios }) => {
+SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers, figures, ratios, summaries }) => {
   const { words } = bedplate;
   return {
     filled: filled.map(([name, values]) => words.filled(name, values)),
@@ -100,10 +102,36 @@ SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, number
     counts: counts.map(one => words.aboutCounts(...one)),
     numbers: numbers.map(([value, scatter]) => bedplate.number(value, scatter)),
     ratios: ratios.map((value) => bedplate.ratioFigure(value)),
+    scatters: summaries.map(([n, mean, minimum, maximum, low, high, is_ratio]) =>
+      bedplate.scatter({ n, mean, minimum, maximum, low, high, is_ratio })),
     figures: figures.map(([kind, estimate, low, high]) =>
       bedplate.pooled.figureWords({ kind, estimate, low, high, verdict: "cannot tell", margin: 0.05, reasons: [] })),
   };
 }"""
+
+
+# How many runs, their mean, range and interval, and whether they are compared as a ratio.
+SUMMARIES = [
+    (n, mean, mean * (1 - spread), mean * (1 + spread), *ends, is_ratio)
+    for n in (0, 1, 2, 3)
+    for mean in (0.012, 9.99, 10.0, 1234.0)
+    for spread in (0.0, 0.001, 0.3)
+    for ends in ((None, None), (mean * 0.9, mean * 1.2))
+    for is_ratio in (True, False)
+]
+
+
+def summary_of(  # noqa: PLR0917 -- as the script has it
+    n: int,
+    mean: float,
+    minimum: float,
+    maximum: float,
+    low: float | None,
+    high: float | None,
+    is_ratio: bool,
+) -> Summary:
+    kind = GEOMETRIC_MEAN if is_ratio else MEAN
+    return Summary(n, minimum=minimum, maximum=maximum, centre=mean, centre_kind=kind, low=low, high=high)
 
 
 # Ties, whole numbers, what rounds to one more digit, and the ends of what is written out.
@@ -325,7 +353,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
     numbers = list(product(NUMBERS, SCATTERS))
     figures = list(product(EstimateKind, BOUNDS))
     ratios = [one for one in NUMBERS if one > 0]
-    expected: dict[str, list[str]] = {
+    expected: dict[str, list[Any]] = {
         "filled": [filled(TEMPLATES[name], **values) for name, values in filled_in],
         "left_out": [left_out_words(*one) for one in runs],
         "margins": [margin_of(*one) for one in margins],
@@ -339,6 +367,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "counts": [about_counts(n, has_interval=within) for n, within in counts],
         "numbers": [number_words(*one) for one in numbers],
         "ratios": [ratio_figure(one) for one in ratios],
+        "scatters": [scatter_of(summary_of(*one)) for one in SUMMARIES],
         "figures": [figure_words(compared_so(kind, *one)) for kind, one in figures],
     }
     given = {
@@ -351,6 +380,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "counts": counts,
         "numbers": numbers,
         "ratios": ratios,
+        "summaries": SUMMARIES,
         "figures": [(kind.value, *one) for kind, one in figures],
     }
     starts = {template.partition("{")[0] for template in (PROMISES_DIFFER, PROMISES_DIFFER_ELSEWHERE)}

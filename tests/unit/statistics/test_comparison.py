@@ -281,9 +281,9 @@ def test_recordings_that_differ_by_more_than_counting_explains_make_no_false_ver
     assert naive > 0.3 * 400
 
 
-def test_counts_may_be_zero_and_are_never_same_by_a_margin() -> None:
+def test_counts_may_be_zero_and_are_the_same_where_they_agree_to_the_last() -> None:
     nothing = compare(by_repetition(0, 0, 0), by_repetition(0, 0, 0), FAILURES)
-    assert (Verdict.CANNOT_TELL, 0.0, None) == (nothing.verdict, nothing.estimate, nothing.margin)
+    assert (Verdict.SAME, 0.0, None) == (nothing.verdict, nothing.estimate, nothing.margin)
     assert nothing.more_repetitions is None
     burst = compare(by_repetition(0, 0, 0), by_repetition(0, 0, 500), FAILURES)
     assert Verdict.CANNOT_TELL is burst.verdict

@@ -10,6 +10,7 @@ from scipy import stats
 from bedplate.model.figure import Scale, Status
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.summary import (
+    ARITHMETIC_MEAN,
     GEOMETRIC_MEAN,
     MEAN,
     SUSPECT,
@@ -49,7 +50,7 @@ def test_interval_of_three_is_students_on_logarithms() -> None:
 
 def test_a_zero_has_no_logarithm() -> None:
     summary = summarise(observed(0.0, 1.0, 2.0), Scale.RATIO)
-    assert summary.centre_kind == MEAN
+    assert summary.centre_kind == ARITHMETIC_MEAN
     assert summary.centre == pytest.approx(1.0)
     assert summary.low is None
 

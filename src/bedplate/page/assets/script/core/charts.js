@@ -269,7 +269,9 @@ bedplate.charts = (() => {
   // A summary as the text of a bar.
   const told = (entry, unit) => {
     const figure = (value) => bedplate.told(entry, value);
-    const ends = entry.n > 1 && entry.minimum !== null ? `, ${figure(entry.minimum)} to ${figure(entry.maximum)}` : "";
+    const between = entry.n === 2 ? "and" : "to";
+    const ends =
+      entry.n > 1 && entry.minimum !== null ? `, ${figure(entry.minimum)} ${between} ${figure(entry.maximum)}` : "";
     return `${figure(entry.mean)}${unit}${ends}; ${entry.counted}`;
   };
 

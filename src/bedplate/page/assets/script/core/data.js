@@ -33,6 +33,7 @@ bedplate.data = (() => {
         counted: s.counted[i],
         censored: s.censored[i],
         limit,
+        is_ratio: page.metrics[s.metric[i]].scale === "ratio",
       });
       if (s.n[i] > 0 || limit !== null) {
         note(metricsOf, s.run[i], s.metric[i]);
@@ -159,11 +160,15 @@ bedplate.number = (value, scatter = null) => {
 // A ratio in a table: three digits behind the point where it is near 1.
 bedplate.ratioFigure = (value) => (value >= 0.01 && value < 10 ? value.toFixed(3) : bedplate.number(value));
 
-// Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter.
+// Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter. Two runs may agree
+// by chance and one says nothing of scatter, so that of a figure with a ratio it leaves them three digits and two at most.
 bedplate.scatter = (entry) => {
-  if (!entry || entry.n < 2) return null;
+  if (!entry) return null;
   const [low, high] = entry.low === null ? [entry.minimum, entry.maximum] : [entry.low, entry.high];
-  return low === null || high === null ? null : (high - low) / 2 || null;
+  const half = entry.n < 2 || low === null || high === null ? 0 : (high - low) / 2;
+  const few = entry.is_ratio && entry.mean && (entry.n === 1 || entry.n === 2);
+  const least = few ? 10 ** (Math.floor(Math.log10(Math.abs(entry.mean))) + 1 - entry.n) : 0;
+  return Math.max(half, least) || null;
 };
 
 // A value of a summary with no digit that its runs leave open.

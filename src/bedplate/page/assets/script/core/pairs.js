@@ -294,6 +294,7 @@ bedplate.pairs = (() => {
     if (one.identical) return "identical";
     if (one.incomparable.length) return "side by side";
     const { kind, margin: share, verdict } = one.found;
+    if (verdict === "same" && share === null) return words.filled("same_counts");
     return verdict === "same" ? words.filled("same_within", { margin: words.margin(kind, share) }) : verdict;
   };
 
@@ -306,9 +307,11 @@ bedplate.pairs = (() => {
 
   const interval = (found) => {
     if (found.low === null && found.high === null) return "no interval";
+    if (found.low === 0 && found.high === 0) return words.filled("in_every_repetition");
     if (found.high === null) return `at least ${estimate(found, found.low)}`;
-    return found.low === null
-      ? `at most ${estimate(found, found.high)}`
+    if (found.low === null) return `at most ${estimate(found, found.high)}`;
+    return words.tellsNothing(found.kind, found.low, found.high)
+      ? words.filled("not_known")
       : `${estimate(found, found.low)} to ${estimate(found, found.high)}`;
   };
 

@@ -269,8 +269,12 @@ bedplate.pooled = (() => {
     const equal = kind === "ratio" ? 1 : 0;
     const [bound, outside] = low > equal ? [low, true] : [high, high < equal];
     while (decimals < 4 && outside && Number(bound.toFixed(decimals)) === equal) decimals += 1;
+    if (equal === 0 && low === 0 && high === 0) return { estimate: "0", bounds: words.filled("in_every_repetition") };
     const [one, least, most] = [estimate, low, high].map((value) => shown(kind, value, decimals));
-    return { estimate: one, low: least.replace("×", ""), high: most.replace("×", "") };
+    const bounds = words.tellsNothing(kind, low, high)
+      ? words.filled("not_known")
+      : `${least.replace("×", "")} to ${most.replace("×", "")}`;
+    return { estimate: one, bounds };
   };
 
   const figureWords = (found) =>
@@ -292,7 +296,7 @@ bedplate.pooled = (() => {
       levels: levels.map(({ at, mean }) => `${shown(kind, back(mean), 2)} at ${text(place, at)}`).join(", "),
       level: text(place, strongest.level),
       baseline: text(place, strongest.baseline),
-      figure: `${ends.estimate} (${ends.low} to ${ends.high})`,
+      figure: `${ends.estimate} (${ends.bounds})`,
     });
   };
 

@@ -2,7 +2,7 @@
 // Sentences that Python says too: it gives them with the document (page/document.py), and values are filled in here. Pure.
 
 bedplate.words = (() => {
-  const { templates, words } = bedplate.document.rules;
+  const { templates, words, verdicts } = bedplate.document.rules;
 
   // As model/course.py fills them.
   const filled = (name, values = {}) => {
@@ -25,6 +25,9 @@ bedplate.words = (() => {
   // A share may be zero and has no ratio: its margin is in points of a hundred.
   const margin = (kind, share) =>
     filled(kind === "ratio" ? "of_ratios" : "of_differences", { margin: Number((share * 100).toPrecision(6)) });
+
+  // Whether an interval leaves open what is asked, so that its ends are not worth reading.
+  const tellsNothing = (kind, low, high) => kind === "ratio" && high >= verdicts.NOTHING_TOLD * low;
 
   // From the least to the greatest of some confidences.
   const confidences = (own) => {
@@ -55,5 +58,5 @@ bedplate.words = (() => {
   const aboutCounts = (n, within) =>
     filled(within ? "within_recordings" : n === 1 ? "one_recording" : "several_recordings", { n });
 
-  return { ...words, filled, capital, leftOut, margin, confidences, canTell, promisesDiffer, aboutCounts };
+  return { ...words, filled, capital, leftOut, margin, tellsNothing, confidences, canTell, promisesDiffer, aboutCounts };
 })();

@@ -37,6 +37,7 @@ bedplate.verdicts = (() => {
 
   const verdict = (found) => {
     const { low, high, margin, metric } = found;
+    if (metric.scale === "count" && low === 0 && high === 0) return "same";
     if (margin !== null && low !== null && high !== null) {
       const within = isRatio(found) ? low >= 1 / (1 + margin) && high <= 1 + margin : low >= -margin && high <= margin;
       if (within) return "same";
@@ -181,7 +182,10 @@ bedplate.verdicts = (() => {
     const sides = own.map((side) => [...side.values()]);
     if (sides.flat().every((one) => one.of)) return pooled(found, sides);
     const { values, reasons, open } = capped(sides);
-    if (isRatio(found) && Math.min(...values.flat()) <= 0) return { ...found, reasons: [words.filled("not_positive")] };
+    if (isRatio(found) && Math.min(...values.flat()) <= 0) {
+      const zero = values.flat().every((value) => value === 0);
+      return { ...found, reasons: [words.filled(zero ? "both_zero" : "not_positive")] };
+    }
     const [first, second] = isRatio(found) ? values.map((side) => side.map(Math.log)) : values;
     const each = found.paired ? second.map((value, i) => value - first[i]) : null;
     const described = {
