@@ -22,6 +22,13 @@ NAMED: dict[str, str] = {
     ".page.rules": "what the script judges by and says comes with the document",
     ".page.effects[].stopped": "cells of which runs were stopped at a limit, and which are in no effect",
     ".effects.effects[].stopped": "the same",
+    ".effects.effects[].parts[].effects[].judged.same": "a ratio within the margin is the same, as in compare (decision 111)",
+    ".effects.effects[].parts[].effects[].judged.confidence": "each ratio has the confidence of its factor's family",
+    ".effects.effects[].parts[].effects_confidence": "the same, where all factors were one family",
+    ".effects.effects[].parts[].effects[].verdict": "what compare says of the same pairs",
+    ".page.effects[].families": "by which the script knows the same contrast again",
+    ".page.effects[].designs[].confidence": "in words, as factors differ in it",
+    ".page.effects[].designs[].ratios": "the verdict in place of whether the interval leaves out 1",
     ".effects.effects[].parts[].effects[].left_out": "how many pairs of cells are in no ratio, as they have one repetition in common",
     ".advise.sentences[].text: 'Unsafe with a volatile cache, 4 KiB sectors: ext4 PostgreSQL full_page_writes=off": "what makes one cell "
     "unsafe is not said of all",
