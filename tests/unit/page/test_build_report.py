@@ -177,7 +177,9 @@ def test_the_order_of_the_script_names_each_of_its_parts_once() -> None:
 
 def test_a_section_at_a_place_that_the_page_has_not_is_refused(tmp_path: Path) -> None:
     sections = {"footer": ("walls", "Walls")}
-    with pytest.raises(ValueError, match="behind footer; there are ranking, compare, raw, courses, items, durability"):
+    with pytest.raises(
+        ValueError, match="behind footer; there are ranking, compare, raw, courses, items, durability"
+    ):
         WorkloadPage(tmp_path, sections, is_in=bool, document=lambda *_: {})
 
 
