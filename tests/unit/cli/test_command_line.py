@@ -185,7 +185,7 @@ DOORS: tuple[tuple[str, Words], ...] = (
     ("bedplate.study.store", ("status", "STUDY", "--json")),
     ("bedplate.terminal.tables", ("show", "STUDY", "STUDY", "--metric", "tps")),
     (
-        "bedplate.analysis.comparison",
+        "bedplate.analysis.condition",
         ("compare", "STUDY", "--baseline", "type=a", "--contender", "type=b"),
     ),
     ("bedplate.analysis.comparison", ("effects", "STUDY", "--metric", "tps")),
