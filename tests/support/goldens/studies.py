@@ -125,6 +125,7 @@ STUDIES = (
             "advise study --workload read-write --accept checkpoint --cells type=ext4,xfs",
             "advise study --durability 'bounded loss' --cache volatile",
             "advise study --durability unsafe --cache volatile-4k",
+            "advise study --not-worse p99:10%",
             "advise study --durability unknown --cache volatile-512",
             "claims study --accept checkpoint --claims claims.toml",
             "summary study --cells class=durable",

@@ -160,8 +160,8 @@ bedplate.number = (value, scatter = null) => {
 // A ratio in a table: three digits behind the point where it is near 1.
 bedplate.ratioFigure = (value) => (value >= 0.01 && value < 10 ? value.toFixed(3) : bedplate.number(value));
 
-// Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter. Two runs may agree
-// by chance and one says nothing of scatter, so that of a figure with a ratio it leaves them three digits and two at most.
+// Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter. Two runs may
+// agree by chance and one says nothing of scatter, so that of a figure with a ratio it leaves them three digits and two at most.
 bedplate.scatter = (entry) => {
   if (!entry) return null;
   const [low, high] = entry.low === null ? [entry.minimum, entry.maximum] : [entry.low, entry.high];
