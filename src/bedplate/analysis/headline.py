@@ -103,13 +103,14 @@ if TYPE_CHECKING:
 def not_beaten(found: Overview, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
     """Of some cells those at no level that `effects` shows worse than a level of another of them; all where none would be left.
 
-    Not where the ratio depends on another factor beyond chance: then a ratio over all pairs is not that of each.
+    Not where the ratio depends on another factor beyond chance: then a ratio over all pairs is not that of each. What holds
+    within one file system is said of its cells alone.
     """
     if len(cells) < 2 or of.metric.scale is not Scale.RATIO:
         return tuple(cells)
     levels = {one.cell: one.levels for one in candidates_of([found]) if one.cell in cells}
     worse = [
-        pair
+        (part.within, *pair)
         for each in study_effects(found, workload=of.run[1], metrics=(of.metric.name,)).found
         if each.asked.run == of.run
         for part in each.parts
@@ -120,11 +121,16 @@ def not_beaten(found: Overview, of: RunAnswer, cells: Sequence[str]) -> tuple[st
         cell
         for cell in cells
         if not any(
-            levels[cell].get(factor) == low and any(own.get(factor) == high for own in levels.values())
-            for factor, low, high in worse
+            levels[cell].get(factor) == low
+            and any(own.get(factor) == high and _are_in(within, own, levels[cell]) for own in levels.values())
+            for within, factor, low, high in worse
         )
     )
     return left or tuple(cells)
+
+
+def _are_in(within: tuple[str, Scalar] | None, *levels_of_cells: Mapping[str, Scalar]) -> bool:
+    return within is None or all(levels.get(within[0]) == within[1] for levels in levels_of_cells)
 
 
 def beside_other_types(advice: Advised, of: RunAnswer, cell: str) -> tuple[PooledPairs, ...]:
@@ -1193,7 +1199,9 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
             ranked.index(each),
         ),
     )
-    rest = [each for each in ranked if each not in among]
+    # What looks better than the answer is in its lines, also where one of its levels is shown worse over all pairs.
+    best = [each for each in unbeaten[:1] if len(among) > 1 and each not in among]
+    rest = [each for each in ranked if each not in (*best, *among)]
     answered = replace(
         plain,
         answered=Answered.TIED
@@ -1201,7 +1209,7 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         else Answered.LEADS
         if len(unbeaten) == 1
         else Answered.BY_LEVELS,
-        tied=tuple(_beside(advice, contest, taken, each) for each in among if each is not taken),
+        tied=tuple(_beside(advice, contest, taken, each) for each in (*best, *among) if each is not taken),
         following=_beside(advice, contest, taken, rest[0]) if rest else None,
         default=next(
             (

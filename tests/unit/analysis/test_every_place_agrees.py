@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bedplate.statistics.effects import Effect, Effects
 
 # More than that is for whoever changed an estimator: BEDPLATE_STUDIES=500.
-STUDIES = int(os.environ.get("BEDPLATE_STUDIES", "12"))
+STUDIES = int(os.environ.get("BEDPLATE_STUDIES", "24"))
 
 
 def ask(found: Overview, baseline: str, contender: str) -> ComparisonAnswer:
@@ -86,6 +86,7 @@ def test_every_place_says_the_same_of_one_contrast(seed: int, tmp_path: Path) ->
             assert judged.verdict is each.verdict
     assert told or not any(not line.beside for own in lines.values() for line in own)
     other_ways_of_asking_have_the_same_lines(found, lines)
+    what_looks_best_is_in_the_answer(found)
     claims_have_the_same_estimates(found, lines)
     single_pairs_have_one_estimate(found)
 
@@ -121,6 +122,17 @@ def other_ways_of_asking_have_the_same_lines(
         expected = turned.get(alone.verdict, alone.verdict) if is_turned else alone.verdict
         assert line.comparison.verdict is expected
     assert seen or not known
+
+
+def what_looks_best_is_in_the_answer(found: Overview) -> None:
+    """The durable cell with the best trusted mean is taken, or in the lines that say why another one is."""
+    (one,) = (each for each in headline(found).answers if each.run[1] == RUN)
+    if one.taken is None or not one.seen:
+        return
+    beside = one.tied[:1] or (one.following, one.default)
+    named = {each.other.cell for each in beside if each is not None}
+    named |= {cell for group in one.not_taken for cell in group.cells} | {one.taken.cell}
+    assert one.seen[0].cell in named
 
 
 def claims_have_the_same_estimates(
