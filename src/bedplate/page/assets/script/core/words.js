@@ -58,5 +58,16 @@ bedplate.words = (() => {
   const aboutCounts = (n, within) =>
     filled(within ? "within_recordings" : n === 1 ? "one_recording" : "several_recordings", { n });
 
-  return { ...words, filled, capital, leftOut, margin, tellsNothing, confidences, canTell, promisesDiffer, aboutCounts };
+  return {
+    ...words,
+    filled,
+    capital,
+    leftOut,
+    margin,
+    tellsNothing,
+    confidences,
+    canTell,
+    promisesDiffer,
+    aboutCounts,
+  };
 })();
