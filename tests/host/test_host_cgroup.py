@@ -207,7 +207,7 @@ def test_group_of_a_dead_owner_is_removed(tmp_path: Path) -> None:
         "from bedplate.host.cgroups import Group; from bedplate.host.ledger import Ledger\n"
         "ledger = Ledger.open(Path(sys.argv[1]), 'dead')\n"
         "Group.create(f'dead-{os.getpid()}', ledger=ledger).enter()\n"
-        "print([item.name for item in ledger.held()][0], flush=True)\n"
+        "print([item.name for item in ledger.holdings()][0], flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(source)}
