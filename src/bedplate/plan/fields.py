@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
+from math import prod
 from operator import itemgetter
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
-from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
+from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, RunSpec, Throttle
 from bedplate.model.devices import Latency
 from bedplate.model.filesystem import AGE_PROFILES, DATASETS, FILLS, FRESH, TRAITS, feature_levels
 from bedplate.model.levels import Levels, Scalar
@@ -274,6 +276,64 @@ Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]
 Duration: TypeAlias = Annotated[float, within(values.duration, 1)]
 
 Passes: TypeAlias = Annotated[tuple[str, ...], within(values.passes)]
+
+# What a key with a unit is called in records.
+_LEVEL_NAMES = {"warmup": "warmup_s", "duration": "duration_s", "rate": "rate_tps"}
+
+
+class RunTable(PlanTable):
+    """`[[workload.run]]` of scripts: one run, or several where a key varies. `varying` are its keys that may, `script` the first of them."""
+
+    name: RunName | None = None
+    """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"at 500 tps"`"""
+
+    varying: ClassVar[tuple[str, ...]]
+
+    def factors(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of each key that may vary; None for one that is left open."""
+        return {key: getattr(self, key) or (None,) for key in self.varying}
+
+    def run_count(self) -> int:
+        """Every combination of the levels."""
+        return prod(map(len, self.factors().values()))
+
+    def levels(self, chosen: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:  # noqa: ARG002 -- of what a version decides
+        """One combination as records have it, by the names of their levels; `defaults` is the version of the plan's defaults."""
+        return {_LEVEL_NAMES.get(key, key): level for key, level in chosen.items()}
+
+    def word(self, level: Any) -> str:
+        """A level in the name of a run."""
+        if level is None:
+            return "unlimited"
+        return f"{level:g}" if isinstance(level, float) else str(level).replace(" ", "-")
+
+    def specs(self, workload: str, defaults: int) -> Iterator[RunSpec]:
+        """Every combination, the last key varying fastest; the level of a key that varies is part of the name."""
+        factors = self.factors()
+        for combination in product(*factors.values()):
+            chosen = dict(zip(factors, combination, strict=True))
+            script = self.word(chosen["script"])
+            name = self.name or script
+            for key, level in chosen.items():
+                if len(factors[key]) > 1 and key != "script":
+                    name += f"-{key}-{self.word(level)}"
+                elif len(factors[key]) > 1 and self.name is not None:
+                    name += f"-{script}"
+            levels = self.levels(chosen, defaults).items()
+            yield RunSpec(name, workload, Levels({key: level for key, level in levels if level is not None}))
+
+
+def run_specs(
+    tables: Iterable[RunTable], workload: str, defaults: int, same_name: Callable[[str], str] = str.lower
+) -> tuple[RunSpec, ...]:
+    """The runs of all tables, in the order of the plan; ValueError if `same_name` makes one of the names of two."""
+    specs = tuple(spec for table in tables for spec in table.specs(workload, defaults))
+    names = Counter(same_name(spec.name) for spec in specs)
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
+    return specs
+
 
 CanaryEvery: TypeAlias = Annotated[float, within(values.duration, 60)]
 

@@ -145,7 +145,7 @@ class WorkloadTable(PlanTable):
 
     `dataset_key` is what tells two datasets of the type apart, as it is written behind `workload[0]`; `runs_key` is what a
     reason against its runs is about. `inner_tables` are the tables within it, by their keys. `loaded_twice` is what to do
-    where two workloads have one dataset.
+    where two workloads have one dataset. `runs_on` are its engines where a plan does not choose them.
     """
 
     type: str
@@ -153,18 +153,28 @@ class WorkloadTable(PlanTable):
     runs_key: ClassVar[str] = "run"
     inner_tables: ClassVar[InnerTables] = {}
     loaded_twice: ClassVar[str] = "put its runs there, so that it is loaded once"
+    runs_on: ClassVar[tuple[str, ...]] = ()
 
     def run_count(self) -> int:
         """How many runs a visit makes, without making them."""
         raise NotImplementedError
 
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """What tells its datasets apart, by the names of their levels; where it is nothing, there is one."""
+        return {}
+
     def dataset_count(self) -> int:
         """How many datasets it loads, each in a visit of its own."""
-        raise NotImplementedError
+        return prod(map(len, self.dataset_factors().values()))
+
+    def datasets(self) -> tuple[Levels, ...]:
+        """Every combination of the levels, the last one varying fastest."""
+        factors = self.dataset_factors()
+        return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
 
     def engines(self) -> tuple[str, ...]:
         """The engines that it runs on, in the order of the plan."""
-        raise NotImplementedError
+        return self.runs_on
 
     def settings_of_defaults(self) -> Mapping[str, Scalar]:
         """Settings of its engine that its default runs need; the engine gets them where the plan names none of them."""
@@ -185,8 +195,3 @@ class WorkloadTable(PlanTable):
     def against(self, tables: Sequence[WorkloadTable]) -> tuple[str, ...]:  # noqa: ARG002 -- of others' tables
         """What speaks against it among all workloads of the plan, each a key with a dot and a sentence."""
         return ()
-
-
-def datasets(**factors: tuple[Scalar, ...]) -> tuple[Levels, ...]:
-    """Every combination of the levels, the last one varying fastest."""
-    return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))

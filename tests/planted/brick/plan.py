@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from bedplate.model.cell import RunSpec
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import PlannedWorkload
 from bedplate.plan.fields import Count, Factor
-from bedplate.plan.table import WorkloadTable, datasets
+from bedplate.plan.table import WorkloadTable
 
 
 class BrickTable(WorkloadTable):
@@ -16,19 +17,17 @@ class BrickTable(WorkloadTable):
     bricks: Factor[Count] = Field(default=(100,), description="a whole number from 1")
 
     dataset_key: ClassVar[str] = ".bricks"
+    runs_on: ClassVar[tuple[str, ...]] = ("pile",)
 
     def run_count(self) -> int:
         return 1
 
-    def dataset_count(self) -> int:
-        return len(self.bricks)
-
-    def engines(self) -> tuple[str, ...]:
-        return ("pile",)
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
+        return {"bricks": self.bricks}
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:
         spec = RunSpec("lay", "brick", Levels(kind="lay"))
-        return PlannedWorkload("brick", (), (spec,), datasets(bricks=self.bricks))
+        return PlannedWorkload("brick", (), (spec,), self.datasets())
 
 
 PLAN = BrickTable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -30,17 +30,11 @@ class AcksTable(WorkloadTable):
     duration: Duration = 60.0
     """measure | the time that is measured, 1 s or more | `"60 s"` | `"10 min"`"""
 
+    runs_on: ClassVar[tuple[str, ...]] = (ENGINE,)
+
     def run_count(self) -> int:
         """One for each number of clients."""
         return len(self.clients)
-
-    def dataset_count(self) -> int:
-        """One: each run's writer makes its own data."""
-        return 1
-
-    def engines(self) -> tuple[str, ...]:
-        """That of `[engine]`."""
-        return (ENGINE,)
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- the writer draws by the visit's seed
         """Where the clients vary, their number is part of a run's name."""
@@ -52,7 +46,8 @@ class AcksTable(WorkloadTable):
             )
             for clients in self.clients
         )
-        return PlannedWorkload(self.type, (), runs, (Levels(),))
+        # One dataset: each run's writer makes its own data.
+        return PlannedWorkload(self.type, (), runs, self.datasets())
 
 
 PLAN = AcksTable

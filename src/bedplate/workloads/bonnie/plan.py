@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -10,12 +10,12 @@ from pydantic import Field
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.engines import NO_ENGINE
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Factor, Flag, within
-from bedplate.plan.table import WorkloadTable, datasets
+from bedplate.plan.table import WorkloadTable
 from bedplate.units import MIB
 from bedplate.workloads.bonnie.model import WORKLOAD
 
@@ -45,23 +45,20 @@ class BonnieTable(WorkloadTable):
     """measure | files that are created, looked up and deleted: a multiple of 1024, `0` for none | `16384` | `0`"""
 
     dataset_key: ClassVar[str] = ".file_size"
+    runs_on: ClassVar[tuple[str, ...]] = (NO_ENGINE,)
 
     def run_count(self) -> int:
         """One for each way of writing and size of a chunk."""
         return len(self.direct) * len(self.chunk_size)
 
-    def dataset_count(self) -> int:
-        """One for each size of the file."""
-        return len(self.file_size)
-
-    def engines(self) -> tuple[str, ...]:
-        """None: the file system itself."""
-        return (NO_ENGINE,)
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """The size of the file."""
+        return {"file_size": self.file_size}
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
         """A multiple of the memory becomes bytes where the memory of a cell is known."""
         specs = bonnie_runs(self.direct, self.chunk_size, per_character=self.per_character, files=self.files)
-        return PlannedWorkload(self.type, (), specs, datasets(file_size=self.file_size))
+        return PlannedWorkload(self.type, (), specs, self.datasets())
 
 
 def bonnie_runs(

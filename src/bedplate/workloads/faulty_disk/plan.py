@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
-from math import prod
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
@@ -73,25 +72,19 @@ class FaultyDiskTable(WorkloadTable):
         """One."""
         return 1
 
-    def dataset_count(self) -> int:
-        """One for each engine and size."""
-        return prod(map(len, self._factors().values()))
-
     def engines(self) -> tuple[str, ...]:
         """Those whose disk fails."""
         return self.engine
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
         """Every combination of its factors is a dataset."""
-        factors = self._factors()
-        found = (Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
-        return PlannedWorkload(self.type, (), (fault_run(self, seed),), tuple(found))
+        return PlannedWorkload(self.type, (), (fault_run(self, seed),), self.datasets())
 
     def cells_named(self) -> tuple[Departures, ...]:
         """Its `cells`."""
         return self.cells
 
-    def _factors(self) -> dict[str, tuple[Scalar, ...]]:
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
         """What tells its datasets apart; how often each fault is tried too, in which workloads of a plan differ by cell."""
         return {
             ENGINE: self.engine,

@@ -38,21 +38,14 @@ class FioTable(WorkloadTable):
     plan's first build, so another workload of type pgbench or tpch must be there | `false` | `true`"""
 
     runs_key: ClassVar[str] = "job"
+    runs_on: ClassVar[tuple[str, ...]] = (NO_ENGINE,)
 
     def run_count(self) -> int:
         """One for each job and combination of its options."""
         return sum(map(len, self.job)) + self.pg_test_fsync
 
-    def dataset_count(self) -> int:
-        """One: each job makes its own files."""
-        return 1
-
-    def engines(self) -> tuple[str, ...]:
-        """None: the file system itself."""
-        return (NO_ENGINE,)
-
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
-        """What pg_test_fsync needs is made ready for a dataset, before the visit."""
+        """One dataset, as each job makes its own files; what pg_test_fsync needs is made ready for it, before the visit."""
         specs = fio_run_specs(self.job, pg_test_fsync=self.pg_test_fsync)
         levels = Levels({PG_TEST_FSYNC: True} if self.pg_test_fsync else {})
         return PlannedWorkload(self.type, (), specs, (levels,))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
@@ -17,7 +16,7 @@ from bedplate.model.plan import EngineSetup, Load, Plan, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Count, Duration, Factor, Passes, within
-from bedplate.plan.table import WorkloadTable, datasets
+from bedplate.plan.table import WorkloadTable
 from bedplate.plan.words import joined
 from bedplate.units import GIB, MIB, TIB
 from bedplate.workloads.microbenchmark.model import (
@@ -123,10 +122,6 @@ class MicrobenchmarkTable(WorkloadTable):
         """At the most: what writes, and each pass of reads, of values of either size; and each number of processes."""
         return 2 * (1 + len(self.reads)) + len(self.processes)
 
-    def dataset_count(self) -> int:
-        """One for each combination of entries, sizes of values and of maps."""
-        return prod(map(len, self._factors().values()))
-
     def engines(self) -> tuple[str, ...]:
         """Those that are asked."""
         return self.engine
@@ -158,7 +153,7 @@ class MicrobenchmarkTable(WorkloadTable):
         )
         # A study of the former name goes on: its digest says nothing of engines.
         engines = self.engine if self.type == WORKLOAD else ()
-        return PlannedWorkload(self.type, (), specs, datasets(**self._factors()), engines=engines)
+        return PlannedWorkload(self.type, (), specs, self.datasets(), engines=engines)
 
     def _runs_of_transfers(self) -> Iterator[RunSpec]:
         for processes in self.processes if TPCB in self.tests else ():
@@ -166,7 +161,8 @@ class MicrobenchmarkTable(WorkloadTable):
             levels = Levels(kind=WRITE, tests=TPCB, processes=processes, duration_s=self.duration)
             yield RunSpec(name, self.type, levels)
 
-    def _factors(self) -> dict[str, tuple[Scalar, ...]]:
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """Entries, sizes of values and of maps."""
         factors: dict[str, tuple[Scalar, ...]] = {"entries": self.entries, "value_bytes": self.value_size}
         return {**factors, "map_bytes": self.map_size} if self.map_size else factors
 

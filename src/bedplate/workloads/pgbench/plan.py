@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
@@ -30,12 +29,22 @@ from bedplate.errors import PlanError
 from bedplate.model.cell import Cell, Dataset, RunSpec, Throttle
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, Load, Plan, PlannedWorkload
+from bedplate.model.plan import DatasetScale, EngineSetup, Load, Plan, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import GROWTH, WorkloadEstimate
-from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, ListFactor, RunName, within
+from bedplate.plan.fields import (
+    ChosenCells,
+    Count,
+    Departures,
+    Duration,
+    Factor,
+    ListFactor,
+    RunTable,
+    run_specs,
+    within,
+)
 from bedplate.plan.rules import DatasetRule
-from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one
+from bedplate.plan.table import InnerTables, WorkloadTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY, file_beside_the_plan
 from bedplate.plan.words import in_quotes, joined
 from bedplate.units import KIB
@@ -223,14 +232,10 @@ _CHECKPOINTS: Mapping[str, Scalar] = {
     "max_wal_size": "2GB",
 }
 
-_FACTORS = ("clients", "jobs", "warmup", "duration", "rate", "protocol")
 
-
-class RunTable(PlanTable):
+class PgbenchRunTable(RunTable):
     """`[[workload.run]]`: one run, or several where a key varies."""
 
-    name: RunName | None = None
-    """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"at 500 tps"`"""
     script: Factor[ScriptLevel] = ()
     """measure | `read-only`, `read-write`, `simple-update`, or the path of an own pgbench script in or below the plan's directory |
     this or `scripts` | `"read-write"`"""
@@ -256,7 +261,7 @@ class RunTable(PlanTable):
     """measure | `simple`, `extended`, `prepared` | `"prepared"` | `"simple"`"""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> RunTable:
+    def _fits_together(self) -> PgbenchRunTable:
         reasons = []
         if bool(self.script) == bool(self.scripts):
             reasons.append(
@@ -287,11 +292,52 @@ class RunTable(PlanTable):
         """The scripts of each level: one, or several at once."""
         return self.scripts or tuple((script,) for script in self.script)
 
+    varying: ClassVar[tuple[str, ...]] = (
+        "script",
+        "clients",
+        "jobs",
+        "warmup",
+        "duration",
+        "rate",
+        "protocol",
+    )
 
-def _default_runs() -> tuple[RunTable, ...]:
+    def factors(self) -> dict[str, tuple[Any, ...]]:
+        """With all scripts of a level as that of `script`."""
+        return {**super().factors(), "script": self.script_levels}
+
+    def word(self, level: Any) -> str:
+        """Of scripts their labels."""
+        if not isinstance(level, tuple):
+            return super().word(level)
+        # A weight is part of what was asked: two levels may differ in nothing else.
+        several = len(level) > 1
+        return "-".join(each.label + (f"={each.weight}" if several else "") for each in level)[:60]
+
+    def levels(self, chosen: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:
+        """With the texts of its scripts."""
+        steady, scripts = chosen["warmup"] == UNTIL_STEADY, chosen["script"]
+        clients = chosen["clients"]
+        default_jobs = clients if defaults >= 2 else min(clients, _JOBS_UNTIL_VERSION_2)
+        # Several are told apart by their files; a single one is named by its run.
+        named = [
+            RunScript(each.label if len(scripts) > 1 else each.name, each.text, each.weight)
+            for each in scripts
+        ]
+        return {
+            **super().levels(chosen, defaults),
+            **levels_of(named, dict(self.variables)),
+            "jobs": chosen["jobs"] or default_jobs,
+            "warmup": UNTIL_STEADY if steady else "fixed",
+            # Until steady: the longest that it may take.
+            "warmup_s": (self.warmup_limit or WARMUP_LIMIT_S) if steady else chosen["warmup"],
+        }
+
+
+def _default_runs() -> tuple[PgbenchRunTable, ...]:
     """Reads, then writes over a whole checkpoint."""
     runs = ({"script": READ_ONLY, "warmup": "3 s"}, {"script": "read-write", "warmup": "5 s"})
-    return tuple(RunTable.model_validate({**run, "clients": 4}) for run in runs)
+    return tuple(PgbenchRunTable.model_validate({**run, "clients": 4}) for run in runs)
 
 
 class PgbenchTable(WorkloadTable):
@@ -319,7 +365,7 @@ class PgbenchTable(WorkloadTable):
     """load | the same, behind `prepare` | none | `"history.sql"`"""
     cells: ChosenCells = ()
     """– | the cells that it runs in, as of power cuts | every cell of its engine | `[{ filesystem.type = "xfs" }]`"""
-    run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
+    run: Annotated[tuple[PgbenchRunTable, ...], AfterValidator(at_least_one)] = Field(
         default=_default_runs(), description="one or more [[workload.run]] tables"
     )
     """– | one or more `[[workload.run]]` tables, made in this order | `read-only` and `read-write` ([above](#as-short-as-it-gets))
@@ -357,19 +403,16 @@ class PgbenchTable(WorkloadTable):
         return self
 
     dataset_key: ClassVar[str] = ".scale"
-    inner_tables: ClassVar[InnerTables] = {"run": RunTable}
+    runs_on: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
+    inner_tables: ClassVar[InnerTables] = {"run": PgbenchRunTable}
 
     def run_count(self) -> int:
         """Every combination of each table's levels."""
-        return sum(map(_run_count, self.run))
+        return sum(table.run_count() for table in self.run)
 
     def dataset_count(self) -> int:
         """One for each scale, archive or data directory."""
         return len(self.dump or self.copy_of or self._scales)
-
-    def engines(self) -> tuple[str, ...]:
-        """PostgreSQL."""
-        return (POSTGRESQL,)
 
     def cells_named(self) -> tuple[Departures, ...]:
         """Its `cells`."""
@@ -413,7 +456,7 @@ class PgbenchTable(WorkloadTable):
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- scripts draw by the visit's seed
         """A multiple of the memory becomes a scale where the memory of a cell is known."""
-        runs = run_specs(self.run, self.type, defaults=defaults)
+        runs = run_specs(self.run, self.type, defaults, _folder_name)
         if not self.dump and not self.copy_of:
             return PlannedWorkload(self.type, self._scales, runs)
         given = {name: getattr(self, name) for name in SCRIPTS}
@@ -435,7 +478,7 @@ class PgbenchTable(WorkloadTable):
         return tuple(replace(scale, more=levels) for scale in scales for levels in more)
 
 
-def _with_duration(run_table: RunTable, setup: EngineSetup) -> RunTable:
+def _with_duration(run_table: PgbenchRunTable, setup: EngineSetup) -> PgbenchRunTable:
     if run_table.duration:
         return run_table
     if all(script.name == READ_ONLY for level in run_table.script_levels for script in level):
@@ -447,96 +490,9 @@ def _with_duration(run_table: RunTable, setup: EngineSetup) -> RunTable:
     return run_table.model_copy(update={"duration": (duration_s,)})
 
 
-def _run_count(run_table: RunTable) -> int:
-    count = 1
-    for levels in _factors(run_table).values():
-        count *= len(levels)
-    return count
-
-
-def run_specs(
-    run_tables: tuple[RunTable, ...], workload: str, *, defaults: int = DEFAULTS_VERSION
-) -> tuple[RunSpec, ...]:
-    """The runs of all tables, in the order of the plan; ValueError if two have one name.
-
-    Within a table the last key of the list above varies fastest. Where a key varies, its level is
-    appended to the name.
-    """
-    specs = tuple(spec for table in run_tables for spec in _runs(table, workload, defaults))
-    # Folders are made of the names: what differs in punctuation only would differ in nothing there.
-    names = Counter(re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()) for spec in specs)
-    twice = sorted(name for name, count in names.items() if count > 1)
-    if twice:
-        raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
-    return specs
-
-
-def _factors(run_table: RunTable) -> dict[str, tuple[Any, ...]]:
-    return {
-        "script": run_table.script_levels,
-        **{name: getattr(run_table, name) or (None,) for name in _FACTORS},
-    }
-
-
-def _runs(run_table: RunTable, workload: str, defaults: int) -> Iterator[RunSpec]:
-    factors = _factors(run_table)
-    for combination in product(*factors.values()):
-        levels = dict(zip(factors, combination, strict=True))
-        varied = {name: level for name, level in levels.items() if len(factors[name]) > 1}
-        yield RunSpec(
-            _name(run_table, levels["script"], varied), workload, _levels(run_table, levels, defaults)
-        )
-
-
-def _name(run_table: RunTable, scripts: tuple[Script, ...], varied: dict[str, Any]) -> str:
-    name = run_table.name or _word(scripts)
-    for factor, level in varied.items():
-        if factor == "script":
-            name += "" if run_table.name is None else f"-{_word(level)}"
-        else:
-            name += f"-{factor}-{_word(level)}"
-    return name
-
-
-def _word(level: Any) -> str:
-    if isinstance(level, tuple):
-        # A weight is part of what was asked: two levels may differ in nothing else.
-        several = len(level) > 1
-        return "-".join(each.label + (f"={each.weight}" if several else "") for each in level)[:60]
-    if level is None:
-        return "unlimited"
-    return f"{level:g}" if isinstance(level, float) else str(level).replace(" ", "-")
-
-
-def _levels(run_table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
-    steady = levels["warmup"] == UNTIL_STEADY
-    found: dict[str, Scalar | None] = {
-        **levels_of(
-            [
-                RunScript(_level_name(each, levels["script"]), each.text, each.weight)
-                for each in levels["script"]
-            ],
-            dict(run_table.variables),
-        ),
-        "clients": levels["clients"],
-        "jobs": levels["jobs"] or _default_jobs(levels["clients"], defaults),
-        "warmup": UNTIL_STEADY if steady else "fixed",
-        # Until steady: the longest that it may take.
-        "warmup_s": (run_table.warmup_limit or WARMUP_LIMIT_S) if steady else levels["warmup"],
-        "duration_s": levels["duration"],
-        "rate_tps": levels["rate"],
-        "protocol": levels["protocol"],
-    }
-    return Levels({name: level for name, level in found.items() if level is not None})
-
-
-def _level_name(script: Script, scripts: tuple[Script, ...]) -> str:
-    """Several are told apart by their files; a single one is named by its run."""
-    return script.label if len(scripts) > 1 else script.name
-
-
-def _default_jobs(clients: int, defaults: int) -> int:
-    return clients if defaults >= 2 else min(clients, _JOBS_UNTIL_VERSION_2)
+def _folder_name(name: str) -> str:
+    """Folders are made of the names: what differs in punctuation only would differ in nothing there."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower())
 
 
 PLAN = PgbenchTable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
-from math import prod
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
@@ -219,27 +218,20 @@ class PowerCutTable(WorkloadTable):
         """One."""
         return 1
 
-    def dataset_count(self) -> int:
-        """One for each recording."""
-        return prod(map(len, self._factors().values()))
-
     def engines(self) -> tuple[str, ...]:
         """Those that are asked."""
         return self.engine
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
         """Every combination of its factors is a dataset, by the names that the workload reads: in bytes and seconds."""
-        factors = self._factors()
-        found = (dict(zip(factors, levels, strict=True)) for levels in product(*factors.values()))
-        return PlannedWorkload(
-            self.type, (), (power_cut_run(self, seed),), tuple(map(_without_default, found))
-        )
+        found = tuple(map(_without_default, self.datasets()))
+        return PlannedWorkload(self.type, (), (power_cut_run(self, seed),), found)
 
     def cells_named(self) -> tuple[Departures, ...]:
         """Its `cells`."""
         return self.cells
 
-    def _factors(self) -> dict[str, tuple[Scalar, ...]]:
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
         """What tells its datasets apart: each is a recording of its own.
 
         Runs belong to a dataset, whatever the cell. So the number of points, in which workloads of a plan differ by cell,
@@ -282,7 +274,7 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
     return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
 
 
-def _without_default(levels: dict[str, Scalar]) -> Levels:
+def _without_default(levels: Levels) -> Levels:
     """Without what says what holds anyway: datasets of earlier plans keep their names."""
     usual = {
         RAM_JOURNAL: JOURNAL_LOST,

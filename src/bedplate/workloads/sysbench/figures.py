@@ -32,15 +32,14 @@ from bedplate.workloads.sysbench.model import READ_ONLY
 
 _TOOL = "sysbench"
 
-_TRANSACTIONS = re.compile(r"^ +transactions: +(\d+) +\(", re.MULTILINE)
-
-_EVENTS = re.compile(r"^ +total number of events: +(\d+)$", re.MULTILINE)
-
-_SECONDS = re.compile(r"^ +total time: +(\d+(?:\.\d+)?)s$", re.MULTILINE)
-
-_IGNORED = re.compile(r"^ +ignored errors: +(\d+) +\(", re.MULTILINE)
-
-_RECONNECTS = re.compile(r"^ +reconnects: +(\d+) +\(", re.MULTILINE)
+# The lines that are read, each for its number.
+_LINES = {
+    "transactions": r"transactions: +(\d+) +\(",
+    "ignored errors": r"ignored errors: +(\d+) +\(",
+    "reconnects": r"reconnects: +(\d+) +\(",
+    "time": r"total time: +(\d+(?:\.\d+)?)s$",
+    "events": r"total number of events: +(\d+)$",
+}
 
 _BUCKET = re.compile(r"^ *(\d+\.\d+) \|[* ]* (\d+)$", re.MULTILINE)
 
@@ -79,25 +78,22 @@ class SysbenchSummary:
 
 def parse_summary(text: str) -> SysbenchSummary:
     """From the standard output of a run; OutputNotUnderstood where it has no end that is known."""
-    events, seconds = _EVENTS.search(text), _SECONDS.search(text)
-    ignored, reconnects = _IGNORED.search(text), _RECONNECTS.search(text)
-    if (
-        events is None
-        or seconds is None
-        or ignored is None
-        or reconnects is None
-        or _TRANSACTIONS.search(text) is None
-    ):
+    numbers = {
+        name: line[1]
+        for name, pattern in _LINES.items()
+        if (line := re.search(rf"^ +{pattern}", text, re.MULTILINE)) is not None
+    }
+    if len(numbers) < len(_LINES):
         raise OutputNotUnderstood(
             _TOOL,
             expected="lines `transactions: N (…)`, `ignored errors: N (…)`, `reconnects: N (…)`, `total time: Xs` and `total number of events: N`",
             found=text[-2000:] or "(it printed nothing)",
         )
     return SysbenchSummary(
-        transactions=int(events[1]),
-        duration_s=float(seconds[1]),
-        ignored_errors=int(ignored[1]),
-        reconnects=int(reconnects[1]),
+        transactions=int(numbers["events"]),
+        duration_s=float(numbers["time"]),
+        ignored_errors=int(numbers["ignored errors"]),
+        reconnects=int(numbers["reconnects"]),
         buckets=tuple((float(value), int(count)) for value, count in _BUCKET.findall(text)),
     )
 
@@ -114,16 +110,15 @@ IGNORED_SHARE_MAX = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class SysbenchEvidence(TransactionEvidence):
-    """Of a run of sysbench: a percentile of the latency by the log, and by sysbench's histogram; what it counts of errors, None where it says nothing."""
+    """Of a run of sysbench: a percentile of the latency by the log, and what sysbench says of it, None where it says nothing."""
 
     percentile_ms_by_log: float | None
-    percentile_ms_by_client: float | None
-    ignored_errors: int | None
-    reconnects: int | None
+    summary: SysbenchSummary | None
 
 
 def _latencies_differ(evidence: SysbenchEvidence) -> Spoken | None:
-    ours, theirs = evidence.percentile_ms_by_log, evidence.percentile_ms_by_client
+    ours = evidence.percentile_ms_by_log
+    theirs = None if evidence.summary is None else evidence.summary.percentile_ms(HELD_AGAINST)
     # Under a rate sysbench counts the wait for a transaction's turn too.
     if ours is None or theirs is None or evidence.rate_limited:
         return None
@@ -137,10 +132,11 @@ def _latencies_differ(evidence: SysbenchEvidence) -> Spoken | None:
 
 
 def _errors_ignored(evidence: SysbenchEvidence) -> Spoken | None:
-    ignored, count = evidence.ignored_errors, evidence.transactions_by_client or 0
-    share = ignored / (ignored + count) if ignored else 0.0
-    if not ignored or share <= IGNORED_SHARE_MAX:
+    summary = evidence.summary
+    share = 0.0 if summary is None else summary.ignored_error_share or 0.0
+    if summary is None or share <= IGNORED_SHARE_MAX:
         return None
+    ignored, count = summary.ignored_errors, summary.transactions
     return spoken(
         f"{ignored} attempts beside {count} transactions ended in an error that sysbench ignores, {percent(share, digits=1)} of all "
         f"(limit {percent(IGNORED_SHARE_MAX)}), and were begun again. Waiting for locks was measured; more rows (table_size) or fewer threads make it rare",
@@ -151,12 +147,11 @@ def _errors_ignored(evidence: SysbenchEvidence) -> Spoken | None:
 
 
 def _connections_lost(evidence: SysbenchEvidence) -> Spoken | None:
-    if not evidence.reconnects:
+    reconnects = 0 if evidence.summary is None else evidence.summary.reconnects
+    if not reconnects:
         return None
-    return spoken(
-        f"sysbench lost a connection and made it again, {evidence.reconnects} times",
-        reconnects=evidence.reconnects,
-    )
+    words = f"sysbench lost a connection and made it again, {reconnects} times"
+    return spoken(words, reconnects=reconnects)
 
 
 VALIDITY: RunRules[SysbenchEvidence] = RunRules(
@@ -213,29 +208,25 @@ class _SysbenchMeasured(TransactionRun):
         """With what its log of transactions cannot have: attempts that were rolled back, and begun again."""
         for own in super()._figures():
             yield figure(_FAILED, None, reason=_BEGUN_AGAIN) if own.metric == _FAILED else own
-        summary = self.inputs.summary if isinstance(self.inputs.summary, SysbenchSummary) else None
-        counts = {
-            "ignored_errors": None if summary is None else summary.ignored_errors,
-            "ignored_error_share": None if summary is None else summary.ignored_error_share,
-            "reconnects": None if summary is None else summary.reconnects,
-        }
-        for metric, value in counts.items():
-            yield figure(metric, value, reason=_NO_SUMMARY if summary is None else _NO_ATTEMPT)
+        for metric in ("ignored_errors", "ignored_error_share", "reconnects"):
+            value = None if self._summary is None else getattr(self._summary, metric)
+            yield figure(metric, value, reason=_NO_SUMMARY if self._summary is None else _NO_ATTEMPT)
+
+    @property
+    def _summary(self) -> SysbenchSummary | None:
+        return self.inputs.summary if isinstance(self.inputs.summary, SysbenchSummary) else None
 
     def read_only(self) -> bool:
         return self.inputs.record.facts.get("script") == READ_ONLY
 
     def verdict(self, course: pl.DataFrame) -> tuple[Validity, tuple[Reason, ...]]:
         log = self.inputs.measure_log
-        summary = self.inputs.summary if isinstance(self.inputs.summary, SysbenchSummary) else None
         by_log = None if log is None else percentiles_us(log, (HELD_AGAINST,))
         evidence = SysbenchEvidence(
             **self.shared_evidence(course),
             client="sysbench",
             percentile_ms_by_log=None if by_log is None else by_log[0] / 1000,
-            percentile_ms_by_client=None if summary is None else summary.percentile_ms(HELD_AGAINST),
-            ignored_errors=None if summary is None else summary.ignored_errors,
-            reconnects=None if summary is None else summary.reconnects,
+            summary=self._summary,
         )
         return VALIDITY.judge(evidence)
 

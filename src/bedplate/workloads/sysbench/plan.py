@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from itertools import product
-from math import prod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -18,8 +15,8 @@ from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Load, Plan, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
-from bedplate.plan.fields import Count, Duration, Factor, RunName, within
-from bedplate.plan.table import InnerTables, PlanTable, WorkloadTable, at_least_one, datasets
+from bedplate.plan.fields import Count, Duration, Factor, RunTable, run_specs, within
+from bedplate.plan.table import InnerTables, WorkloadTable, at_least_one
 from bedplate.workloads.sysbench.model import READ_ONLY, SCRIPTS
 
 if TYPE_CHECKING:
@@ -40,14 +37,10 @@ WarmUpTime: TypeAlias = Annotated[float, within(values.duration, 0)]
 
 OfferedRate: TypeAlias = Annotated[float | None, within(values.rate)]
 
-_FACTORS = ("script", "threads", "warmup", "duration", "rate")
 
-
-class SysbenchRunTable(PlanTable):
+class SysbenchRunTable(RunTable):
     """`[[workload.run]]`: one run, or several where a key varies."""
 
-    name: RunName | None = None
-    """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"writes"`"""
     script: Factor[SysbenchScript] = Field(description=f"one of {', '.join(SCRIPTS)}")
     """measure | `oltp_read_only`, `oltp_read_write`, `oltp_update_index`, `oltp_write_only` | required | `"oltp_read_write"`"""
     threads: Factor[Count] = (4,)
@@ -59,36 +52,7 @@ class SysbenchRunTable(PlanTable):
     rate: Factor[OfferedRate] = (None,)
     """measure | transactions offered a second, or `"unlimited"`; the latency then begins when sysbench sends one | `"unlimited"` | `500`"""
 
-    def factors(self) -> dict[str, tuple[Any, ...]]:
-        """The levels of each key that varies."""
-        return {name: getattr(self, name) for name in _FACTORS}
-
-    def specs(self, workload: str) -> Iterator[RunSpec]:
-        """Every combination; where a key varies, its level is part of the name."""
-        factors = self.factors()
-        for combination in product(*factors.values()):
-            levels = dict(zip(factors, combination, strict=True))
-            script, threads, warmup_s, duration_s, rate = levels.values()
-            found = {
-                "script": script,
-                "threads": threads,
-                "warmup_s": warmup_s,
-                "duration_s": duration_s,
-                "rate_tps": rate,
-            }
-            name = self.name or script
-            for factor, level in levels.items():
-                if len(factors[factor]) > 1 and not (factor == "script" and self.name is None):
-                    name += f"-{script}" if factor == "script" else f"-{factor}-{_word(level)}"
-            yield RunSpec(
-                name, workload, Levels({key: level for key, level in found.items() if level is not None})
-            )
-
-
-def _word(level: Any) -> str:
-    if level is None:
-        return "unlimited"
-    return f"{level:g}" if isinstance(level, float) else str(level)
+    varying: ClassVar[tuple[str, ...]] = ("script", "threads", "warmup", "duration", "rate")
 
 
 class SysbenchTable(WorkloadTable):
@@ -116,11 +80,11 @@ class SysbenchTable(WorkloadTable):
 
     def run_count(self) -> int:
         """Every combination of each table's levels."""
-        return sum(prod(map(len, table.factors().values())) for table in self.run)
+        return sum(table.run_count() for table in self.run)
 
-    def dataset_count(self) -> int:
-        """One for each number of tables and size; every server has the same."""
-        return len(self.tables) * len(self.table_size)
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """Number of tables and their size; every server has the same."""
+        return {"tables": self.tables, "table_size": self.table_size}
 
     def engines(self) -> tuple[str, ...]:
         """Those that are asked."""
@@ -128,14 +92,8 @@ class SysbenchTable(WorkloadTable):
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- it draws by the visit's seed
         """The same for each server; ValueError where two runs have one name."""
-        specs = tuple(spec for table in self.run for spec in table.specs(self.type))
-        twice = sorted(
-            name for name, count in Counter(spec.name.lower() for spec in specs).items() if count > 1
-        )
-        if twice:
-            raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
-        factors: dict[str, tuple[Scalar, ...]] = {"tables": self.tables, "table_size": self.table_size}
-        return PlannedWorkload(self.type, (), specs, datasets(**factors), engines=self.engine)
+        specs = run_specs(self.run, self.type, defaults)
+        return PlannedWorkload(self.type, (), specs, self.datasets(), engines=self.engine)
 
 
 PLAN = SysbenchTable

@@ -30,7 +30,7 @@ PACKAGE = "sysbench"
 # Where a load may use several: each fills a table of its own.
 _LOADERS_MOST = 4
 
-_LOGGING = Path(__file__).with_name("transaction_log.lua")
+LOGGING_SCRIPT = Path(__file__).with_name("transaction_log.lua")
 
 
 class Sysbench:
@@ -40,9 +40,11 @@ class Sysbench:
         if PACKAGE not in inputs:
             raise BedplateError("the request names no sysbench; `bedplate setup` unpacks its package")
         self._tree = PackageTree(Path(inputs[PACKAGE]), {}, {})
+        self._scripts = self._tree.root / "usr/share/sysbench"
         self._endpoint = endpoint
         self._tables = dataset.levels.integer("tables") or 1
         self._rows = dataset.levels.integer("table_size") or 1
+        self.row_count = self._tables * self._rows
 
     @property
     def program(self) -> str:
@@ -64,23 +66,14 @@ class Sysbench:
     def preparing(self) -> list[str]:
         """The argument list that makes and fills the tables."""
         threads = min(self._tables, _LOADERS_MOST)
-        return [
-            self.program,
-            *self._shared(),
-            f"--threads={threads}",
-            self.script("oltp_read_write"),
-            "prepare",
-        ]
+        return self._argv(threads, self.script("oltp_read_write"), "prepare")
 
     def running(
         self, spec: RunSpec, script: Path, *, duration_s: float, seed: int, rate_tps: float | None
     ) -> list[str]:
         """That of a run; `script` is the logging one, as the account can read it."""
-        levels = spec.levels
-        return [
-            self.program,
-            *self._shared(),
-            f"--threads={levels.integer('threads') or 1}",
+        return self._argv(
+            spec.levels.integer("threads") or 1,
             f"--time={max(1, round(duration_s))}",
             "--events=0",
             f"--rand-seed={seed % 2**31}",
@@ -89,38 +82,26 @@ class Sysbench:
             *(() if rate_tps is None else (f"--rate={rate_tps:g}",)),
             str(script),
             "run",
-        ]
+        )
 
     def script(self, name: str) -> str:
         """The path of one of the distribution's scripts."""
         return f"{self._scripts}/{name}.lua"
 
-    @property
-    def _scripts(self) -> str:
-        return str(self._tree.root / "usr/share/sysbench")
-
-    def _shared(self) -> tuple[str, ...]:
-        end, tables = self._endpoint, (f"--tables={self._tables}", f"--table-size={self._rows}")
-        if end.protocol == MYSQL:
-            return (
-                "--db-driver=mysql",
-                f"--mysql-socket={end.socket}",
-                f"--mysql-user={end.user}",
-                f"--mysql-db={end.database}",
-                *tables,
-            )
-        return (
-            "--db-driver=pgsql",
-            f"--pgsql-host={end.socket}",
-            f"--pgsql-user={end.user}",
-            f"--pgsql-db={end.database}",
-            *tables,
-        )
-
-
-def logging_script() -> str:
-    """The text of the script that logs transactions."""
-    return _LOGGING.read_text(encoding="utf-8")
+    def _argv(self, threads: int, *words: str) -> list[str]:
+        end = self._endpoint
+        driver, host = ("mysql", "socket") if end.protocol == MYSQL else ("pgsql", "host")
+        return [
+            self.program,
+            f"--db-driver={driver}",
+            f"--{driver}-{host}={end.socket}",
+            f"--{driver}-user={end.user}",
+            f"--{driver}-db={end.database}",
+            f"--tables={self._tables}",
+            f"--table-size={self._rows}",
+            f"--threads={threads}",
+            *words,
+        ]
 
 
 _LOG_READER = Driver("pgbench_log")
@@ -142,7 +123,6 @@ class SysbenchWorkload:
         """Make and fill the tables, then force everything to the device."""
         server = sql_server_of(context)
         tool = Sysbench(context.inputs, server.endpoint, dataset)
-        rows = (dataset.levels.integer("tables") or 1) * (dataset.levels.integer("table_size") or 1)
         said = context.commands.run(
             [tool.program, "--version"],
             confinement=tool.restriction(context.account),
@@ -153,7 +133,7 @@ class SysbenchWorkload:
             context.commands.run(
                 tool.preparing(),
                 confinement=tool.restriction(context.account),
-                timeout_s=600 + rows / _LOAD_LIMIT_ROWS_PER_S,
+                timeout_s=600 + tool.row_count / _LOAD_LIMIT_ROWS_PER_S,
                 extra_environment=tool.environment(),
             )
         except CommandFailed as error:
@@ -182,21 +162,15 @@ class _SysbenchRun:
         self._duration_s = levels.number("duration_s") or 1.0
         self._rate_tps = levels.number("rate_tps")
         threads = levels.integer("threads") or 1
-        facts: dict[str, Scalar | None] = {
-            "script": levels.text("script"),
-            "clients": threads,
-            "threads": threads,
-            "duration_s_asked": self._duration_s,
-            "rate_tps": self._rate_tps,
-            "tables": context.dataset.levels.integer("tables"),
-            "table_size": context.dataset.levels.integer("table_size"),
-        }
-        recording.facts |= {name: value for name, value in facts.items() if value is not None}
+        known: dict[str, Scalar] = {**dict(levels), **dict(context.dataset.levels)}
+        facts = ("script", "rate_tps", "tables", "table_size")
+        recording.facts |= {name: known[name] for name in facts if name in known}
+        recording.facts |= {"clients": threads, "threads": threads, "duration_s_asked": self._duration_s}
 
     def measure(self) -> None:
         """The run itself; raises what stops it, after the probes have been stopped."""
         script = self._context.log_directory / f"{self._spec.id}.lua"
-        script.write_text(logging_script(), encoding="utf-8")
+        script.write_text(LOGGING_SCRIPT.read_text(encoding="utf-8"), encoding="utf-8")
         script.chmod(0o644)
         with self._recording.server.session() as session, self._recording.watched(session):
             if self._warmup_s > 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
@@ -16,7 +16,7 @@ from bedplate.model.plan import Load, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.estimate import WorkloadEstimate
 from bedplate.plan.fields import Duration, Factor, Passes, within
-from bedplate.plan.table import WorkloadTable, datasets
+from bedplate.plan.table import WorkloadTable
 from bedplate.units import KIB
 from bedplate.workloads.tpch.model import (
     DRAWN,
@@ -62,22 +62,19 @@ class TpchTable(WorkloadTable):
         return self
 
     dataset_key: ClassVar[str] = ".scale_factor"
+    runs_on: ClassVar[tuple[str, ...]] = (POSTGRESQL,)
 
     def run_count(self) -> int:
         """The load, each pass, and all streams as one."""
         return 1 + len(self.passes) + (self.streams > 0)
 
-    def dataset_count(self) -> int:
-        """One for each scale factor."""
-        return len(self.scale_factor)
-
-    def engines(self) -> tuple[str, ...]:
-        """PostgreSQL."""
-        return (POSTGRESQL,)
+    def dataset_factors(self) -> Mapping[str, tuple[Scalar, ...]]:
+        """The scale factor."""
+        return {"scale_factor": self.scale_factor}
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
         """The load first."""
-        return PlannedWorkload(self.type, (), tpch_runs(self, seed), datasets(scale_factor=self.scale_factor))
+        return PlannedWorkload(self.type, (), tpch_runs(self, seed), self.datasets())
 
 
 def tpch_runs(table: TpchTable, seed: int) -> tuple[RunSpec, ...]:

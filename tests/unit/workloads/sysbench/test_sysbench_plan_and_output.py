@@ -22,9 +22,9 @@ from bedplate.model.levels import Levels
 from bedplate.model.visit import RunRecord
 from bedplate.plan.load import load_plan
 from bedplate.visit.server import MYSQL, PGSQL, SqlEndpoint
-from bedplate.workloads.sysbench.figures import VALIDITY, SysbenchEvidence, parse_summary
+from bedplate.workloads.sysbench.figures import VALIDITY, SysbenchEvidence, SysbenchSummary, parse_summary
 from bedplate.workloads.sysbench.plan import SysbenchTable
-from bedplate.workloads.sysbench.visit import Sysbench, logging_script
+from bedplate.workloads.sysbench.visit import LOGGING_SCRIPT, Sysbench
 
 # Of sysbench 1.0.20, its histogram cut to four lines.
 PRINTED = """Latency histogram (values are in milliseconds)
@@ -81,10 +81,14 @@ SOUND = SysbenchEvidence(
     problems=(),
     fuzzy=FuzzyLog(turned_over=1.2),
     percentile_ms_by_log=30.0,
-    percentile_ms_by_client=30.6,
-    ignored_errors=0,
-    reconnects=0,
+    summary=SysbenchSummary(1000, 60.0, 0, 0, ((30.6, 1000),)),
 )
+
+
+def summary(**changes: Any) -> SysbenchEvidence:
+    """A sound run of which sysbench says something else."""
+    assert SOUND.summary is not None
+    return replace(SOUND, summary=replace(SOUND.summary, **changes))
 
 
 def table(**changes: Any) -> SysbenchTable:
@@ -212,12 +216,14 @@ def test_output_without_its_end_is_not_understood(cut: str) -> None:
         (replace(SOUND, fuzzy=None), "read-write-without-a-checkpoint"),
         (replace(SOUND, percentile_ms_by_log=33.0), "latencies-differ"),
         (replace(SOUND, transactions_by_client=999), "counts-differ"),
-        (replace(SOUND, ignored_errors=11), "ignored-errors"),
+        (summary(ignored_errors=11), "ignored-errors"),
         (
-            replace(SOUND, ignored_errors=900, transactions_in_log=0, transactions_by_client=0),
+            replace(
+                summary(ignored_errors=900, transactions=0), transactions_in_log=0, transactions_by_client=0
+            ),
             "ignored-errors",
         ),
-        (replace(SOUND, reconnects=1), "connections-lost"),
+        (summary(reconnects=1), "connections-lost"),
     ],
 )
 def test_each_rule_speaks(evidence: SysbenchEvidence, code: str) -> None:
@@ -231,10 +237,10 @@ def test_each_rule_speaks(evidence: SysbenchEvidence, code: str) -> None:
         # It stays where it is, though the log is large.
         replace(SOUND, fuzzy=FuzzyLog(0.1, (50.0,) * 60, 100.0)),
         replace(SOUND, read_only=True, fuzzy=FuzzyLog(0.0)),
-        replace(SOUND, percentile_ms_by_client=None),
+        summary(buckets=()),
         # A deadlock now and then is of the load, and the figure says it.
-        replace(SOUND, ignored_errors=10),
-        replace(SOUND, ignored_errors=None, reconnects=None),
+        summary(ignored_errors=10),
+        replace(SOUND, summary=None),
         # sysbench counts the wait for a turn, the log does not.
         replace(SOUND, rate_limited=True, percentile_ms_by_log=1.0),
     ],
@@ -305,9 +311,8 @@ def test_each_server_is_reached_by_sysbenchs_own_driver(tmp_path: Path, protocol
 
 
 def test_the_script_that_logs_takes_what_the_visit_gives_it() -> None:
-    assert [True, True] == [
-        f'os.getenv("{name}")' in logging_script() for name in ("BEDPLATE_SCRIPT", "BEDPLATE_LOG")
-    ]
+    script = LOGGING_SCRIPT.read_text()
+    assert [True, True] == [f'os.getenv("{name}")' in script for name in ("BEDPLATE_SCRIPT", "BEDPLATE_LOG")]
 
 
 # What of its summary is a figure, or held against one. Each other line says the same in other units.
@@ -332,8 +337,8 @@ _OTHER_WORDS = {
 @pytest.mark.parametrize("name", ["deadlocks.out", "read-only.out"])
 def test_no_line_of_a_real_summary_is_dropped_unseen(repository: Path, name: str) -> None:
     text = (repository / "tests/golden/sysbench" / name).read_text()
-    summary = text[text.index("SQL statistics") :]
-    labels = {line.rpartition(":")[0].strip() for line in summary.splitlines() if re.search(r":\s+\d", line)}
+    printed = text[text.index("SQL statistics") :]
+    labels = {line.rpartition(":")[0].strip() for line in printed.splitlines() if re.search(r":\s+\d", line)}
     assert _READ <= labels
     assert labels <= _READ | _OTHER_WORDS
 
