@@ -14,17 +14,16 @@ from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
-from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, RunSpec, Throttle
-from bedplate.model.devices import Latency
-from bedplate.model.filesystem import AGE_PROFILES, DATASETS, FILLS, FRESH, TRAITS, feature_levels
+from bedplate.model.cell import UNTORN_LEVELS, RunSpec
+from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.machine import CONTROLLER_DEADLINE_S, DIFFERING, LOCAL_DIRECTORY
 from bedplate.model.plan import CellChoice, Plan, PlannedWorkload
-from bedplate.plan import values, words
+from bedplate.plan import values
 from bedplate.plan.table import EngineTable, PlanTable, engine_tables
 from bedplate.plan.values import TEXT, Form
 from bedplate.plan.words import in_quotes
-from bedplate.units import GIB, TIB
+from bedplate.units import TIB
 
 MOST_TABLES = 1000
 
@@ -216,31 +215,13 @@ CELLS: Form = {"type": "array", "items": {"type": "object"}, "minItems": 1, "max
 
 ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], within(departures, form=CELLS)]
 
-Title: TypeAlias = Annotated[str, within(values.title)]
-
-Repetitions: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
-
 Seed: TypeAlias = Annotated[int, within(values.whole_number, 0, 2**53 - 1)]
-
-Executor: TypeAlias = Annotated[str, within(values.one_of, values.EXECUTORS)]
-
-DatasetBy: TypeAlias = Annotated[str, within(values.one_of, DATASETS)]
 
 Flag: TypeAlias = Annotated[bool, within(values.flag)]
 
-ImageSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)]
-
 Memory: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]
 
-ThrottleLevel: TypeAlias = Annotated[Throttle, within(values.throttle)]
-
-LatencyLevel: TypeAlias = Annotated[Latency, within(values.latency)]
-
 DeviceName: TypeAlias = Annotated[str, within(values.device)]
-
-ReadAhead: TypeAlias = Annotated[int, within(values.read_ahead_kb)]
-
-Scheduler: TypeAlias = Annotated[str, within(values.one_of, words.SCHEDULERS)]
 
 FilesystemType: TypeAlias = Annotated[str, within(values.one_of, tuple(TRAITS))]
 
@@ -248,28 +229,10 @@ _FILESYSTEM_BLOCKS = tuple(sorted({size for traits in TRAITS.values() for size i
 
 FilesystemBlock: TypeAlias = Annotated[int, within(values.power_of_two, _FILESYSTEM_BLOCKS)]
 
-MountOptions: TypeAlias = Annotated[tuple[str, ...], within(values.mount_options)]
-
-MkfsOptions: TypeAlias = Annotated[tuple[str, ...], within(values.mkfs_options)]
-
 # What only some types know, by the name of the key.
 FEATURES = {
     name: Annotated[str | bool, within(values.feature, levels)] for name, levels in feature_levels().items()
 }
-
-Fill: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *FILLS))]
-
-Aged: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *AGE_PROFILES))]
-
-Journal: TypeAlias = Annotated[str, within(values.one_of, ("internal", "external", "none"))]
-
-JournalDevice: TypeAlias = Annotated[str, within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]
-
-JournalSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_JOURNAL_BYTES, 64 * GIB)]
-
-VisitsPerBoot: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
-
-RunName: TypeAlias = Annotated[str, within(values.run_name)]
 
 Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]
 
@@ -284,7 +247,7 @@ _LEVEL_NAMES = {"warmup": "warmup_s", "duration": "duration_s", "rate": "rate_tp
 class RunTable(PlanTable):
     """`[[workload.run]]` of scripts: one run, or several where a key varies. `varying` are its keys that may, `script` the first of them."""
 
-    name: RunName | None = None
+    name: Annotated[str, within(values.run_name)] | None = None
     """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"at 500 tps"`"""
 
     varying: ClassVar[tuple[str, ...]]
@@ -297,9 +260,9 @@ class RunTable(PlanTable):
         """Every combination of the levels."""
         return prod(map(len, self.factors().values()))
 
-    def levels(self, chosen: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:  # noqa: ARG002 -- of what a version decides
+    def levels(self, by_key: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:  # noqa: ARG002 -- of what a version decides
         """One combination as records have it, by the names of their levels; `defaults` is the version of the plan's defaults."""
-        return {_LEVEL_NAMES.get(key, key): level for key, level in chosen.items()}
+        return {_LEVEL_NAMES.get(key, key): level for key, level in by_key.items()}
 
     def word(self, level: Any) -> str:
         """A level in the name of a run."""
@@ -311,31 +274,29 @@ class RunTable(PlanTable):
         """Every combination, the last key varying fastest; the level of a key that varies is part of the name."""
         factors = self.factors()
         for combination in product(*factors.values()):
-            chosen = dict(zip(factors, combination, strict=True))
-            script = self.word(chosen["script"])
+            by_key = dict(zip(factors, combination, strict=True))
+            script = self.word(by_key["script"])
             name = self.name or script
-            for key, level in chosen.items():
+            for key, level in by_key.items():
                 if len(factors[key]) > 1 and key != "script":
                     name += f"-{key}-{self.word(level)}"
                 elif len(factors[key]) > 1 and self.name is not None:
                     name += f"-{script}"
-            levels = self.levels(chosen, defaults).items()
+            levels = self.levels(by_key, defaults).items()
             yield RunSpec(name, workload, Levels({key: level for key, level in levels if level is not None}))
 
 
 def run_specs(
-    tables: Iterable[RunTable], workload: str, defaults: int, same_name: Callable[[str], str] = str.lower
+    run_tables: Iterable[RunTable], workload: str, defaults: int, same_name: Callable[[str], str] = str.lower
 ) -> tuple[RunSpec, ...]:
     """The runs of all tables, in the order of the plan; ValueError if `same_name` makes one of the names of two."""
-    specs = tuple(spec for table in tables for spec in table.specs(workload, defaults))
+    specs = tuple(spec for table in run_tables for spec in table.specs(workload, defaults))
     names = Counter(same_name(spec.name) for spec in specs)
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
         raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
     return specs
 
-
-CanaryEvery: TypeAlias = Annotated[float, within(values.duration, 60)]
 
 UntornWrites: TypeAlias = Annotated[str, within(values.one_of, UNTORN_LEVELS)]
 
@@ -411,19 +372,13 @@ def _directory(value: Any) -> str:
 
 Word: TypeAlias = Annotated[str, _matching(_WORD, "one word as sbatch takes it")]
 
-Constraint: TypeAlias = Annotated[str, _matching(_CONSTRAINT, "a constraint as sbatch takes it")]
-
 Nodes: TypeAlias = Annotated[
     tuple[str, ...], within(nodes, form=values.either(TEXT, {"type": "array", "items": TEXT, "minItems": 1}))
 ]
 
 NodeName: TypeAlias = Annotated[str, _matching(_NODE, "the name of a node")]
 
-Directory: TypeAlias = Annotated[str, within(_directory, form=values.pattern("/.*"))]
-
 JobTime: TypeAlias = Annotated[float, within(values.duration, 60)]
-
-Differing: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, tuple(DIFFERING))]
 
 
 class SlurmTable(PlanTable):
@@ -434,7 +389,7 @@ class SlurmTable(PlanTable):
     round and round | required | `["n[01-16]"]`"""
     partition: Word | None = None
     """– | partition of the nodes | the cluster's | `"bench"`"""
-    constraint: Constraint | None = None
+    constraint: Annotated[str, _matching(_CONSTRAINT, "a constraint as sbatch takes it")] | None = None
     """– | features that the nodes must have | none | `"nvme"`"""
     account: Word | None = None
     """– | account that the jobs are charged to | the user's | `"storage"`"""
@@ -453,12 +408,12 @@ class SlurmTable(PlanTable):
     )
     """– | a table of devices of external journals by node, in place of `device` in `[journal_device]`; **each will be erased**, and
     must be named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
-    local_directory: Directory = LOCAL_DIRECTORY
+    local_directory: Annotated[str, within(_directory, form=values.pattern("/.*"))] = LOCAL_DIRECTORY
     """– | an absolute path on every node, on a disk of its own: results and images are below it while a visit runs |
     `"/var/tmp"` | `"/scratch"`"""
     controller_deadline: JobTime = CONTROLLER_DEADLINE_S
     """– | how long a controller that does not answer is waited for | `"1 d"` | `"2 h"`"""
-    differing: Differing = ()
+    differing: Annotated[tuple[str, ...], within(values.some_of, tuple(DIFFERING))] = ()
     """– | in what nodes may differ: a list of `cpu`, `memory`, `kernel`, `distribution`, `firmware`, `device` | nothing |
     `["firmware"]`"""
 

@@ -26,8 +26,10 @@ from bedplate.model.cell import (
     KernelSource,
     PlanSources,
     SourceTree,
+    Throttle,
 )
-from bedplate.model.filesystem import TRAITS, unsafe_options
+from bedplate.model.devices import Latency
+from bedplate.model.filesystem import AGE_PROFILES, DATASETS, FILLS, FRESH, TRAITS, unsafe_options
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Fleet
 from bedplate.model.plan import (
@@ -41,40 +43,24 @@ from bedplate.model.plan import (
 )
 from bedplate.model.visit import LOADED, ScratchDevice
 from bedplate.near_names import did_you_mean
+from bedplate.plan import values, words
 from bedplate.plan.differences import warnings
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.fields import (
     FEATURES,
-    Aged,
-    CanaryEvery,
-    DatasetBy,
     Departures,
     DeviceName,
-    Executor,
     Factor,
     FilesystemBlock,
     FilesystemType,
-    Fill,
     Flag,
-    ImageSize,
-    Journal,
-    JournalDevice,
-    JournalSize,
-    LatencyLevel,
     ListFactor,
     Memory,
-    MkfsOptions,
-    MountOptions,
-    ReadAhead,
-    Repetitions,
-    Scheduler,
     Seed,
     SlurmTable,
-    ThrottleLevel,
-    Title,
-    VisitsPerBoot,
     limit_to_cells,
+    within,
 )
 from bedplate.plan.table import (
     EngineTable,
@@ -91,6 +77,7 @@ from bedplate.plan.toml import parse_toml, toml_text
 from bedplate.plan.trees import Kernels, Revisions, left_out
 from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES, listed_for
 from bedplate.plan.words import at_most, in_quotes, joined, refused_mkfs_options
+from bedplate.units import GIB, TIB
 
 
 def table_of(workload: str) -> type[WorkloadTable]:
@@ -129,18 +116,18 @@ def _types_with(feature: str) -> tuple[str, ...]:
 class ScratchDeviceTable(PlanTable):
     """`[scratch_device]`: what will be erased, and how its queue is set."""
 
-    image_size: ImageSize | None = None
+    image_size: Annotated[int, within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)] | None = None
     """– | 512 MB or more: an image file of bedplate's own on a loop device | what the largest visit needs | `"6 GB"`"""
     device: DeviceName | None = None
     """– | a stable name: `/dev/disk/by-id/…`, `by-path`, `by-partuuid`, `by-partlabel`, `/dev/mapper/…`, `/dev/md/…`,
     `/dev/GROUP/VOLUME` | – | `"/dev/disk/by-id/ata-…"`"""
-    read_ahead: Factor[ReadAhead] = ()
+    read_ahead: Factor[Annotated[int, within(values.read_ahead_kb)]] = ()
     """device | a size with its unit, whole kB | the kernel's | `"4096 kB"`"""
-    scheduler: Factor[Scheduler] = ()
+    scheduler: Factor[Annotated[str, within(values.one_of, words.SCHEDULERS)]] = ()
     """device | `none`, `mq-deadline`, `kyber`, `bfq` | the kernel's | `"none"`"""
-    throttle: Factor[ThrottleLevel] = ()
+    throttle: Factor[Annotated[Throttle, within(values.throttle)]] = ()
     """device | a name, or a table of limits (below) | none | `"hdd-7200"`"""
-    latency: Factor[LatencyLevel] = ()
+    latency: Factor[Annotated[Latency, within(values.latency)]] = ()
     """device | a name, or a table of times (below); needs `image_size`, which is in memory then | none | `"gp3"`"""
 
     @model_validator(mode="after")
@@ -170,7 +157,7 @@ class JournalDeviceTable(PlanTable):
 
     device: DeviceName | None = None
     """– | a stable name, as in `[scratch_device]` | – | `"/dev/disk/by-id/nvme-…"`"""
-    ram_size: JournalSize | None = None
+    ram_size: Annotated[int, within(values.size, values.SMALLEST_JOURNAL_BYTES, 64 * GIB)] | None = None
     """– | 64 MB or more: a journal in memory, gone at a power cut, and with it the file system | `"256 MB"` without this table |
     `"512 MB"`"""
 
@@ -184,7 +171,7 @@ class JournalDeviceTable(PlanTable):
 class GuestTable(PlanTable):
     """`[guest]`: the guests of an executor that has them."""
 
-    visits_per_boot: VisitsPerBoot = VISITS_PER_BOOT
+    visits_per_boot: Annotated[int, within(values.whole_number, 1, 1000)] = VISITS_PER_BOOT
     """– | 1 to 1000 visits that share a boot at most ([the order](#the-order)) | `8` | `1`"""
     memory: Memory | None = None
     """– | memory of a guest whose cell asks for none; 256 MB or more | `"2 GB"` | `"1 GB"`"""
@@ -212,23 +199,23 @@ class FilesystemTable(_Features):  # type: ignore[misc]
     """filesystem | a power of two that some type has; on Btrfs the sector size, on ZFS the recordsize | mkfs's own | `"4 kB"`"""
     recordsize: Factor[FilesystemBlock] = ()
     """filesystem | ZFS's own name of `block_size` | ZFS's own | `"8 kB"`"""
-    mount_options: ListFactor[MountOptions] = ()
+    mount_options: ListFactor[Annotated[tuple[str, ...], within(values.mount_options)]] = ()
     """filesystem | a list of options | `[]` | `["noatime"]`"""
-    mkfs_options: ListFactor[MkfsOptions] = ()
+    mkfs_options: ListFactor[Annotated[tuple[str, ...], within(values.mkfs_options)]] = ()
     """filesystem | a list of argument words, an option and its argument being two | `[]` | `["-O", "^metadata_csum"]`"""
     barrier: Factor[Flag] = ()
     """filesystem | `true`: fsync must flush the device; `false`: it must not. Either is proved by counting flushes | not judged |
     `{ vary = [true, false] }`"""
-    journal: Factor[Journal] = ()
+    journal: Factor[Annotated[str, within(values.one_of, ("internal", "external", "none"))]] = ()
     """filesystem | `internal`; `external`: on a device of its own (ext3, ext4, XFS, JFS, ReiserFS; a log device of ZFS); `none`
     (ext4) | `internal`, where there is one | `{ vary = ["internal", "external"] }`"""
-    journal_device: Factor[JournalDevice] = ()
+    journal_device: Factor[Annotated[str, within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]] = ()
     """filesystem | where an external journal is: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
 
-    fill: Factor[Fill] = ()
+    fill: Factor[Annotated[str, within(values.one_of, (FRESH, *FILLS))]] = ()
     """filesystem | `no`, or how full the file system is with the database, as df has it: `50 %`, `60 %`, `70 %`, `75 %`, `80 %`, `85 %`,
     `90 %`, `95 %`. Files that nobody reads fill it, most of them before the load (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "90 %"] }`"""
-    aged: Factor[Aged] = ()
+    aged: Factor[Annotated[str, within(values.one_of, (FRESH, *AGE_PROFILES))]] = ()
     """filesystem | `no`: as mkfs made it; `mixed`: files of 4 KiB to 4 MiB came and went; `small files`: of 4 to 64 KiB, which leave the
     free space in small pieces. On images only (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "small files"] }`"""
 
@@ -255,7 +242,7 @@ class CanaryTable(PlanTable):
 
     enabled: Flag = True
     """– | `true`, `false` | `true` | `false`"""
-    every: CanaryEvery = 7200.0
+    every: Annotated[float, within(values.duration, 60)] = 7200.0
     """– | a time of at least a minute | `"2 h"` | `"30 min"`"""
     filesystem: FilesystemType | None = None
     """– | a type, as in `[[filesystem]]` | `ext4` if a cell has it, else the first cell's | `"xfs"`"""
@@ -264,15 +251,15 @@ class CanaryTable(PlanTable):
 class Document(PlanTable):
     """The whole plan, without the tables of engines (`WHOLE` has them)."""
 
-    title: Title | None = None
+    title: Annotated[str, within(values.title)] | None = None
     """– | one line of at most 200 characters | workloads, file systems and kernels | `"Barriers on my laptop"`"""
-    repetitions: Repetitions = 5
+    repetitions: Annotated[int, within(values.whole_number, 1, 1000)] = 5
     """– | 1 to 1000 passes over all cells, each in an order of its own | `5` | `2`"""
     seed: Seed = 1
     """– | a whole number from 0; decides the order | `1` | `2011`"""
-    executor: Executor = "local"
+    executor: Annotated[str, within(values.one_of, values.EXECUTORS)] = "local"
     """– | `local`, `qemu`, `slurm`, `auto` ([where visits run](#where-visits-run)) | `"local"` | `"auto"`"""
-    dataset: DatasetBy = LOADED
+    dataset: Annotated[str, within(values.one_of, DATASETS)] = LOADED
     """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
     onto the image of every visit ([restored datasets](method/filesystems.md#restored-datasets)) | `"loaded"` | `"restored"`"""
     scratch_device: ScratchDeviceTable = Field(

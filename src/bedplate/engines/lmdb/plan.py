@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 # What a plan may ask for.
 _SYNC = (BY_TEST, *SYNC_MODES)
 
-SyncMode: TypeAlias = Annotated[str, within(values.one_of, _SYNC)]
-
-Preallocation: TypeAlias = Annotated[str, within(values.one_of, PREALLOCATIONS)]
-
 
 def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
     return source_trees(value, info.context or {}, place_in_tree)
@@ -37,7 +33,7 @@ Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURC
 class LmdbTable(SettingsTable):
     """`[lmdb]`: how LMDB's environment is opened."""
 
-    sync: Factor[SyncMode] = ()
+    sync: Factor[Annotated[str, within(values.one_of, _SYNC)]] = ()
     """cluster | `full`; `nometasync`, `nosync`, `mapasync`: the library's flags of these names, for every test that writes;
     `by-test`: as published, `full` for the tests named sync and `nosync` for the rest | `by-test` | `{ vary = ["full", "nosync"]
     }`"""
@@ -46,7 +42,7 @@ class LmdbTable(SettingsTable):
     `true`"""
     readahead: Factor[Flag] = ()
     """cluster | `false`: ask the kernel not to read ahead in the map | `true` | `{ vary = [true, false] }`"""
-    preallocation: Factor[Preallocation] = ()
+    preallocation: Factor[Annotated[str, within(values.one_of, PREALLOCATIONS)]] = ()
     """cluster | `none`, `ftruncate`, `fallocate`, `written`: what is done with the file, up to the size of the map, before a fill |
     `none` | `"fallocate"`"""
 

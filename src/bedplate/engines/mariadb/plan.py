@@ -34,8 +34,6 @@ PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
 
 ServerSetting: TypeAlias = Annotated[str, AfterValidator(setting_name)]
 
-ServerSettingValue: TypeAlias = Annotated[str, within(setting_value, form=values.SCALAR)]
-
 
 class MariadbTable(EngineTable):
     """`[mariadb]`: how its data directory is made, and how its server is set."""
@@ -47,7 +45,7 @@ class MariadbTable(EngineTable):
     """cluster | as in `[postgresql]`: `on` has each page written whole or not at all (RWF_ATOMIC), `count` counts alone. Both need
     `innodb_log_file_buffering = true` and `innodb_use_native_aio = false`, and `innodb_flush_method` as it is | `"off"` |
     `{ vary = ["on", "count"] }`"""
-    settings: dict[ServerSetting, Factor[ServerSettingValue]] = Field(
+    settings: dict[ServerSetting, Factor[Annotated[str, within(setting_value, form=values.SCALAR)]]] = Field(
         default_factory=dict, description="a table of MariaDB settings"
     )
     """cluster | `[mariadb.settings]`: any setting by its name | none | `innodb_doublewrite = false`"""

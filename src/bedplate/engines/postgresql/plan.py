@@ -48,11 +48,7 @@ WAL_SEGMENT_SIZES = tuple(MIB << power for power in range(11))
 
 Version: TypeAlias = Annotated[str, within(values.version)]
 
-DatabaseBlock: TypeAlias = Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]
-
 WalBlock: TypeAlias = Annotated[int, within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
-
-WalSegment: TypeAlias = Annotated[int, within(values.power_of_two, WAL_SEGMENT_SIZES)]
 
 SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
 
@@ -92,8 +88,6 @@ def _dotted(value: Any) -> Any:
 
 Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
 
-Patches: TypeAlias = Annotated[tuple[str, ...], within(_patches, form=PATCHES)]
-
 Configuration: TypeAlias = Annotated[str, within(_configuration, form=values.TEXT)]
 
 
@@ -110,17 +104,17 @@ class PostgresqlTable(EngineTable):
     """build | a tree of your own: `tree` is a work tree or a bare repository, `commit` a branch, a tag, `master~1`, a hash or
     `"working tree"`, and may vary ([source trees](#source-trees-and-patches)); in place of `version` | the release | `{ tree = "~/src/postgres",
     commit = { vary = ["master~1", "master"] } }`"""
-    patches: ListFactor[Patches] = ((),)
+    patches: ListFactor[Annotated[tuple[str, ...], within(_patches, form=PATCHES)]] = ((),)
     """build | patches of `git format-patch`, `git diff` or `diff -u`, applied in order to the commit or the release | none | `{ vary = [[],
     ["v3-0001-x.patch"]] }`"""
-    block_size: Factor[DatabaseBlock] = (8192,)
+    block_size: Factor[Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]] = (8192,)
     """build | `1 kB`, `2 kB`, `4 kB`, `8 kB`, `16 kB`, `32 kB`; each is built once and kept | `"8 kB"` | `{ vary = ["1 kB", "8 kB"]
     }`"""
     wal_block_size: Factor[WalBlock] = (8192,)
     """build | the same, and `64 kB` | `"8 kB"` | `"8 kB"`"""
     data_checksums: Factor[Flag] = ()
     """cluster | `true`, `false` | the version's own (on since 18) | `false`"""
-    wal_segment_size: Factor[WalSegment] = ()
+    wal_segment_size: Factor[Annotated[int, within(values.power_of_two, WAL_SEGMENT_SIZES)]] = ()
     """cluster | `1 MB`, `2 MB`, `4 MB`, … `1024 MB`: initdb's `--wal-segsize`, read back from the cluster | `16 MB` |
     `{ vary = ["16 MB", "64 MB"] }`"""
     scaled_block_settings: Factor[Flag] = (False,)

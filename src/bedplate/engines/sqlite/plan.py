@@ -36,23 +36,11 @@ _SYNCHRONOUS = (BY_TEST, *SYNCHRONOUS)
 
 PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
 
-JournalMode: TypeAlias = Annotated[str, within(values.one_of, JOURNAL_MODES)]
-
-Synchronous: TypeAlias = Annotated[str, within(values.one_of, _SYNCHRONOUS)]
-
 Checkpoint: TypeAlias = Annotated[int, within(values.whole_number, 0, 10**9)]
-
-CacheSize: TypeAlias = Annotated[int, within(values.size, KIB, TIB)]
 
 MapSize: TypeAlias = Annotated[int, within(values.size, 0, TIB)]
 
-LockingMode: TypeAlias = Annotated[str, within(values.one_of, LOCKING_MODES)]
-
 Begin: TypeAlias = Annotated[str, within(values.one_of, BEGINS)]
-
-BusyTimeout: TypeAlias = Annotated[int, within(values.whole_number, 0, LONGEST_BUSY_MS)]
-
-AutoVacuum: TypeAlias = Annotated[str, within(values.one_of, AUTO_VACUUMS)]
 
 
 def _amalgamation(value: Any, info: ValidationInfo) -> str | None:
@@ -65,39 +53,37 @@ def _source(value: Any, info: ValidationInfo) -> tuple[SourceTree, ...]:
 
 Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
 
-Amalgamation: TypeAlias = Annotated[str | None, within(_amalgamation, form=values.TEXT)]
-
 
 class SqliteTable(SettingsTable):
     """`[sqlite]`: PRAGMAs, each by its name; what is left out is the library's own."""
 
     page_size: Factor[PageSize] = ()
     """cluster | `512 B` to `64 kB`, a power of two; chosen when the file is made | SQLite's own (4 kB) | `{ vary = ["4 kB", "16 kB"] }`"""
-    journal_mode: Factor[JournalMode] = ()
+    journal_mode: Factor[Annotated[str, within(values.one_of, JOURNAL_MODES)]] = ()
     """cluster | `delete`, `truncate`, `persist`, `wal`, `memory`, `off` | SQLite's own (`delete`) | `{ vary = ["delete", "wal"] }`"""
-    synchronous: Factor[Synchronous] = ()
+    synchronous: Factor[Annotated[str, within(values.one_of, _SYNCHRONOUS)]] = ()
     """cluster | `off`, `normal`, `full`, `extra`; `by-test`: in the microbenchmark, as published, `full` for the tests named sync and
     `tpcb`, `off` for the rest; else `full` | `by-test` | `{ vary = ["full", "extra"] }`"""
     wal_autocheckpoint: Factor[Checkpoint] = ()
     """cluster | pages of the log before a checkpoint, 0 for never; with `wal` alone | SQLite's own (1000) | `200`"""
-    cache_size: Factor[CacheSize] = ()
+    cache_size: Factor[Annotated[int, within(values.size, KIB, TIB)]] = ()
     """cluster | size of a connection's page cache, in whole kB | SQLite's own (2 MB) | `"64 MB"`"""
     mmap_size: Factor[MapSize] = ()
     """cluster | how much of the file is read by a memory map, 0 for none; SQLite itself takes at most 2 GB | SQLite's own (none) |
     `{ vary = [0, "1 GB"] }`"""
-    locking_mode: Factor[LockingMode] = ()
+    locking_mode: Factor[Annotated[str, within(values.one_of, LOCKING_MODES)]] = ()
     """cluster | `normal`, `exclusive`: one connection keeps the file, so there are no `readwhilewriting` and no `tpcb` | `normal` | `"exclusive"`"""
-    auto_vacuum: Factor[AutoVacuum] = ()
+    auto_vacuum: Factor[Annotated[str, within(values.one_of, AUTO_VACUUMS)]] = ()
     """cluster | `none`, `full`, `incremental`; chosen when the file is made | SQLite's own (`none`) | `"full"`"""
 
-    busy_timeout: Factor[BusyTimeout] = ()
+    busy_timeout: Factor[Annotated[int, within(values.whole_number, 0, LONGEST_BUSY_MS)]] = ()
     """cluster | milliseconds for which a connection of the microbenchmark waits for another's lock; then SQLite answers SQLITE_BUSY,
     and `tpcb` begins the transaction again, while any other test fails | 600000 | `{ vary = [0, 5000] }`"""
     begin: Factor[Begin] = ()
     """cluster | how a transaction of the microbenchmark that writes begins: `immediate` gets the lock first, `deferred` at its first
     write, when what it has read may be old | `immediate` | `{ vary = ["immediate", "deferred"] }`"""
 
-    amalgamation: Factor[Amalgamation] = ()
+    amalgamation: Factor[Annotated[str | None, within(_amalgamation, form=values.TEXT)]] = ()
     """cluster | a folder or zip with sqlite3.c and sqlite3.h, relative to the plan or from the root; `system`: the distribution's library |
     `"system"` | `{ vary = ["system", "sqlite-amalgamation.zip"] }`"""
 

@@ -19,29 +19,23 @@ from bedplate.plan.table import WorkloadTable
 from bedplate.units import MIB
 from bedplate.workloads.bonnie.model import WORKLOAD
 
-FileSize: TypeAlias = Annotated[int | str, within(values.file_size)]
-
 ChunkSize: TypeAlias = Annotated[int, within(values.power_of_two, tuple(2**n for n in range(12, 21)))]
-
-PerCharacter: TypeAlias = Annotated[int, within(values.per_character)]
-
-FileCount: TypeAlias = Annotated[int, within(values.file_count)]
 
 
 class BonnieTable(WorkloadTable):
     """`[[workload]]` of type bonnie: bonnie++ on one file and on many."""
 
     type: Literal["bonnie"] = Field(description="bonnie")
-    file_size: Factor[FileSize] = ("2x memory",)
+    file_size: Factor[Annotated[int | str, within(values.file_size)]] = ("2x memory",)
     """load | whole MiB, or a multiple of the memory, as with pgbench's `scale` | `"2x memory"` | `"4 GB"`"""
     direct: Factor[Flag] = (False,)
     """measure | `true`: O_DIRECT, which bonnie++ has for the block writes alone | `false` | `{ vary = [false, true] }`"""
     chunk_size: Factor[ChunkSize] = (8192,)
     """measure | a power of two from 4 kB to 1 MB | `"8 kB"` | `"64 kB"`"""
-    per_character: PerCharacter = 3 * MIB
+    per_character: Annotated[int, within(values.per_character)] = 3 * MIB
     """measure | whole MiB that the per-character stages move, `0` for none; none with `direct`, which refuses single bytes | `"3
     MB"` | `0`"""
-    files: FileCount = 16 * 1024
+    files: Annotated[int, within(values.file_count)] = 16 * 1024
     """measure | files that are created, looked up and deleted: a multiple of 1024, `0` for none | `16384` | `0`"""
 
     dataset_key: ClassVar[str] = ".file_size"

@@ -34,12 +34,6 @@ RUN_NAME = "faulty-disk"
 # Those that have a writer and an oracle.
 FAULT_ENGINES = registry.engines_with(WORKLOAD)
 
-FailingEngine: TypeAlias = Annotated[str, within(values.one_of, FAULT_ENGINES)]
-
-FaultNames: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, tuple(FAULTS))]
-
-Tries: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
-
 FaultyImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
 
 
@@ -47,13 +41,13 @@ class FaultyDiskTable(WorkloadTable):
     """`[[workload]]` of type faulty_disk: faults of the disk, each while clients write to an engine of its own."""
 
     type: Literal["faulty_disk"] = Field(description="faulty_disk")
-    engine: Factor[FailingEngine] = (POSTGRESQL,)
+    engine: Factor[Annotated[str, within(values.one_of, FAULT_ENGINES)]] = (POSTGRESQL,)
     """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as for power cuts | `"postgresql"` | `{ vary =
     ["postgresql", "sqlite"] }`"""
-    faults: FaultNames = DEFAULT_FAULTS
+    faults: Annotated[tuple[str, ...], within(values.some_of, tuple(FAULTS))] = DEFAULT_FAULTS
     """measure | a list of faults, each tried on a disk of its own (below) | the five of the example |
     `["write-once-log", "write-once-data", "write-once-anywhere", "write-on-anywhere", "flush-once"]`"""
-    tries: Tries = 1
+    tries: Annotated[int, within(values.whole_number, 1, 1000)] = 1
     """measure | 1 to 1000: how often each fault is tried, with other seeds | `1` | `6`"""
     seed: Seed | None = None
     """measure | a whole number: draws what clients write, when the fault comes, and what rots | the plan's | `7`"""

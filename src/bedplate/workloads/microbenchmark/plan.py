@@ -64,13 +64,9 @@ _SETS = (("", _SMALL_WRITES, _SMALL_READS), ("-100K", _LARGE_WRITES, _LARGE_READ
 # Those that have a driver for it.
 TESTED_ENGINES = registry.engines_with(WORKLOAD)
 
-TestedEngine: TypeAlias = Annotated[str, within(values.one_of, TESTED_ENGINES)]
-
 Entries: TypeAlias = Annotated[int, within(values.whole_number, 1000, 10**12)]
 
 # LMDB itself refuses a value of 4 GiB, in its own words.
-ValueSize: TypeAlias = Annotated[int, within(values.size, 1, 8 * GIB)]
-
 MapSize: TypeAlias = Annotated[int, within(values.size, MIB, 64 * TIB)]
 
 Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, _ALL_TESTS)]
@@ -80,11 +76,11 @@ class MicrobenchmarkTable(WorkloadTable):
     """`[[workload]]` of type microbenchmark, or lmdb, which is what it was called on LMDB alone."""
 
     type: Literal["microbenchmark", "lmdb"] = Field(description="microbenchmark")
-    engine: Factor[TestedEngine] = (LMDB,)
+    engine: Factor[Annotated[str, within(values.one_of, TESTED_ENGINES)]] = (LMDB,)
     """build | `lmdb`, `sqlite`: set up as in `[lmdb]` and `[sqlite]` | `"lmdb"` | `{ vary = ["lmdb", "sqlite"] }`"""
     entries: Factor[Entries] = (1_000_000,)
     """load | 1000 or more; the synchronous tests and those of 100 kB values do a thousandth of it | `1000000` | `100000`"""
-    value_size: Factor[ValueSize] = (100,)
+    value_size: Factor[Annotated[int, within(values.size, 1, 8 * GIB)]] = (100,)
     """load | size of a value, half of it compressible | `"100 B"` | `{ vary = ["100 B", "1 kB"] }`"""
     batch: Count = 1000
     """measure | entries of one transaction in the batch tests | `1000` | `100`"""

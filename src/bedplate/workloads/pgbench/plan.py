@@ -182,9 +182,10 @@ def variables(value: Any) -> tuple[tuple[str, str | int | float], ...]:
     return tuple(sorted(value.items()))
 
 
-ScaleLevel: TypeAlias = Annotated[DatasetScale, within(values.scale)]
-
+# Named, as a table has keys of the same names as their checks.
 ScriptLevel: TypeAlias = Annotated[Script, within(script, form=values.TEXT)]
+
+DumpLevel: TypeAlias = Annotated[Dump, within(dump, form=values.TEXT)]
 
 ScriptsLevel: TypeAlias = Annotated[
     tuple[Script, ...],
@@ -199,19 +200,13 @@ Variables: TypeAlias = Annotated[
     ),
 ]
 
-DumpLevel: TypeAlias = Annotated[Dump, within(dump, form=values.TEXT)]
-
 CopyLevel: TypeAlias = Annotated[OwnDirectory, within(own_directory, form=values.TEXT)]
-
-DatabaseName: TypeAlias = Annotated[str, within(database_name, form=values.TEXT)]
 
 ScriptOfDataset: TypeAlias = Annotated[Script, within(script_of_dataset, form=values.TEXT)]
 
 Filler: TypeAlias = Annotated[str, within(values.one_of, FILLERS)]
 
 WarmUp: TypeAlias = Annotated[float | str, within(values.warmup)]
-
-Rate: TypeAlias = Annotated[float | None, within(values.rate)]
 
 Protocol: TypeAlias = Annotated[str, within(values.one_of, PROTOCOLS)]
 
@@ -255,7 +250,7 @@ class PgbenchRunTable(RunTable):
     """measure | the longest that `"until steady"` may take | `"10 min"` | `"20 min"`"""
     duration: Factor[Duration] = ()
     """measure | the time that is measured, 1 s or more | `"10 s"` of `read-only`, else what holds a checkpoint (below) | `"10 min"`"""
-    rate: Factor[Rate] = (None,)
+    rate: Factor[Annotated[float | None, within(values.rate)]] = (None,)
     """measure | transactions offered a second, or `"unlimited"` | `"unlimited"` | `500`"""
     protocol: Factor[Protocol] = (DEFAULT_PROTOCOL,)
     """measure | `simple`, `extended`, `prepared` | `"prepared"` | `"simple"`"""
@@ -314,10 +309,10 @@ class PgbenchRunTable(RunTable):
         several = len(level) > 1
         return "-".join(each.label + (f"={each.weight}" if several else "") for each in level)[:60]
 
-    def levels(self, chosen: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:
+    def levels(self, by_key: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:
         """With the texts of its scripts."""
-        steady, scripts = chosen["warmup"] == UNTIL_STEADY, chosen["script"]
-        clients = chosen["clients"]
+        steady, scripts = by_key["warmup"] == UNTIL_STEADY, by_key["script"]
+        clients = by_key["clients"]
         default_jobs = clients if defaults >= 2 else min(clients, _JOBS_UNTIL_VERSION_2)
         # Several are told apart by their files; a single one is named by its run.
         named = [
@@ -325,12 +320,12 @@ class PgbenchRunTable(RunTable):
             for each in scripts
         ]
         return {
-            **super().levels(chosen, defaults),
+            **super().levels(by_key, defaults),
             **levels_of(named, dict(self.variables)),
-            "jobs": chosen["jobs"] or default_jobs,
+            "jobs": by_key["jobs"] or default_jobs,
             "warmup": UNTIL_STEADY if steady else "fixed",
             # Until steady: the longest that it may take.
-            "warmup_s": (self.warmup_limit or WARMUP_LIMIT_S) if steady else chosen["warmup"],
+            "warmup_s": (self.warmup_limit or WARMUP_LIMIT_S) if steady else by_key["warmup"],
         }
 
 
@@ -344,7 +339,7 @@ class PgbenchTable(WorkloadTable):
     """`[[workload]]` of type pgbench: a dataset, and the runs on it."""
 
     type: Literal["pgbench"] = Field(description="pgbench")
-    scale: Factor[ScaleLevel] = ()
+    scale: Factor[Annotated[DatasetScale, within(values.scale)]] = ()
     """load | pgbench's scale (15 MB each), or a multiple of the memory | `20`, or so many that the database takes a quarter of the
     memory if that is less | `300`, `"4x memory"`"""
     filler: Factor[Filler] = ()
@@ -356,7 +351,7 @@ class PgbenchTable(WorkloadTable):
     copy_of: Factor[CopyLevel] = Field(default=(), alias="copy")
     """load | in place of `scale` or `dump`: the path of a data directory whose server was shut down, or of a base backup
     ([a data directory](OWN_DATABASE.md#a-data-directory)) | none | `"/var/lib/postgresql/18/main"`"""
-    database: DatabaseName | None = None
+    database: Annotated[str, within(database_name, form=values.TEXT)] | None = None
     """load | the database of a `copy` in which the scripts run | none; a `copy` needs it | `"shop"`"""
     prepare: ScriptOfDataset | None = None
     """load | the path of a pgbench script beside the plan: runs once behind the restore of a `dump`, by one client | none |

@@ -81,8 +81,6 @@ def _device_unit(value: Any) -> int | str:
 
 CutEngine: TypeAlias = Annotated[str, within(values.one_of, CUT_ENGINES)]
 
-CutPoints: TypeAlias = Annotated[int, within(values.whole_number, 1, 100_000)]
-
 SoughtPoints: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
 
 DeviceUnit: TypeAlias = Annotated[
@@ -97,17 +95,7 @@ States: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
 
 CutProfiles: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, PROFILES)]
 
-RamJournal: TypeAlias = Annotated[str, within(values.one_of, RAM_JOURNALS)]
-
-Completions: TypeAlias = Annotated[str, within(values.one_of, COMPLETIONS_OF)]
-
-SectorSize: TypeAlias = Annotated[int, within(values.power_of_two, SECTOR_SIZES)]
-
-KeptLogs: TypeAlias = Annotated[str, within(values.one_of, KEPT_LOGS)]
-
 # Less than a page is no cache; more than this no device has, and the window stands in memory.
-CacheBytes: TypeAlias = Annotated[int, within(values.size, 4 * KIB, GIB)]
-
 # In memory, as often as points are worked on at once.
 CutImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
 
@@ -118,7 +106,7 @@ class PowerCutTable(WorkloadTable):
     type: Literal["power_cut"] = Field(description="power_cut")
     engine: Factor[CutEngine] = (POSTGRESQL,)
     """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as in `[postgresql]`, `[lmdb]`, `[sqlite]`, `[mariadb]` and `[engine]` | `"postgresql"` | `{ vary = ["postgresql", "lmdb"] }`"""
-    points: CutPoints = POINTS_DEFAULT
+    points: Annotated[int, within(values.whole_number, 1, 100_000)] = POINTS_DEFAULT
     """measure | 1 to 100000, one for each profile at least: how often the power is cut | `160` | `60`"""
     sought: SoughtPoints = SOUGHT_POINTS
     """measure | 0 to 100000: how often more the power is cut, at positions where metadata of the file system waits that a cut can
@@ -140,7 +128,7 @@ class PowerCutTable(WorkloadTable):
     """measure | `8 kB`, `16 kB`: what the cut device is said to write whole: a write of a power of two, aligned to itself and no longer;
     every other tears at 4 KiB. In place of the profiles that tear; the verdict is one on such a device, and no class of the cell |
     `"none"` | `"16 kB"`"""
-    cache_bytes: CacheBytes = 8 * MIB
+    cache_bytes: Annotated[int, within(values.size, 4 * KIB, GIB)] = 8 * MIB
     """measure | 4 kB to 1 GB: the most that the device's cache holds; older writes count as written | `"8 MB"` | `"256 kB"`"""
     seed: Seed | None = None
     """measure | a whole number: draws the points, and what is kept at each | the plan's | `7`"""
@@ -152,24 +140,24 @@ class PowerCutTable(WorkloadTable):
     image_size: Factor[CutImage] = (IMAGE_BYTES,)
     """load | 128 MB to 16 GB: size of the recorded disk. It is in memory, sparse, once for each point that is worked on. On a
     small one Btrfs lacks room for metadata, and tears pages even in order | `"4 GB"` | `"512 MB"`"""
-    ram_journal: Factor[RamJournal] = (JOURNAL_LOST,)
+    ram_journal: Factor[Annotated[str, within(values.one_of, RAM_JOURNALS)]] = (JOURNAL_LOST,)
     """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it were on a
     device of its own | `"lost"` | `"kept"`"""
     press_dirty_pages: Factor[Flag] = (False,)
     """load | `true`: what the engine has dirty is written back all the while, each 30 ms. Without it what nobody syncs stays in memory for
     longer than a recording, and a cut finds it lost, and hardly ever damaged | `false` | `true`"""
-    completions: Factor[Completions] = (AT_ONCE,)
+    completions: Factor[Annotated[str, within(values.one_of, COMPLETIONS_OF)]] = (AT_ONCE,)
     """load | `at once`: the recorded disk answers each write when it comes. `late`: up to 2 ms later, so that several are under way at
     once and come to their end in any order, and a flush covers only what was complete before it; slower to record | `"at once"` |
     `{ vary = ["at once", "late"] }`"""
-    sector_size: Factor[SectorSize] = (USUAL_SECTOR_BYTES,)
+    sector_size: Factor[Annotated[int, within(values.power_of_two, SECTOR_SIZES)]] = (USUAL_SECTOR_BYTES,)
     """load | `512 B`, `4 kB`: sectors of the recorded disk, by which mkfs chooses; no write is smaller. Of 4 kB there is no
     `subset-512` | `"512 B"` | `"4 kB"`"""
     fua: Factor[Flag] = (False,)
     """load | `true`: as a disk leaves it that can write past its cache (FUA). What is written so is on the medium, and no flush behind it
     covers anything else, but where somebody else waited for one. Needs a kernel that reports such requests | `false` |
     `{ vary = [false, true] }`"""
-    keep_logs: KeptLogs = KEEP_SMALL
+    keep_logs: Annotated[str, within(values.one_of, KEPT_LOGS)] = KEEP_SMALL
     """measure | the write log of a recording without a bad cut: `small` keeps it if it packs to 32 MB or less, `all` always, `bad`
     never. The log of a recording with a bad cut is always kept | `"small"` | `"all"`"""
     cells: ChosenCells = ()

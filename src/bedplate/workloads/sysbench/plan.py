@@ -25,17 +25,9 @@ if TYPE_CHECKING:
 # Those whose servers speak SQL to sysbench.
 SQL_ENGINES = registry.engines_with("sql")
 
-SqlEngineName: TypeAlias = Annotated[str, within(values.one_of, SQL_ENGINES)]
-
 SysbenchScript: TypeAlias = Annotated[str, within(values.one_of, SCRIPTS)]
 
 TableCount: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
-
-TableSize: TypeAlias = Annotated[int, within(values.whole_number, 100, 10**9)]
-
-WarmUpTime: TypeAlias = Annotated[float, within(values.duration, 0)]
-
-OfferedRate: TypeAlias = Annotated[float | None, within(values.rate)]
 
 
 class SysbenchRunTable(RunTable):
@@ -45,11 +37,11 @@ class SysbenchRunTable(RunTable):
     """measure | `oltp_read_only`, `oltp_read_write`, `oltp_update_index`, `oltp_write_only` | required | `"oltp_read_write"`"""
     threads: Factor[Count] = (4,)
     """measure | threads of sysbench, each with a session | `4` | `{ vary = [1, 16] }`"""
-    warmup: Factor[WarmUpTime] = (10.0,)
+    warmup: Factor[Annotated[float, within(values.duration, 0)]] = (10.0,)
     """measure | a time from 0; recorded, and left out of every figure | `"10 s"` | `"2 min"`"""
     duration: Factor[Duration] = (60.0,)
     """measure | the time that is measured, 1 s or more | `"60 s"` | `"10 min"`"""
-    rate: Factor[OfferedRate] = (None,)
+    rate: Factor[Annotated[float | None, within(values.rate)]] = (None,)
     """measure | transactions offered a second, or `"unlimited"`; the latency then begins when sysbench sends one | `"unlimited"` | `500`"""
 
     varying: ClassVar[tuple[str, ...]] = ("script", "threads", "warmup", "duration", "rate")
@@ -59,11 +51,11 @@ class SysbenchTable(WorkloadTable):
     """`[[workload]]` of type sysbench: a dataset, and the runs on it."""
 
     type: Literal["sysbench"] = Field(description="sysbench")
-    engine: Factor[SqlEngineName] = (MARIADB,)
+    engine: Factor[Annotated[str, within(values.one_of, SQL_ENGINES)]] = (MARIADB,)
     """build | `mariadb`, `postgresql`: set up as in `[mariadb]` and `[postgresql]` | `"mariadb"` | `{ vary = ["mariadb", "postgresql"] }`"""
     tables: Factor[TableCount] = Field(default=(4,), description="a whole number from 1: tables")
     """load | 1 to 1000: tables | `4` | `16`"""
-    table_size: Factor[TableSize] = Field(
+    table_size: Factor[Annotated[int, within(values.whole_number, 100, 10**9)]] = Field(
         default=(100_000,), description="a whole number from 100: rows of a table"
     )
     """load | 100 to 1000000000: rows of each table, about 240 bytes each with its indexes | `100000` | `{ vary = [100_000, 1_000_000] }`"""

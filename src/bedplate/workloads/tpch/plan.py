@@ -34,8 +34,6 @@ ScaleFactor: TypeAlias = Annotated[float, within(values.scale_factor)]
 
 Streams: TypeAlias = Annotated[int, within(values.whole_number, 0, 100)]
 
-QueryParameters: TypeAlias = Annotated[str, within(values.one_of, (VALIDATION, DRAWN))]
-
 
 class TpchTable(WorkloadTable):
     """`[[workload]]` of type tpch: its load, passes over the 22 queries, and streams of them at once."""
@@ -51,7 +49,7 @@ class TpchTable(WorkloadTable):
     mounted anew), `warm` with what the run before it left | `["cold", "warm"]` | `["cold", "warm", "warm"]`"""
     streams: Streams = 0
     """measure | so many streams at once, each all queries in its own order: the throughput test; `0` is none | `0` | `2`"""
-    parameters: QueryParameters = "validation"
+    parameters: Annotated[str, within(values.one_of, (VALIDATION, DRAWN))] = "validation"
     """measure | `validation`: the specification's own; `drawn`: from the plan's seed, the same in every cell and repetition |
     `"validation"` | `"drawn"`"""
 
