@@ -41,15 +41,14 @@ from tests.support.studies.simulated_studies import (  # noqa: E402
 from tests.support.studies.unbalanced_designs import Planted, design_cells, planted  # noqa: E402
 
 from bedplate.model.metrics import METRICS  # noqa: E402
+from bedplate.statistics.comparison import Comparison, confidences  # noqa: E402
 from bedplate.statistics.comparison import all_pairs as pairs_of  # noqa: E402
-from bedplate.statistics.comparison import confidences  # noqa: E402
 from bedplate.statistics.design import DesignCell  # noqa: E402
 from bedplate.statistics.drift import dips  # noqa: E402
 from bedplate.statistics.effects import (  # noqa: E402
     Effect,
     Effects,
     Interaction,
-    Judged,
     effects,
     within_classes,
 )
@@ -318,17 +317,17 @@ def _contrasts_of(gaps: Gaps, random: np.random.Generator, repetitions: int, *, 
     """
     cells, truth = _with_gaps(gaps, random, repetitions, alike=alike)
     true = {
-        (part.within, each.factor, each.level, each.baseline): math.log(each.judged.ratio)
+        (part.within, each.factor, each.level, each.baseline): math.log(each.ratio)
         for part in effects(truth)
         for each in part.effects
     }
-    found: list[tuple[tuple[object, str], float, Judged]] = []
+    found: list[tuple[tuple[object, str], float, Comparison]] = []
     for part in effects(cells):
         for each in part.effects:
             if each.judged.low is not None and each.judged.high is not None:
                 known = true[part.within, each.factor, each.level, each.baseline]
                 found.append(((part.within, each.factor), known, each.judged))
-    families: dict[tuple[object, str], list[tuple[float, Judged]]] = {}
+    families: dict[tuple[object, str], list[tuple[float, Comparison]]] = {}
     for family, known, judged in found:
         families.setdefault(family, []).append((known, judged))
     empty = [own for own in families.values() if all(abs(known) < 1e-9 for known, _ in own)]
@@ -341,10 +340,13 @@ def _contrasts_of(gaps: Gaps, random: np.random.Generator, repetitions: int, *, 
         ),
         sum(judged.confidence or 0.0 for *_, judged in found),
         len(found),
-        sum(judged.real and math.log(judged.ratio) * known < 0 for known, judged in different),
-        sum(any(judged.real for _, judged in own) for own in empty),
+        sum(
+            judged.is_told_apart and math.log(judged.estimate or math.nan) * known < 0
+            for known, judged in different
+        ),
+        sum(any(judged.is_told_apart for _, judged in own) for own in empty),
         len(empty),
-        sum(judged.real for _, judged in different),
+        sum(judged.is_told_apart for _, judged in different),
         len(different),
     ]
 
@@ -394,9 +396,9 @@ def _judged_unbalanced(
         for each in part.effects
         if (known := found.ratios.get((each.factor, each.level, each.baseline))) is not None
     ]
-    told = [(judged, ratio) for judged, ratio in pairs if judged.real]
+    told = [(judged, ratio) for judged, ratio in pairs if judged.is_told_apart]
     missed = sum(not (one.low or 0) <= ratio <= (one.high or math.inf) for one, ratio in told)
-    turned = sum(math.log(one.ratio) * math.log(ratio) < 0 for one, ratio in told)
+    turned = sum(math.log(one.estimate or math.nan) * math.log(ratio) < 0 for one, ratio in told)
     count = max(len(told), 1)
     return missed / count, turned / count, len(told) / max(len(pairs), 1)
 
@@ -424,7 +426,7 @@ def _judged_design(
         _told([pair for pair in ratios if pair[0].factor == "a"]),
         _told([pair for pair in ratios if pair[0].factor == "b" and _one_apart(pair[0])]),
         _false_share(pairs),
-        _told([pair for pair in pairs if abs(math.log(pair[1].judged.ratio)) > 0.1]),
+        _told([pair for pair in pairs if abs(math.log(pair[1].ratio)) > 0.1]),
         float(np.mean(covered)),
     )
 
@@ -445,13 +447,13 @@ def _one_apart(effect: Effect) -> bool:
 
 def _false_share(pairs: Sequence[tuple[Effect, Effect]] | Sequence[tuple[Interaction, Interaction]]) -> float:
     """Of those that are found, the share whose interval misses the truth."""
-    told = [(one.judged, true.judged.ratio) for one, true in pairs if one.judged.real]
+    told = [(one.judged, true.ratio) for one, true in pairs if one.judged.is_told_apart]
     missed = sum(not (one.low or 0) <= true <= (one.high or math.inf) for one, true in told)
     return missed / max(len(told), 1)
 
 
 def _told(pairs: Sequence[tuple[Effect, Effect]] | Sequence[tuple[Interaction, Interaction]]) -> float:
-    return sum(one.judged.real for one, _ in pairs) / max(len(pairs), 1)
+    return sum(one.judged.is_told_apart for one, _ in pairs) / max(len(pairs), 1)
 
 
 ADVISED_CELLS = 10

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from bedplate.analysis.cell_filter import Candidate
 from bedplate.analysis.comparison import (
     ComparedMetric,
-    Surroundings,
     asked_of,
     candidates_of,
     surroundings_between,
@@ -19,16 +18,9 @@ from bedplate.errors import PlanError
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
-from bedplate.statistics.comparison import MARGIN
+from bedplate.statistics.comparison import Comparison
 from bedplate.statistics.design import DesignCell
-from bedplate.statistics.effects import (
-    Crossing,
-    Effects,
-    RatioFamily,
-    effects,
-    ratio_families,
-    within_classes,
-)
+from bedplate.statistics.effects import Crossing, Effects, effects, within_classes
 
 
 @dataclass(frozen=True)
@@ -82,46 +74,34 @@ def study_effects(
                 f"effects are ratios of positive figures, and {each.metric} is a {scale.value}; "
                 "`bedplate compare` takes it"
             )
-    candidates = candidates_of([found])
-    surroundings = surroundings_between([found])
-    known = found.once(_judged_before)
-    for each in asked:
-        if each not in known:
-            known[each] = _effects(found, each, candidates, surroundings)
-    judged = StudyEffects(found, tuple(known[each] for each in asked))
+    judged = StudyEffects(found, tuple(factor_effects(found, each) for each in asked))
     if not across_durability:
         return judged
     across = {each.asked: each for each in across_classes(judged).found}
     return replace(judged, found=tuple(across.get(each.asked, each) for each in judged.found))
 
 
+def factor_effects(found: Overview, asked: ComparedMetric) -> FactorEffects:
+    """The effects on one figure; they are kept with the study, as its answer, its page and `compare` ask for the same ones."""
+    known = found.once(_judged_before)
+    if asked not in known:
+        known[asked] = _effects(found, asked)
+    return known[asked]
+
+
 def _judged_before(_found: Overview) -> dict[ComparedMetric, FactorEffects]:
-    """The answer of a study asks for some of the effects that a page shows: what was judged once is kept with the study."""
     return {}
 
 
-def effect_families(
-    found: Overview,
-    asked: ComparedMetric,
-    margins: tuple[float, ...] = (MARGIN,),
-    only: frozenset[str] = frozenset(),
-) -> tuple[RatioFamily, ...]:
-    """The families of a study's ratios of one figure within its durability classes; `only` of these factors, if any."""
-    known = found.once(_families_before)
-    if (asked, margins, only) not in known:
-        candidates = [cell for cell in candidates_of([found]) if found.of(cell.cell, asked.run)]
-        is_judged = not is_chosen(found.study) and not surroundings_between([found]).of_cells(
-            candidates, asked.run
-        )
-        classes = _by_class(found, asked, candidates) if is_judged else {}
-        known[asked, margins, only] = ratio_families(classes, margins=margins, only=only)
-    return known[asked, margins, only]
-
-
-def _families_before(
-    _found: Overview,
-) -> dict[tuple[ComparedMetric, tuple[float, ...], frozenset[str]], tuple[RatioFamily, ...]]:
-    return {}
+def ratio_family(
+    found: Overview, asked: ComparedMetric, sides: frozenset[frozenset[str]]
+) -> tuple[Comparison, ...]:
+    """The ratios that are judged together with the one between cells of these names; empty where there is no such ratio."""
+    parts = () if is_chosen(found.study) else factor_effects(found, asked).parts
+    return next(
+        (part.family(each.factor) for part in parts for each in part.effects if each.cells == sides),
+        (),
+    )
 
 
 def across_classes(found: StudyEffects) -> StudyEffects:
@@ -151,15 +131,11 @@ def _by_class(
     return classes
 
 
-def _effects(
-    found: Overview,
-    asked: ComparedMetric,
-    candidates: Sequence[Candidate],
-    surroundings: Surroundings,
-) -> FactorEffects:
+def _effects(found: Overview, asked: ComparedMetric) -> FactorEffects:
+    candidates = candidates_of([found])
     runs = {cell.cell: found.of(cell.cell, asked.run) for cell in candidates}
     here = [cell for cell in candidates if runs[cell.cell]]
-    incomparable = surroundings.of_cells(here, asked.run)
+    incomparable = surroundings_between([found]).of_cells(here, asked.run)
     every = [m for cell in here for m in runs[cell.cell] if m.outcome is Outcome.COMPLETED]
     trusted = [m for m in every if m.validity.is_trusted]
     classes = _by_class(found, asked, here)

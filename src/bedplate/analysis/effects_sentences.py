@@ -18,7 +18,8 @@ from bedplate.statistics.estimation import REPETITIONS_MIN
 
 if TYPE_CHECKING:
     from bedplate.analysis.effects import FactorEffects
-    from bedplate.statistics.effects import Crossing, Effect, Effects, Interaction, Judged, Unmatched
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.effects import Crossing, Effect, Effects, Interaction, Unmatched
 
 _LITTLE = "matters little"
 
@@ -70,20 +71,19 @@ def strongest_sentence(each: FactorEffects) -> str | None:
 def _only_sentence(each: FactorEffects, part: Effects, variation: Variation, between: str) -> str | None:
     """The share of the only factor would be the whole, whatever it does: its largest ratio says more."""
     name = short_name(variation.only or "")
-    own = [one for one in part.effects if one.factor == variation.only and one.judged.p_value is not None]
+    own = [one for one in part.effects if one.factor == variation.only and one.judged.basis is not None]
     if not own:
         return None
     # Others vary too where levels had to be left out, or held, to make the part complete.
     within = " that make a complete part of the design" if variation.left_out or variation.held else ""
-    told = [effect for effect in own if effect.judged.real]
-    largest = max(told, key=lambda effect: abs(math.log(effect.judged.ratio)), default=None)
+    told = [effect for effect in own if effect.judged.is_told_apart]
+    largest = max(told, key=lambda effect: abs(math.log(effect.ratio)), default=None)
     if largest is None:
         words = f"Only {name} varies {between}{within}, and no two of its levels can be told apart in {figure_words(each)}."
     else:
-        judged = largest.judged
         words = (
             f"Only {name} varies {between}{within}. The largest ratio of {figure_words(each)} is {_levels_words(largest)}: "
-            f"{ratio_figure(judged.ratio)} ({_bounds(judged)})."
+            f"{ratio_figure(largest.ratio)} ({_bounds(largest.judged)})."
         )
     return " ".join((words, *_crossing_clause(each)))
 
@@ -162,11 +162,11 @@ def share_name(share: Share) -> str:
     return " × ".join(map(short_name, share.factors))
 
 
-def interaction_sentences(part: Effects, metric: Metric) -> tuple[str, ...]:
+def interaction_sentences(interactions: Sequence[Interaction], metric: Metric) -> tuple[str, ...]:
     """The strongest real interaction of every two factors, the strongest of all first."""
     real: defaultdict[tuple[str, str], list[Interaction]] = defaultdict(list)
-    for each in sorted(part.interactions, key=lambda each: -abs(math.log(each.judged.ratio))):
-        if each.judged.real:
+    for each in sorted(interactions, key=lambda each: -abs(math.log(each.ratio))):
+        if each.judged.is_told_apart:
             real[each.factor, each.by].append(each)
     return tuple(_interaction_sentence(found[0], metric, more=len(found) - 1) for found in real.values())
 
@@ -174,7 +174,6 @@ def interaction_sentences(part: Effects, metric: Metric) -> tuple[str, ...]:
 def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> str:
     level, baseline = level_text(each.factor, each.level), level_text(each.factor, each.baseline)
     at, against = level_text(each.by, each.at), level_text(each.by, each.against)
-    judged = each.judged
     factor, by = short_name(each.factor), short_name(each.by)
     sides = [_does(ratio, metric) for ratio in (each.ratio_at, each.ratio_against)]
     first, second = (
@@ -194,12 +193,12 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
         groups = f"{each.left_out} of {each.left_out + each.strata} groups of matched cells"
         rest = f" {groups} have too few repetitions in common and are left out.{rest}"
     return (
-        f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(judged.ratio)} times the second "
-        f"({_bounds(judged)}).{rest}"
+        f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(each.ratio)} times the second "
+        f"({_bounds(each.judged)}).{rest}"
     )
 
 
-def _bounds(judged: Judged) -> str:
+def _bounds(judged: Comparison) -> str:
     return ends_words(EstimateKind.RATIO, judged.low, judged.high, _bound, "–")
 
 

@@ -165,10 +165,12 @@ def beside_other_types(advice: Advised, of: RunAnswer, cell: str) -> tuple[Poole
 
 def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, Scalar]]:
     """Factor, the level that is shown worse, and the one that it is worse than."""
-    depending = {name for each in part.interactions if each.judged.real for name in (each.factor, each.by)}
+    depending = {
+        name for each in part.interactions if each.judged.is_told_apart for name in (each.factor, each.by)
+    }
     for each in part.effects:
-        if each.judged.real and each.factor not in depending:
-            is_better = (each.judged.ratio > 1) == (metric.better is Better.HIGHER)
+        if each.judged.is_told_apart and each.factor not in depending:
+            is_better = (each.ratio > 1) == (metric.better is Better.HIGHER)
             levels = (each.baseline, each.level) if is_better else (each.level, each.baseline)
             yield (each.factor, *levels)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from bedplate.analysis.cell_filter import STUDY, Candidate
 from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer, is_named
-from bedplate.analysis.effects import effect_families
+from bedplate.analysis.effects import ratio_family
 from bedplate.analysis.labels import TYPE, level_rank, level_text, short_name, typed
 from bedplate.analysis.overview import CellFacts
 from bedplate.analysis.wording import (
@@ -40,6 +40,7 @@ from bedplate.statistics.comparison import (
     Comparison,
     Confidence,
     EstimateKind,
+    family_confidence,
     judged_apart,
     judged_together,
     of_estimate,
@@ -183,9 +184,8 @@ def _family_of(comparisons: ComparisonAnswer, line: PooledPairs) -> Confidence |
         frozenset(side.cell for side in own)
         for own in zip(*((each.pair.baseline, each.pair.contender) for each in line.pairs), strict=True)
     )
-    names = frozenset(name for name, _ in (*line.baseline, *line.contender))
-    families = effect_families(comparisons.overviews[studies.pop()], line.asked, (margin,), names)
-    return next((each.confidences[0] for each in families if each.cells == sides), None)
+    family = ratio_family(comparisons.overviews[studies.pop()], line.asked, sides)
+    return family_confidence(family, margin) if family else None
 
 
 def _lines(found: ComparisonAnswer) -> Iterator[PooledPairs]:

@@ -287,7 +287,7 @@ def _said(advice: _Advice, effects: StudyEffects, claims: ClaimsAnswer, number: 
 def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
     for each in told:
         for part in each.parts[:1]:
-            for words in interaction_sentences(part, METRICS[each.asked.metric])[:1]:
+            for words in interaction_sentences(part.interactions, METRICS[each.asked.metric])[:1]:
                 yield Said(f"Together, {each.asked.run[1]}", words, "effects")
 
 

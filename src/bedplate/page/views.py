@@ -23,7 +23,6 @@ from bedplate.analysis.effects import (
     FactorEffects,
     StudyEffects,
     across_classes,
-    effect_families,
     study_effects,
 )
 from bedplate.analysis.effects_sentences import (
@@ -58,8 +57,8 @@ from bedplate.model.codec import json_fields
 from bedplate.model.figure import Better, Scale
 from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.comparison import Comparison, Verdict
-from bedplate.statistics.effects import Effects, RatioFamily
+from bedplate.statistics.comparison import Comparison, Verdict, family_confidence
+from bedplate.statistics.effects import Effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.heat_map import CommonScale, common_scale
 from bedplate.units import asked_percent, format_size, percent
@@ -183,9 +182,7 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
                 for part in one.parts
             ],
             "crossing": list(crossing_sentences(each)),
-            "families": [
-                _family_row(one) for one in effect_families(found.overview, each.asked, PAGE_MARGINS)
-            ],
+            "families": [row for part in each.parts for row in _family_rows(part)],
         }
         for number, found in enumerate(effects)
         for across in [{one.asked: one for one in across_classes(found).found}]
@@ -213,16 +210,13 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
                 short_name(effect.factor),
                 level_text(effect.factor, effect.level),
                 level_text(effect.factor, effect.baseline),
-                *(
-                    rounded(value, _DIGITS)
-                    for value in (effect.judged.ratio, effect.judged.low, effect.judged.high)
-                ),
-                "" if effect.verdict in (None, Verdict.CANNOT_TELL) else effect.verdict,
+                *(rounded(value, _DIGITS) for value in (effect.ratio, effect.judged.low, effect.judged.high)),
+                "" if effect.judged.verdict is Verdict.CANNOT_TELL else effect.judged.verdict,
             ]
             for effect in part.effects
             if effect.baseline == first[effect.factor]
         ],
-        "interactions": list(interaction_sentences(part, METRICS[each.asked.metric])),
+        "interactions": list(interaction_sentences(part.interactions, METRICS[each.asked.metric])),
         "notes": [
             f"{all_else_equal(part)}.",
             *effect_notes(part),
@@ -231,23 +225,26 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
     }
 
 
-def _family_row(family: RatioFamily) -> list[Any]:
+def _family_rows(part: Effects) -> Iterator[list[Any]]:
     """By which the script knows a line over pairs again, and the confidences at which it is judged here."""
-    levels = (level_text(family.factor, level) for level in (family.level, family.baseline))
-    difference = family.confidences[0].difference
-    return [
-        family.durability,
-        family.factor,
-        *levels,
-        family.strata,
-        family.ratio,
-        difference,
-        [one.sameness for one in family.confidences],
-    ]
+    for factor in part.factors:
+        own = [family_confidence(part.family(factor), margin) for margin in PAGE_MARGINS]
+        for each in part.effects:
+            if each.factor == factor:
+                levels = (level_text(factor, level) for level in (each.level, each.baseline))
+                yield [
+                    part.durability,
+                    factor,
+                    *levels,
+                    each.strata,
+                    each.ratio,
+                    own[0].difference,
+                    [one.sameness for one in own],
+                ]
 
 
 def _confidences(part: Effects) -> list[float]:
-    return [each.judged.confidence for each in part.effects if each.judged.confidence is not None]
+    return [each.judged.confidence for each in part.effects if each.judged.basis is not None]
 
 
 @dataclass(frozen=True)

@@ -318,6 +318,11 @@ class Comparison:
         return (self.low is not None and self.low > equal) or (self.high is not None and self.high < equal)
 
     @property
+    def is_told_apart(self) -> bool:
+        """Whether the verdict is a difference."""
+        return self.verdict not in {Verdict.SAME, Verdict.CANNOT_TELL}
+
+    @property
     def pooled(self) -> PooledShares | None:
         """The counts behind it, where the figure is k of n."""
         return self.basis if isinstance(self.basis, PooledShares) else None
@@ -807,6 +812,12 @@ def judged_together(
         else judged_apart(comparison, difference=own[figure].difference, sameness=own[figure].sameness)
         for comparison, figure in zip(comparisons, figures, strict=True)
     )
+
+
+def family_confidence(comparisons: Iterable[Comparison], margin: float | None) -> Confidence:
+    """That at which comparisons of one family are judged, were `margin` what is the same."""
+    (confidence,) = confidences([_family([replace(each, margin=margin) for each in comparisons])])
+    return confidence
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN
+from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, Estimate, weighted_mean
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
@@ -75,25 +75,18 @@ class Contrast:
         """How many groups of matched cells it is over."""
         return len(self.differences)
 
-    @cached_property
-    def has_gaps(self) -> bool:
-        """Whether a stratum lacks a repetition that another one has."""
-        return bool(np.isnan(self.differences).any())
-
-    @property
-    def fewest(self) -> int:
-        """The smallest number of repetitions of a stratum."""
-        return int(np.isfinite(self.differences).sum(axis=1).min())
-
     @property
     def mean(self) -> float:
         """Over the strata, each over its own repetitions."""
         return float(np.nanmean(self.differences, axis=1).mean())
 
     @property
-    def by_repetition(self) -> FloatArray:
-        """The mean over strata in each repetition; where there are no gaps."""
-        return np.asarray(self.differences.mean(axis=0))
+    def estimate(self) -> Estimate:
+        """The mean with its error; without one where a stratum has a single repetition, which scatters by nothing that is known."""
+        fewest = int(np.isfinite(self.differences).sum(axis=1).min())
+        if fewest < VALUES_MIN:
+            return Estimate(np.array(self.mean), np.array(math.inf), np.array(0.0), fewest)
+        return weighted_mean(self.differences, np.full(self.strata, 1 / self.strata))
 
 
 class Lack(Enum):

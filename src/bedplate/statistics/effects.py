@@ -18,22 +18,14 @@ A ratio whose two levels no class has both of *crosses* classes: it is named wit
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from bedplate.statistics.comparison import (
-    MARGIN,
-    Confidence,
-    Family,
-    Verdict,
-    confidences,
-    direction,
-)
+from bedplate.model.figure import Better, Metric, Scale
+from bedplate.statistics.comparison import CONFIDENCE, MARGIN, Comparison, judged_together, of_estimate
 from bedplate.statistics.design import (
     Contrast,
     Design,
@@ -44,64 +36,37 @@ from bedplate.statistics.design import (
     design,
     variation,
 )
-from bedplate.statistics.estimation import (
-    REPETITIONS_MIN,
-    VALUES_MIN,
-    Estimate,
-    of_differences,
-    weighted_mean,
-)
-from bedplate.statistics.false_discovery import RATE
 
 if TYPE_CHECKING:
-    from bedplate.model.figure import Metric
     from bedplate.model.levels import Scalar
 
 FILESYSTEM = "filesystem.type"
 
-
-@dataclass(frozen=True)
-class Judged:
-    """A ratio with its interval at the family's confidence; None bounds with fewer than three repetitions.
-
-    `p_value` is that of a difference, `confidence` that of the interval. `same` says that the interval lies within the margin, as in `comparison`; then it is the
-    interval that bears this.
-    """
-
-    ratio: float
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    same: bool = False
-    confidence: float | None = None
-
-    @property
-    def real(self) -> bool:
-        """True where the interval leaves out 1, by more than the margin of what is the same."""
-        leaves_out = (self.low is not None and self.low > 1) or (self.high is not None and self.high < 1)
-        return leaves_out and not self.same
+# Of which no more is known than that it is above 0: verdicts are `higher` and `lower`.
+ANY_RATIO = Metric("any", "", Scale.RATIO, Better.NEITHER, "")
 
 
 @dataclass(frozen=True)
 class Effect:
     """Level / baseline of one factor over `strata` groups of cells that are matched in all that both sides have.
 
-    `held` are the usual levels of factors that one side alone has, at which it was held. `differs` are factors in
-    which the two sides are not alike, with their levels there: then not all else is equal. `left_out` counts the groups in
-    which the cells have fewer than two repetitions in common. `verdict` says of the level what `compare` says of a contender;
-    None where nothing is judged.
+    `judged` says of the level what `compare` says of a contender; below three repetitions it has no interval. `cells` are the
+    names of those on the two sides. `held` are the usual levels of factors that one side alone has, at which it was held.
+    `differs` are factors in which the two sides are not alike, with their levels there: then not all else is equal.
+    `left_out` counts the groups in which the cells have fewer than two repetitions in common.
     """
 
     factor: str
     level: Scalar
     baseline: Scalar
-    judged: Judged
+    ratio: float
+    judged: Comparison
+    cells: frozenset[frozenset[str]]
     strata: int
     repetitions: tuple[int, ...]
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
     left_out: int = 0
-    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -133,8 +98,8 @@ class Crossing:
 class Interaction:
     """How much larger level / baseline of `factor` is where `by` is `at` than where it is `against`.
 
-    `ratio_at` and `ratio_against` are the two ratios, `judged` is the first / the second. `left_out` counts the groups in
-    which the cells have fewer than two repetitions in common.
+    `ratio_at` and `ratio_against` are the two ratios, `ratio` is the first / the second, which `judged` judges. `left_out`
+    counts the groups in which the cells have fewer than two repetitions in common.
     """
 
     factor: str
@@ -145,7 +110,8 @@ class Interaction:
     against: Scalar
     ratio_at: float
     ratio_against: float
-    judged: Judged
+    ratio: float
+    judged: Comparison
     strata: int
     repetitions: tuple[int, ...]
     left_out: int = 0
@@ -155,56 +121,87 @@ class Interaction:
 class Effects:
     """What the factors do to one metric in one part of the design, `within` a level or everywhere (None).
 
-    `repetitions` are those that any cell has, `incomplete` counts the cells that lack one; each group of matched cells has
-    those that its own cells have in common. `aliases` are factors that repeat another one, `unmatched` the ratios that
-    cannot be made. `interactions_confidence` is that of the intervals of all interactions. `durability` is the class of
-    the cells; None where the design was not divided by classes.
+    `aliases` are factors that repeat another one, `unmatched` the ratios that cannot be made. `durability` is the class of
+    the cells; None where the design was not divided by classes. What factors change about each other takes longest, and is
+    made where it is read.
     """
 
     within: tuple[str, Scalar] | None
-    cells: int
-    repetitions: tuple[int, ...]
-    incomplete: int
-    aliases: tuple[tuple[str, str], ...]
     unmatched: tuple[Unmatched, ...]
     effects: tuple[Effect, ...]
-    interactions: tuple[Interaction, ...]
-    variation: Variation | None
-    interactions_confidence: float
+    design: Design = field(repr=False, compare=False)
+    factors: tuple[str, ...]
+    metric: Metric
+    nest: str
     durability: str | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many the part has."""
+        return len(self.design.cells)
+
+    @property
+    def repetitions(self) -> tuple[int, ...]:
+        """Those that any cell has; each group of matched cells has those that its own cells have in common."""
+        return self.design.repetitions
+
+    @property
+    def incomplete(self) -> int:
+        """How many cells lack a repetition."""
+        return self.design.incomplete
+
+    @property
+    def aliases(self) -> tuple[tuple[str, str], ...]:
+        """Factors that repeat another one, with that one."""
+        return tuple(self.design.aliases.items())
+
+    def family(self, factor: str) -> tuple[Comparison, ...]:
+        """The ratios of one factor, which are judged together."""
+        return tuple(each.judged for each in self.effects if each.factor == factor)
+
+    @cached_property
+    def interactions(self) -> tuple[Interaction, ...]:
+        """Every two levels of a factor at every two levels of another one; they are a family."""
+        return _interactions(self.design, self.factors, self.metric)
+
+    @property
+    def interactions_confidence(self) -> float:
+        """That of the intervals of all interactions."""
+        known = (each.judged.difference_confidence for each in self.interactions)
+        return next((confidence for confidence in known if confidence is not None), CONFIDENCE)
+
+    @cached_property
+    def variation(self) -> Variation | None:
+        """The share of each factor."""
+        return variation(self.design, self.factors, nest=None if self.within else self.nest)
 
 
 def within_classes(
     classes: Mapping[str, Sequence[DesignCell]],
     *,
-    metric: Metric | None = None,
+    metric: Metric = ANY_RATIO,
     nest: str = FILESYSTEM,
-    rate: float = RATE,
 ) -> tuple[tuple[Effects, ...], tuple[Crossing, ...]]:
     """The effects in each durability class by itself, in the order of the classes, and what crosses classes."""
     parts = [
         replace(part, durability=name)
         for name, cells in classes.items()
-        for part in effects(cells, metric=metric, nest=nest, rate=rate)
+        for part in effects(cells, metric=metric, nest=nest)
     ]
     return tuple(parts), tuple(_crossings(classes, parts, nest)) if len(classes) > 1 else ()
 
 
 def effects(
-    cells: Iterable[DesignCell],
-    *,
-    metric: Metric | None = None,
-    nest: str = FILESYSTEM,
-    rate: float = RATE,
+    cells: Iterable[DesignCell], *, metric: Metric = ANY_RATIO, nest: str = FILESYSTEM
 ) -> tuple[Effects, ...]:
     """Judge every factor of one metric: first everywhere, then within each level of `nest` with factors of its own.
 
-    Without a metric verdicts are `higher` and `lower`. Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the
-    caller decides.
+    Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the caller decides.
     """
-    known_ratios: dict[frozenset[frozenset[str]], Judged] = {}
+    # One over the same cells is the same ratio, and is judged once.
+    known: dict[frozenset[frozenset[str]], Comparison] = {}
     return tuple(
-        _judge(part, factors, within, metric=metric, nest=nest, rate=rate, known_ratios=known_ratios)
+        _part(part, factors, within, metric=metric, nest=nest, known=known)
         for part, factors, within in _parts(design(cells), nest)
     )
 
@@ -268,133 +265,54 @@ def _having(
     )
 
 
-@dataclass(frozen=True)
-class RatioFamily:
-    """At which confidences a ratio of `effects` is judged: for a difference, and for each margin for sameness.
-
-    `cells` are the names of those on its two sides; `ratio` and `strata` are as in `Effect`, `durability` as in `Effects`.
-    """
-
-    durability: str
-    factor: str
-    level: Scalar
-    baseline: Scalar
-    cells: frozenset[frozenset[str]]
-    ratio: float
-    strata: int
-    confidences: tuple[Confidence, ...]
-
-
-def ratio_families(
-    classes: Mapping[str, Sequence[DesignCell]],
-    *,
-    margins: Sequence[float],
-    only: Collection[str] = (),
-    nest: str = FILESYSTEM,
-    rate: float = RATE,
-) -> tuple[RatioFamily, ...]:
-    """Of every ratio that `effects` judges in some durability classes, those over more cells first; `only` of these factors, if any.
-
-    For whoever asks for one of the ratios in another way (`compare`): what is the same contrast is of the same family.
-    """
-    families = []
-    for durability, cells in classes.items():
-        for part, factors, _ in _parts(design(cells), nest):
-            for factor in (each for each in factors if not only or each in only):
-                made = [
-                    (level, baseline, contrast)
-                    for _, level, baseline, contrast in _ratios(part, [factor])
-                    if isinstance(contrast, Contrast)
-                ]
-                contrasts = [contrast for *_, contrast in made]
-                own = tuple(_judged(contrasts, rate, margin)[1] for margin in margins)
-                families += [
-                    RatioFamily(
-                        durability,
-                        factor,
-                        level,
-                        baseline,
-                        frozenset(contrast.cells),
-                        math.exp(contrast.mean),
-                        contrast.strata,
-                        own,
-                    )
-                    for level, baseline, contrast in made
-                ]
-    return tuple(families)
-
-
-def _judge(
+def _part(
     part: Design,
     factors: Sequence[str],
     within: tuple[str, Scalar] | None,
     *,
-    metric: Metric | None,
+    metric: Metric,
     nest: str,
-    rate: float,
-    known_ratios: dict[frozenset[frozenset[str]], Judged],
+    known: dict[frozenset[frozenset[str]], Comparison],
 ) -> Effects:
-    """`known_ratios` are those of the parts before: one over the same cells is the same ratio, and is judged once."""
     ratios = _ratios(part, factors)
-    made = [
-        (factor, level, baseline, contrast)
-        for factor, level, baseline, contrast in ratios
-        if isinstance(contrast, Contrast)
-    ]
-    pairs = _pairs(part, factors)
-    judged = [
-        known_ratios.setdefault(frozenset(contrast.cells), each) if all(map(all, contrast.cells)) else each
-        for factor in factors
-        for own in [[contrast for name, *_, contrast in made if name == factor]]
-        for contrast, each in zip(own, _judged(own, rate, MARGIN)[0], strict=True)
-    ]
-    judged_pairs, of_interactions = _judged([contrast for *_, contrast in pairs], rate)
-    return Effects(
-        within=within,
-        cells=len(part.cells),
-        repetitions=part.repetitions,
-        incomplete=part.incomplete,
-        aliases=tuple(part.aliases.items()),
-        unmatched=tuple(
-            Unmatched(factor, level, baseline, contrast.lack, contrast.factors)
-            for factor, level, baseline, contrast in ratios
-            if isinstance(contrast, NoContrast)
-        ),
-        effects=tuple(
+    judged: list[Effect] = []
+    for factor in factors:
+        own = [
+            (level, baseline, contrast)
+            for name, level, baseline, contrast in ratios
+            if name == factor and isinstance(contrast, Contrast)
+        ]
+        family = _judged([contrast for *_, contrast in own], metric, MARGIN)
+        judged += [
             Effect(
                 factor,
                 level,
                 baseline,
-                verdict,
+                math.exp(contrast.mean),
+                known.setdefault(frozenset(contrast.cells), comparison)
+                if all(map(all, contrast.cells))
+                else comparison,
+                frozenset(contrast.cells),
                 contrast.strata,
                 contrast.repetitions,
                 contrast.held,
                 contrast.differs,
                 contrast.left_out,
-                _verdict(verdict, metric),
             )
-            for (factor, level, baseline, contrast), verdict in zip(made, judged, strict=True)
-        ),
-        interactions=tuple(
-            _interaction(names, levels, contrast, verdict)
-            for (names, levels, contrast), verdict in zip(pairs, judged_pairs, strict=True)
-        ),
-        variation=variation(part, factors, nest=None if within else nest, confidence=1 - rate),
-        interactions_confidence=of_interactions.difference,
+            for (level, baseline, contrast), comparison in zip(own, family, strict=True)
+        ]
+    unmatched = tuple(
+        Unmatched(factor, level, baseline, contrast.lack, contrast.factors)
+        for factor, level, baseline, contrast in ratios
+        if isinstance(contrast, NoContrast)
     )
+    return Effects(within, unmatched, tuple(judged), part, tuple(factors), metric, nest)
 
 
-def _verdict(ratio: Judged, metric: Metric | None) -> Verdict | None:
-    if ratio.p_value is None:
-        return None
-    if ratio.same:
-        return Verdict.SAME
-    if not ratio.real:
-        return Verdict.CANNOT_TELL
-    larger = ratio.low is not None and ratio.low > 1
-    if metric is None:
-        return Verdict.HIGHER if larger else Verdict.LOWER
-    return direction(metric, larger=larger)
+def _judged(contrasts: Sequence[Contrast], metric: Metric, margin: float | None) -> tuple[Comparison, ...]:
+    """One family."""
+    described = [of_estimate(metric, contrast.estimate, margin=margin) for contrast in contrasts]
+    return judged_together(described, [metric.name] * len(described))
 
 
 def _ratios(part: Design, factors: Sequence[str]) -> list[tuple[str, Scalar, Scalar, Contrast | NoContrast]]:
@@ -405,11 +323,8 @@ def _ratios(part: Design, factors: Sequence[str]) -> list[tuple[str, Scalar, Sca
     ]
 
 
-def _pairs(
-    part: Design, factors: Sequence[str]
-) -> list[tuple[tuple[str, str], tuple[Scalar, Scalar, Scalar, Scalar], Contrast]]:
-    """Every two levels of a factor at every two levels of another one."""
-    found = []
+def _interactions(part: Design, factors: Sequence[str], metric: Metric) -> tuple[Interaction, ...]:
+    made = []
     for factor, by in combinations(factors, 2):
         for baseline, level in combinations(part.factors[factor], 2):
             for against, at in combinations(part.factors[by], 2):
@@ -422,92 +337,18 @@ def _pairs(
                     ]
                 )
                 if isinstance(contrast, Contrast):
-                    found.append(((factor, by), (level, baseline, at, against), contrast))
-    return found
-
-
-def _judged(
-    contrasts: Sequence[Contrast], rate: float, margin: float | None = None
-) -> tuple[list[Judged], Confidence]:
-    """Each contrast with its interval at the confidence that holds for all of them together.
-
-    Those of fewer repetitions than an interval needs are described, and in no family. Without a margin none is the same.
-    """
-    found = [Judged(math.exp(contrast.mean)) for contrast in contrasts]
-    # Contrasts of as many repetitions without gaps are estimated at once: there are thousands of them.
-    by_count: defaultdict[int, list[int]] = defaultdict(list)
-    estimates: list[tuple[list[int], Estimate]] = []
-    for place, contrast in enumerate(contrasts):
-        # Strata of a single repetition each may have three of them together, and no scatter of their own.
-        if len(contrast.repetitions) < REPETITIONS_MIN or contrast.fewest < VALUES_MIN:
-            continue
-        if contrast.has_gaps:
-            weights = np.full(contrast.strata, 1 / contrast.strata)
-            estimates.append(([place], weighted_mean(contrast.differences[None], weights)))
-        else:
-            by_count[len(contrast.repetitions)].append(place)
-    estimates += [
-        (places, of_differences(np.array([contrasts[place].by_repetition for place in places])))
-        for places in by_count.values()
-    ]
-    if not estimates:
-        return found, Confidence(1 - rate, 1 - rate)
-    limit = None if margin is None else math.log1p(margin)
-    family = Family(
-        np.concatenate([each.p_difference()[each.scatters] for _, each in estimates]),
-        np.concatenate([each.p_same(limit)[each.scatters] for _, each in estimates])
-        if limit
-        else np.empty(0),
-    )
-    (confidence,) = confidences([family], rate=rate)
-    for places, estimate in estimates:
-        low, high = estimate.interval(confidence.difference)
-        is_shown = same = np.zeros(len(places), dtype=np.bool_)
-        if limit is not None:
-            # As `comparison.judged_apart` has it for one.
-            lower, upper = estimate.interval(confidence.sameness)
-            is_shown = (lower >= -limit) & (upper <= limit)
-            same = is_shown | ((low >= -limit) & (high <= limit) & ((low > 0) | (high < 0)))
-            low, high = np.where(is_shown, lower, low), np.where(is_shown, upper, high)
-        level = np.where(is_shown, confidence.sameness, confidence.difference)
-        for at, (place, a, b) in enumerate(zip(places, _taken_back(low), _taken_back(high), strict=True)):
-            found[place] = replace(
-                found[place],
-                low=a,
-                high=b,
-                p_value=float(estimate.p_difference()[at]),
-                same=bool(same[at]),
-                confidence=float(level[at]),
-            )
-    return found, confidence
-
-
-def _taken_back(bounds: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[float | None]:
-    with np.errstate(over="ignore"):
-        return [float(bound) if math.isfinite(bound) else None for bound in np.exp(bounds)]
-
-
-def _interaction(
-    names: tuple[str, str],
-    levels: tuple[Scalar, Scalar, Scalar, Scalar],
-    contrast: Contrast,
-    judged: Judged,
-) -> Interaction:
-    factor, by = names
-    level, baseline, at, against = levels
-    # The sides in the order of `_pairs`: two at `at`, two at `against`.
-    sides = contrast.sides
-    return Interaction(
-        factor=factor,
-        level=level,
-        baseline=baseline,
-        by=by,
-        at=at,
-        against=against,
-        ratio_at=math.exp(float(sides[0] - sides[1])),
-        ratio_against=math.exp(float(sides[2] - sides[3])),
-        judged=judged,
-        strata=contrast.strata,
-        repetitions=contrast.repetitions,
-        left_out=contrast.left_out,
+                    made.append(((factor, level, baseline, by, at, against), contrast))
+    judged = _judged([contrast for _, contrast in made], metric, None)
+    return tuple(
+        Interaction(
+            *levels,
+            ratio_at=math.exp(float(contrast.sides[0] - contrast.sides[1])),
+            ratio_against=math.exp(float(contrast.sides[2] - contrast.sides[3])),
+            ratio=math.exp(contrast.mean),
+            judged=comparison,
+            strata=contrast.strata,
+            repetitions=contrast.repetitions,
+            left_out=contrast.left_out,
+        )
+        for (levels, contrast), comparison in zip(made, judged, strict=True)
     )

@@ -59,7 +59,7 @@ from bedplate.analysis.wording import (
     verdict_word,
 )
 from bedplate.installation import COMMAND
-from bedplate.model.codec import json_fields, to_json
+from bedplate.model.codec import json_fields
 from bedplate.model.course import filled, first_of
 from bedplate.model.figure import Better, Metric, Scale
 from bedplate.model.metrics import METRICS
@@ -79,7 +79,7 @@ from bedplate.units import format_count, percent
 if TYPE_CHECKING:
     from bedplate.analysis.effects import FactorEffects, StudyEffects
     from bedplate.statistics.comparison import Comparison, Counted
-    from bedplate.statistics.effects import Effect, Effects
+    from bedplate.statistics.effects import Effect, Effects, Interaction
 
 _COMPARISON_BAR_COLUMNS = 13
 
@@ -546,14 +546,47 @@ def effects_document(found: StudyEffects) -> dict[str, Any]:
                 "sentences": list(crossing_sentences(each)),
                 "parts": [
                     {
-                        **to_json(part),
-                        "sentences": list(interaction_sentences(part, METRICS[each.asked.metric])),
+                        **json_fields(part, "within cells repetitions incomplete aliases unmatched"),
+                        "effects": [_effect_document(one) for one in part.effects],
+                        "interactions": [_interaction_document(one) for one in part.interactions],
+                        **json_fields(part, "variation interactions_confidence durability"),
+                        "sentences": list(
+                            interaction_sentences(part.interactions, METRICS[each.asked.metric])
+                        ),
                     }
                     for part in each.parts
                 ],
             }
             for each in found.found
         ],
+    }
+
+
+def _effect_document(each: Effect) -> dict[str, Any]:
+    judged = None if each.judged.basis is None else each.judged.verdict
+    return {
+        **json_fields(each, "factor level baseline"),
+        "judged": _judged_document(each),
+        **json_fields(each, "strata repetitions held differs left_out"),
+        "verdict": judged,
+    }
+
+
+def _interaction_document(each: Interaction) -> dict[str, Any]:
+    return {
+        **json_fields(each, "factor level baseline by at against ratio_at ratio_against"),
+        "judged": _judged_document(each),
+        **json_fields(each, "strata repetitions left_out"),
+    }
+
+
+def _judged_document(each: Effect | Interaction) -> dict[str, Any]:
+    judged = each.judged
+    return {
+        "ratio": each.ratio,
+        **json_fields(judged, "low high p_value=p_difference"),
+        "same": judged.verdict is Verdict.SAME,
+        "confidence": None if judged.basis is None else judged.confidence,
     }
 
 
@@ -600,7 +633,7 @@ def _part(each: FactorEffects, part: Effects, metric: Metric) -> list[Renderable
         shown.append(_shares(part))
     if part.effects:
         shown.append(_ratios(part))
-    sentences = interaction_sentences(part, metric)
+    sentences = interaction_sentences(part.interactions, metric)
     if sentences:
         shown.append(Group(Text("Interactions", style="bold"), *(Text(f"· {words}") for words in sentences)))
     elif part.interactions and len(part.repetitions) >= REPETITIONS_MIN:
@@ -637,7 +670,7 @@ def _shares(part: Effects) -> RenderableType:
 def _ratios(part: Effects) -> RenderableType:
     """Each level beside the first of its factor; the document has every pair."""
     shown = [each for each in part.effects if each.baseline == _first(part, each.factor)]
-    own = [each.judged.confidence for each in shown if each.judged.confidence is not None]
+    own = [each.judged.confidence for each in shown if each.judged.basis is not None]
     scale = bar_scale(EstimateKind.RATIO, map(_effect_span, shown))
     table = plain_table()
     table.add_column("factor", min_width=10, max_width=20)
@@ -657,13 +690,13 @@ def _ratios(part: Effects) -> RenderableType:
         table.add_row(
             short_name(each.factor) if each.factor != before else "",
             f"{level_text(each.factor, each.level)} / {level_text(each.factor, each.baseline)}",
-            Text(ratio_figure(judged.ratio), style="bold" if judged.real else ""),
+            Text(ratio_figure(each.ratio), style="bold" if judged.is_told_apart else ""),
             Text(bounds, style="dim"),
             Text(
                 interval_bar(_effect_span(each), scale, columns=_EFFECT_BAR_COLUMNS) if scale else "",
                 style="cyan",
             ),
-            "" if each.verdict in (None, Verdict.CANNOT_TELL) else str(each.verdict),
+            "" if judged.verdict is Verdict.CANNOT_TELL else str(judged.verdict),
         )
         before = each.factor
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
@@ -681,4 +714,4 @@ def _first(part: Effects, factor: str) -> object:
 
 
 def _effect_span(each: Effect) -> Span:
-    return Span(each.judged.ratio, each.judged.low, each.judged.high)
+    return Span(each.ratio, each.judged.low, each.judged.high)

@@ -72,18 +72,18 @@ def test_every_place_says_the_same_of_one_contrast(seed: int, tmp_path: Path) ->
             of_part = all(part.durability == name for names, _ in line.classes for name in names)
             if not of_part or len(line.pairs) != each.strata or line.beside:
                 continue
-            if not math.isclose(line.comparison.estimate or 0.0, each.judged.ratio, rel_tol=1e-9):
+            if not math.isclose(line.comparison.estimate or 0.0, each.ratio, rel_tol=1e-9):
                 # As many pairs of other cells: the part within one file system beside the whole.
                 assert part.within is not None or len({one.beside for one in lines[key]}) > 1
                 continue
             told += 1
             judged = line.comparison
-            if each.judged.p_value is None:
+            if each.judged.p_difference is None:
                 assert judged.basis is None
                 continue
             assert judged.low == pytest.approx(each.judged.low, rel=1e-9)
             assert judged.high == pytest.approx(each.judged.high, rel=1e-9)
-            assert judged.verdict is each.verdict
+            assert judged.verdict is each.judged.verdict
     assert told or not any(not line.beside for own in lines.values() for line in own)
     other_ways_of_asking_have_the_same_lines(found, lines)
     what_looks_best_is_in_the_answer(found)

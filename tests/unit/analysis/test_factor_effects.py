@@ -18,7 +18,7 @@ from bedplate.analysis.effects_sentences import interaction_sentences
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
-from bedplate.statistics.effects import Judged
+from bedplate.statistics.comparison import Verdict
 from bedplate.terminal.compare_tables import effects_document, effects_tables
 
 if TYPE_CHECKING:
@@ -72,16 +72,16 @@ def test_effects_are_those_of_the_truth(found: StudyEffects) -> None:
     assert filesystem.high is not None
     # Without barriers ext4 gains by small blocks; cells without them are of another class, and in no mean.
     assert filesystem.low < 2 < filesystem.high
-    assert not ratios["build.block_size_bytes", 8192, 2048].real
-    assert not ratios["filesystem.block_size_bytes", 4096, 1024].real
+    assert not ratios["build.block_size_bytes", 8192, 2048].is_told_apart
+    assert not ratios["filesystem.block_size_bytes", 4096, 1024].is_told_apart
     unsafe = next(part for part in one.parts if part.durability == "unsafe / durable")
     ratios = {(e.factor, e.level, e.baseline): e.judged for e in unsafe.effects}
-    assert ratios["build.block_size_bytes", 8192, 2048].ratio == pytest.approx(1 / 1.5, rel=0.02)
+    assert ratios["build.block_size_bytes", 8192, 2048].estimate == pytest.approx(1 / 1.5, rel=0.02)
 
 
 def test_an_interaction_that_is_real_is_a_sentence(found: StudyEffects) -> None:
     (within,) = [part for part in across(found).parts if part.within == ("filesystem.type", "ext4")]
-    (sentence,) = interaction_sentences(within, METRICS["tps"])
+    (sentence,) = interaction_sentences(within.interactions, METRICS["tps"])
     assert "db block 8 KiB beside 2 KiB" in sentence or "barrier" in sentence
     assert "matters little" in sentence
     assert "hurts" in sentence
@@ -119,9 +119,12 @@ def test_where_a_factor_does_more_is_said_by_what_it_does(
         against=True,
         ratio_at=at,
         ratio_against=against,
-        judged=Judged(at / against, at / against - 0.01, at / against + 0.01, 0.001),
+        ratio=at / against,
+        judged=replace(
+            known.judged, low=at / against - 0.01, high=at / against + 0.01, verdict=Verdict.HIGHER
+        ),
     )
-    (sentence,) = interaction_sentences(replace(part, interactions=(made,)), METRICS["tps"])
+    (sentence,) = interaction_sentences([made], METRICS["tps"])
     assert words in sentence
 
 
@@ -191,7 +194,7 @@ def test_where_every_run_is_suspect_that_is_said(tmp_path: Path) -> None:
 def test_two_repetitions_describe_and_do_not_judge(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", tps, replace(DESIGN, repetitions=2))
     found = study_effects(overview(study))
-    assert not any(effect.judged.real for part in found.found[0].parts for effect in part.effects)
+    assert not any(effect.judged.is_told_apart for part in found.found[0].parts for effect in part.effects)
     assert "Descriptions only" in printed(found)
     assert "Interactions" not in printed(found)
 

@@ -111,7 +111,7 @@ def test_the_planted_leader_is_taken_and_its_lead_is_that_of_compare_effects_and
     assert own.estimate == pytest.approx(pair.comparison.estimate, rel=1e-9)
     (one,) = (each for each in study_effects(found).found if each.asked.metric == "tps")
     ratio = next(each for each in one.parts[0].effects if (each.level, each.baseline) == ("xfs", "ext4"))
-    assert own.estimate == pytest.approx(ratio.judged.ratio, rel=1e-9)
+    assert own.estimate == pytest.approx(ratio.ratio, rel=1e-9)
     contest = next(each for each in advised(found).contests if each.durability == "durable")
     assert told.taken.cell in standing_cells(contest, Standing.LEADING)
     assert told.taken.summary == advised(found).summary(contest, contest.objectives[0], XFS.id)

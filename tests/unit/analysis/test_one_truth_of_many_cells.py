@@ -103,7 +103,7 @@ def test_every_place_has_the_ratio_of_the_planted_types(found: Overview) -> None
     of_types = next(one for one in headline(found).answers[0].types if 108 == len(one.pairs))
     assert of_types.comparison.estimate == pytest.approx(expected, rel=1e-9)
     ratios = [
-        one.judged.ratio
+        one.ratio
         for each in page_effects(found).found
         if each.asked.metric == "tps"
         for part in each.parts

@@ -107,8 +107,8 @@ def test_effects_and_advice_say_the_same(tmp_path: Path) -> None:
     (every,) = study_effects(found, metrics=("tps",)).found
     part = next(each for each in every.parts if each.durability == "durable")
     (effect,) = [one for one in part.effects if (one.level, one.baseline) == ("xfs", "ext4")]
-    assert line.comparison.estimate == pytest.approx(effect.judged.ratio)
-    assert effect.judged.real
+    assert line.comparison.estimate == pytest.approx(effect.ratio)
+    assert effect.judged.is_told_apart
     assert Verdict.FASTER is line.comparison.verdict
     contest = next(each for each in advised(found).contests if each.durability == "durable")
     kinds = [found.study.schedule.cells[cell].filesystem.type for cell in contest.cells]

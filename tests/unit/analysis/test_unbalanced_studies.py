@@ -92,12 +92,13 @@ def test_effects_of_a_written_study_are_the_planted_ones(design: Planted, found:
     ratios = ratios_of(study_effects(found, metrics=("tps",)))
     for key, (ratio, _) in design.ratios.items():
         judged = ratios[key].judged
+        measured = ratios[key].ratio
         assert judged.low is not None
         assert judged.high is not None
         assert judged.low <= ratio * 1.02
         assert judged.high >= ratio / 1.02
-        assert ratio == pytest.approx(judged.ratio, rel=0.03)
-        assert judged.real
+        assert ratio == pytest.approx(measured, rel=0.03)
+        assert judged.is_told_apart
 
 
 def test_compare_has_the_same_estimates_on_the_same_pairs(design: Planted, found: Overview) -> None:
@@ -115,8 +116,8 @@ def test_compare_has_the_same_estimates_on_the_same_pairs(design: Planted, found
                 if durability_words(found.cells[side.cell].durability) == part.durability
                 and (part.within is None or side.levels[part.within[0]] == part.within[1])
             ]
-            assert mean_of(own) == pytest.approx(each.judged.ratio, rel=1e-9)
-            both = across[each.factor, each.level, each.baseline].judged.ratio
+            assert mean_of(own) == pytest.approx(each.ratio, rel=1e-9)
+            both = across[each.factor, each.level, each.baseline].ratio
             if part.within is None:
                 assert mean_of(every) == pytest.approx(both, rel=1e-9)
 
@@ -129,7 +130,7 @@ def test_across_classes_the_estimate_is_that_of_compare_too(design: Planted, fou
         asked = [f"{factor}={shlex.quote(level_text(factor, each))}" for each in (baseline, level)]
         told = answer([found], ComparisonQuestion(asked[0], asked[1], workload=RUN, metrics=("tps",)))
         mean = mean_of(list(told.compared))
-        assert mean == pytest.approx(across[factor, level, baseline].judged.ratio, rel=1e-9)
+        assert mean == pytest.approx(across[factor, level, baseline].ratio, rel=1e-9)
         assert mean == pytest.approx(ratio, rel=0.03)
         assert all(any("power cut" in note for note in each.notes) for each in told.compared)
 
@@ -163,8 +164,8 @@ def test_claims_rest_on_the_ratios_of_the_command(design: Planted, found: Overvi
         file = parse_claims(f'title = "T"\n[[claim]]\nid = "one"\nsentence = "It is so."\n{check}')
         ((claim,),) = judge_claims([found], [file]).judged
         same = across.get((factor, level, baseline), each)
-        assert claim.estimate == pytest.approx(same.judged.ratio, rel=1e-9)
-        assert claim.estimate == pytest.approx(each.judged.ratio, rel=0.03)
+        assert claim.estimate == pytest.approx(same.ratio, rel=1e-9)
+        assert claim.estimate == pytest.approx(each.ratio, rel=0.03)
         told += 1
     assert told
 
@@ -198,11 +199,11 @@ def test_the_pair_that_turns_the_mean_counts_in_every_place_however_few_of_its_r
     truth_of_all = (1.15 * 1.15 * 0.5) ** (1 / 3)
 
     kind = ratios_of(study_effects(found, metrics=("tps",)))[TYPE, "xfs", "ext4"]
-    assert kind.judged.ratio == pytest.approx(truth_of_all, rel=0.02)
+    assert kind.ratio == pytest.approx(truth_of_all, rel=0.02)
     assert (3, 0) == (kind.strata, kind.left_out)
     question = ComparisonQuestion("type=ext4", "type=xfs", workload=RUN, metrics=("tps",))
     (line,) = pooled_pairs(answer([found], question))
-    assert line.comparison.estimate == pytest.approx(kind.judged.ratio, rel=1e-9)
+    assert line.comparison.estimate == pytest.approx(kind.ratio, rel=1e-9)
 
     sides = 'baseline = "type=ext4"\ncontender = "type=xfs"\n'
     head = f'[[claim.check]]\nrun = "{RUN}"\nmetric = "tps"\nkind = "ratio"\n{sides}'
@@ -212,7 +213,7 @@ def test_the_pair_that_turns_the_mean_counts_in_every_place_however_few_of_its_r
         f'[[claim]]\nid = "each"\nsentence = "XFS is nowhere more than 5 % slower."\n{head}each = "pair"\nat_least = 0.95\n'
     )
     ((mean, each),) = judge_claims([found], [file]).judged
-    assert mean.estimate == pytest.approx(kind.judged.ratio, rel=1e-9)
+    assert mean.estimate == pytest.approx(kind.ratio, rel=1e-9)
     assert Finding.HOLDS not in {mean.finding, each.finding}
     if there >= REPETITIONS_MIN:
         assert (Finding.FAILS, Finding.FAILS) == (mean.finding, each.finding)
@@ -228,7 +229,7 @@ def test_the_page_shows_the_ratios_of_the_command(design: Planted, found: Overvi
         name, level, baseline, ratio, *_ = row
         assert any(
             (level, baseline) == (level_text(factor, a), level_text(factor, b))
-            and ratio == pytest.approx(each.judged.ratio, rel=1e-4)
+            and ratio == pytest.approx(each.ratio, rel=1e-4)
             for (factor, a, b), each in ratios.items()
         ), name
     assert bool(design.crossing) == any(each["across"] for each in shown["designs"])
@@ -251,8 +252,8 @@ def test_a_study_like_the_quick_plan_says_what_was_planted(tmp_path_factory: pyt
     effects = study_effects(found)
     kind = ratios_of(effects)[TYPE, "xfs", "ext4"]
     (compared,) = pairs_of(found, TYPE, "xfs", "ext4")
-    assert kind.judged.ratio == pytest.approx(compared.comparison.estimate, rel=1e-9)
-    assert kind.judged.ratio == pytest.approx(XFS_BESIDE_EXT4, rel=0.02)
+    assert kind.ratio == pytest.approx(compared.comparison.estimate, rel=1e-9)
+    assert kind.ratio == pytest.approx(XFS_BESIDE_EXT4, rel=0.02)
     (one,) = effects_document(effects)["effects"]
     assert one["strongest"].startswith("Only file system varies between 3 cells that are durable.")
     assert "barrier changes what a power cut leaves" in one["strongest"]

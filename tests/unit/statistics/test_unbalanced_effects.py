@@ -31,9 +31,7 @@ def told(parts: tuple[Effects, ...]) -> dict[tuple[object, ...], list[tuple[floa
     found: dict[tuple[object, ...], list[tuple[float, int]]] = {}
     for part in parts:
         for each in part.effects:
-            found.setdefault((each.factor, each.level, each.baseline), []).append(
-                (each.judged.ratio, each.strata)
-            )
+            found.setdefault((each.factor, each.level, each.baseline), []).append((each.ratio, each.strata))
     return found
 
 
@@ -90,14 +88,14 @@ def test_the_intervals_hold_the_planted_truth(found: Planted) -> None:
                 truth = found.ratios.get((each.factor, each.level, each.baseline))
                 if (
                     truth is None
-                    or not each.judged.real
+                    or not each.judged.is_told_apart
                     or each.judged.low is None
                     or each.judged.high is None
                 ):
                     continue
                 told_of += 1
                 missed += not each.judged.low <= truth[0] <= each.judged.high
-                wrong += math.log(each.judged.ratio) * math.log(truth[0]) < 0
+                wrong += math.log(each.ratio) * math.log(truth[0]) < 0
     assert told_of > 25
     # 5 % are promised; three and a half standard errors more.
     assert missed / told_of <= 0.05 + 3.5 * math.sqrt(0.05 * 0.95 / told_of)
