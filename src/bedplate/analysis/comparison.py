@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bedplate.analysis.cell_filter import STUDY, Candidate, Lacking, Selection, choose, select
 from bedplate.analysis.fleet import NODE, nodes_of_repetitions
@@ -53,9 +56,13 @@ from bedplate.statistics.comparison import (
     judged_together,
     usable,
 )
+from bedplate.statistics.design import LevelTable, is_named
 from bedplate.statistics.estimation import blocks
 from bedplate.statistics.summary import Observation, Summaries, Summary, summarise
 from bedplate.units import format_count
+
+if TYPE_CHECKING:
+    from bedplate.statistics.design import CodeArray
 
 
 def accepting(overviews: Sequence[Overview], words: Sequence[str]) -> tuple[Overview, ...]:
@@ -103,10 +110,6 @@ def _is_meant(reason: Reason, word: str) -> bool:
     return word == reason.code or word in reason.sentence.casefold()
 
 
-if TYPE_CHECKING:
-    Key: TypeAlias = tuple[tuple[str, type, Scalar] | None, ...]
-
-
 @dataclass(frozen=True)
 class Pair:
     """A contender and the baseline that it is held against."""
@@ -118,6 +121,10 @@ class Pair:
     def is_within_a_study(self) -> bool:
         """Whether both were measured in the same repetitions."""
         return self.baseline.study == self.contender.study
+
+    def levels(self, side: Candidate) -> Mapping[str, Scalar]:
+        """Of one of the two; within a study only its own factors count."""
+        return side.own_levels if self.is_within_a_study else side.levels
 
 
 @dataclass(frozen=True)
@@ -143,135 +150,67 @@ def matched(baseline: Selection, contender: Selection) -> Matched:
     `study`, or where a cell has no partner in its own. A cell is not compared with itself, and no two cells twice. Within a
     study only its own factors count: what a cell of another one was asked for keeps no two of its cells apart.
     """
-    named = baseline.names | contender.names
-    sides = (baseline.cells, contender.cells)
-    partners = _Partners(baseline.cells, named)
-    kinds = _by_named_levels(contender.cells, named)
-    kind_of = {_place(cell): kind for kind in kinds for cell in kind}
-    pairs: dict[frozenset[tuple[int, str]], Pair] = {}
-    for cell in contender.cells:
-        own = partners.of(cell, kind_of[_place(cell)], cell.study)
-        away = partners.of(cell, kind_of[_place(cell)], None) if STUDY in named or not own else []
-        for other in (*own, *away):
-            pairs.setdefault(frozenset({_place(other), _place(cell)}), Pair(other, cell))
-    paired = {place for places in pairs for place in places}
-    every = {_place(cell): cell for cell in (*baseline.cells, *contender.cells)}
+    names = baseline.names | contender.names
+    compared = {STUDY, *names}
+    every = tuple({_place(cell): cell for cell in (*baseline.cells, *contender.cells)}.values())
+    rows = {_place(cell): row for row, cell in enumerate(every)}
+    sides = [
+        np.array([rows[_place(cell)] for cell in side.cells], dtype=np.intp) for side in (baseline, contender)
+    ]
+    table, own = (
+        LevelTable.of(cells)
+        for cells in ([cell.levels for cell in every], [cell.own_levels for cell in every])
+    )
+    # Of one kind are cells at the same levels of what is compared: which factors two sides share is a matter of two kinds.
+    named = [at for at, name in enumerate(table.names) if is_named(name, compared)]
+    kinds = [[np.array(group) for (group,) in table.strata([side], named)] for side in sides]
+    studies = np.array([cell.study for cell in every])
+    found = [
+        pair
+        for study in set(studies.tolist())
+        for two in product(*kinds)
+        for pair in _pairs_of_rows(own, [group[studies[group] == study] for group in two], compared)
+    ]
+    if len(set(studies)) > 1:
+        at_home = {second for _, second in found}
+        found += [
+            (first, second)
+            for two in product(*kinds)
+            for first, second in _pairs_of_rows(table, two, compared)
+            if studies[first] != studies[second] and (STUDY in names or second not in at_home)
+        ]
+    order = {row: number for number, row in enumerate(sides[1].tolist())}
+    found.sort(key=lambda pair: (order[pair[1]], studies[pair[0]] != studies[pair[1]], pair[0]))
+    once: dict[frozenset[int], Pair] = {}
+    for first, second in found:
+        once.setdefault(frozenset({first, second}), Pair(every[first], every[second]))
+    paired = frozenset().union(*once)
+    apart = () if once else table.apart(sides, table.shared(sides, compared)[0])
     return Matched(
-        pairs=tuple(pairs.values()),
-        alone=tuple(cell for place, cell in every.items() if place not in paired),
-        one_sided=tuple(sorted({name for pair in pairs.values() for _, name in one_sided(pair, named)})),
-        hindering=() if pairs else tuple(_hindering(sides, _shared(sides, None, named))),
+        pairs=tuple(once.values()),
+        alone=tuple(cell for row, cell in enumerate(every) if row not in paired),
+        one_sided=tuple(sorted({name for pair in once.values() for _, name in one_sided(pair, names)})),
+        hindering=tuple(sorted(apart)),
     )
 
 
-class _Partners:
-    """The cells of a baseline by what they share with a contender."""
-
-    def __init__(self, cells: Sequence[Candidate], named: frozenset[str]) -> None:
-        self._named = named
-        self._order = {_place(cell): number for number, cell in enumerate(cells)}
-        self._kinds = _by_named_levels(cells, named)
-        self._shared: dict[tuple[int, int, int | None], list[str]] = {}
-        self._by_key: dict[tuple[int, int | None, tuple[str, ...]], dict[Key, list[Candidate]]] = {}
-
-    def of(self, cell: Candidate, peers: Sequence[Candidate], study: int | None) -> list[Candidate]:
-        """Those that differ from a cell in nothing but what is named or what its `peers` or theirs cannot have.
-
-        Of its own `study`; None for those of all others.
-        """
-        found = []
-        for number, others in enumerate(self._kinds):
-            place = (number, id(peers), study)
-            if place not in self._shared:
-                self._shared[place] = _shared((others, peers), study, self._named)
-            shared = self._shared[place]
-            index = self._index(number, study, tuple(shared))
-            found += index.get(_key(_levels_in(cell, study), shared), [])
-        return sorted(
-            (
-                other
-                for other in found
-                if _place(other) != _place(cell) and (study is not None or other.study != cell.study)
-            ),
-            key=lambda other: self._order[_place(other)],
-        )
-
-    def _index(
-        self, number: int, study: int | None, shared: tuple[str, ...]
-    ) -> Mapping[Key, list[Candidate]]:
-        place = (number, study, shared)
-        if place not in self._by_key:
-            by_key = self._by_key[place] = defaultdict(list)
-            for other in self._kinds[number]:
-                if study in (None, other.study):
-                    by_key[_key(_levels_in(other, study), shared)].append(other)
-        return self._by_key[place]
-
-
-def _by_named_levels(cells: Iterable[Candidate], named: frozenset[str]) -> list[list[Candidate]]:
-    """The cells of a side, those together that have the same levels of what is named."""
-    kinds: defaultdict[Key, list[Candidate]] = defaultdict(list)
-    for cell in cells:
-        kinds[_key(cell.levels, [name for name in sorted(cell.levels) if _is_free(name, named)])].append(cell)
-    return list(kinds.values())
-
-
-def _levels_in(cell: Candidate, study: int | None) -> Mapping[str, Scalar]:
-    return cell.levels if study is None else cell.own_levels
+def _pairs_of_rows(
+    table: LevelTable, sides: Sequence[CodeArray], compared: Collection[str]
+) -> Iterator[tuple[int, int]]:
+    for first, second in table.strata(sides, table.shared(sides, compared)[0]):
+        yield from (pair for pair in product(first, second) if pair[0] != pair[1])
 
 
 def one_sided(pair: Pair, named: frozenset[str]) -> Iterator[tuple[Candidate, str]]:
     """The factors that one cell of a pair alone has, and no filter names."""
-    study = pair.contender.study if pair.is_within_a_study else None
     for cell, other in ((pair.baseline, pair.contender), (pair.contender, pair.baseline)):
-        for name in _levels_in(cell, study).keys() - _levels_in(other, study).keys():
+        for name in pair.levels(cell).keys() - pair.levels(other).keys():
             if not is_named(name, named):
                 yield cell, name
 
 
-def is_named(name: str, named: frozenset[str]) -> bool:
-    """Whether a filter names a factor; a throttle that is named differs in its limits too."""
-    return name in named or any(name.startswith(f"{other}.") for other in named)
-
-
-def _is_free(name: str, named: frozenset[str]) -> bool:
-    return name == STUDY or is_named(name, named)
-
-
-def _names(cells: Sequence[Candidate], study: int | None = None) -> set[str]:
-    """The factors of some cells; of those of one study, its own."""
-    if study is None:
-        return {name for cell in cells for name in cell.levels}
-    return {name for cell in cells if cell.study == study for name in cell.own_levels}
-
-
-def _shared(sides: Sequence[Sequence[Candidate]], study: int | None, named: frozenset[str]) -> list[str]:
-    """The factors that both sides have, and no filter names."""
-    names = [_names(side, study) for side in sides]
-    return [name for name in sorted(names[0] & names[1]) if not _is_free(name, named)]
-
-
 def _place(cell: Candidate) -> tuple[int, str]:
     return cell.study, cell.cell
-
-
-def _key(levels: Mapping[str, Scalar], shared: Sequence[str]) -> Key:
-    """A factor that the cell has not is no level: `True` and 1 are two, whatever Python says."""
-    return tuple(_level(levels, name) for name in shared)
-
-
-def _level(levels: Mapping[str, Scalar], name: str) -> tuple[str, type, Scalar] | None:
-    return (name, type(levels[name]), levels[name]) if name in levels else None
-
-
-def _hindering(sides: Sequence[Sequence[Candidate]], shared: Sequence[str]) -> list[str]:
-    """Factors of which the two sides have no level in common."""
-    first, second = sides
-    return [
-        name
-        for name in shared
-        if not {_level(cell.levels, name) for cell in first} & {_level(cell.levels, name) for cell in second}
-    ]
 
 
 IMPORTED_BESIDE_MEASURED = "imported-beside-measured"

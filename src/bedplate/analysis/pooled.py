@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from bedplate.analysis.cell_filter import STUDY, Candidate
-from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer, is_named
+from bedplate.analysis.cell_filter import STUDY
+from bedplate.analysis.comparison import Compared, ComparedMetric, ComparisonAnswer
 from bedplate.analysis.effects import ratio_family
 from bedplate.analysis.labels import TYPE, level_rank, level_text, short_name, typed
 from bedplate.analysis.overview import CellFacts
@@ -47,7 +47,7 @@ from bedplate.statistics.comparison import (
     p_disagreement,
     taken_back,
 )
-from bedplate.statistics.design import complete_part
+from bedplate.statistics.design import LevelTable, complete_part, factors_of, is_named
 from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
 from bedplate.statistics.false_discovery import RATE, discoveries, joint_confidence
 from bedplate.units import format_count, percent
@@ -227,7 +227,7 @@ class _Kind:
 
 def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
     sides = (each.pair.baseline, each.pair.contender)
-    first, second = (_levels(each, side) for side in sides)
+    first, second = (each.pair.levels(side) for side in sides)
     named = found.selections[0].names | found.selections[1].names
     differing = {name for name in {*first, *second} if not _same(first, second, name)}
     compared = {name for name in differing if name == STUDY or is_named(name, named)}
@@ -249,11 +249,6 @@ def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
         classes=() if found.question.across_durability else _classes(found, each),
         is_within_a_study=each.pair.is_within_a_study,
     )
-
-
-def _levels(each: Compared, side: Candidate) -> Mapping[str, Scalar]:
-    """Within a study only its own factors count, as where pairs are matched."""
-    return side.own_levels if each.pair.is_within_a_study else side.levels
 
 
 def _same(first: Mapping[str, Scalar], second: Mapping[str, Scalar], name: str) -> bool:
@@ -396,25 +391,15 @@ def _dependences(
 def _in_common(each: Compared) -> tuple[Mapping[str, Scalar], frozenset[str]]:
     """The levels that both sides of a pair have, and which of them are what holds where nobody asks."""
     sides = (each.pair.baseline, each.pair.contender)
-    first, second = (_levels(each, side) for side in sides)
+    first, second = (each.pair.levels(side) for side in sides)
     common = {name: level for name, level in first.items() if _same(first, second, name)}
     return common, sides[0].usual & sides[1].usual & common.keys()
 
 
 def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...]]:
     """The factors of several levels, in order; of those that divide the pairs alike the first."""
-    found: dict[tuple[int, ...], tuple[str, tuple[Scalar, ...]]] = {}
-    for name in dict.fromkeys(name for levels in own for name in levels):
-        known = {typed(each[name]): each[name] for each in own if name in each}
-        levels = tuple(sorted(known.values(), key=partial(level_rank, name)))
-        division = tuple(
-            [typed(level) for level in levels].index(typed(each[name])) if name in each else -1
-            for each in own
-        )
-        alike = tuple(list(dict.fromkeys(division)).index(part) for part in division)
-        if len(levels) > 1:
-            found.setdefault(alike, (name, levels))
-    return dict(found.values())
+    found, _ = factors_of(own)
+    return {name: tuple(sorted(levels, key=partial(level_rank, name))) for name, levels in found.items()}
 
 
 def level_contrasts(
@@ -428,24 +413,24 @@ def level_contrasts(
     `keys` has of each pair the levels that both sides have, and which of them are usual: a factor at its usual level is the
     same as one that a pair has not, as in `effects`.
     """
-    strata: defaultdict[frozenset[tuple[str, type, Scalar]], dict[int, list[int]]] = defaultdict(dict)
-    for at, (common, usual) in enumerate(keys):
-        rest = frozenset(
-            (one, *typed(own))
-            for one, own in common.items()
-            if one in factors and one != name and one not in usual
-        )
-        for number, level in enumerate(levels):
-            if _has(common, name, level):
-                strata[rest].setdefault(number, []).append(at)
+    table = LevelTable.of([{name: each[name] for name in factors if name in each} for each, _ in keys])
+    codes = np.array(table.codes)
+    places = {factor: at for at, factor in enumerate(table.names)}
+    for at, (_, usual) in enumerate(keys):
+        codes[at, [places[one] for one in usual if one in places and one != name]] = -1
+    of_levels = [
+        np.array([at for at, (common, _) in enumerate(keys) if _has(common, name, level)]) for level in levels
+    ]
+    columns = [at for one, at in places.items() if one != name]
     for baseline, level in combinations(range(len(levels)), 2):
-        matched = [found for found in strata.values() if baseline in found and level in found]
+        sides = [of_levels[level], of_levels[baseline]]
+        matched = replace(table, codes=codes).strata(sides, columns)
         if matched:
-            here, there = (
-                {place: 1 / len(matched) / len(found[number]) for found in matched for place in found[number]}
-                for number in (level, baseline)
-            )
-            yield levels[level], levels[baseline], here, there
+            weights = [
+                {place: 1 / len(matched) / len(group[side]) for group in matched for place in group[side]}
+                for side in (0, 1)
+            ]
+            yield levels[level], levels[baseline], weights[0], weights[1]
 
 
 def _contrasts(

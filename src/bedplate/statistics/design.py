@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import chain, combinations, product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -31,6 +32,73 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     CodeArray: TypeAlias = npt.NDArray[np.intp]
     Sides: TypeAlias = Sequence[tuple[int, Mapping[str, Scalar]]]
+
+
+@dataclass(frozen=True)
+class LevelTable:
+    """Cells by the numbers of their levels: `codes` has the shape (cells, names), -1 where a cell has not the factor.
+
+    What may be held against what is decided here, whoever asks (`compare`, claims, `effects`): cells of several sides match if
+    they are alike in every factor that all sides have, and that is not what they are compared by.
+    """
+
+    names: tuple[str, ...]
+    codes: CodeArray
+
+    @classmethod
+    def of(
+        cls,
+        cells: Sequence[Mapping[str, Scalar]],
+        order: Mapping[str, Sequence[Scalar]] = MappingProxyType({}),
+    ) -> LevelTable:
+        """Of cells by their levels, numbered as they come up after those of `order`. `True` and 1 are two levels."""
+        names = tuple(dict.fromkeys(name for cell in cells for name in cell))
+        numbers = {
+            name: {(type(level), level): number for number, level in enumerate(order.get(name, ()))}
+            for name in names
+        }
+        codes = [
+            [
+                numbers[name].setdefault((type(cell[name]), cell[name]), len(numbers[name]))
+                if name in cell
+                else -1
+                for name in names
+            ]
+            for cell in cells
+        ]
+        return cls(names, np.array(codes, dtype=np.intp).reshape(len(cells), len(names)))
+
+    def shared(self, sides: Sequence[CodeArray], compared: Collection[str]) -> tuple[list[int], list[int]]:
+        """The columns of the factors that all sides have, and of those that only some have; without what is compared."""
+        existing = np.array([(self.codes[rows] >= 0).any(axis=0) for rows in sides])
+        free = np.array([not is_named(name, compared) for name in self.names], dtype=np.bool_)
+        everywhere = existing.all(axis=0)
+        columns = (
+            np.flatnonzero(which & free).tolist()
+            for which in (everywhere, existing.any(axis=0) & ~everywhere)
+        )
+        return next(columns), next(columns)
+
+    def strata(self, sides: Sequence[CodeArray], columns: Sequence[int]) -> list[list[list[int]]]:
+        """Groups of cells that are alike in these columns: in each, the rows of every side."""
+        groups: defaultdict[tuple[int, ...], list[list[int]]] = defaultdict(lambda: [[] for _ in sides])
+        for side, rows in enumerate(sides):
+            keys = self.codes[rows][:, columns].tolist()
+            for row, key in zip(rows.tolist(), map(tuple, keys), strict=True):
+                groups[key][side].append(row)
+        return [group for group in groups.values() if all(group)]
+
+    def apart(self, sides: Sequence[CodeArray], columns: Iterable[int]) -> tuple[str, ...]:
+        """The factors of these columns in which no cell of one side is like one of every other."""
+        return tuple(
+            self.names[at]
+            for at in columns
+            if not set.intersection(*(set(self.codes[rows, at].tolist()) for rows in sides))
+        )
+
+    def levels(self, sides: Sequence[CodeArray], at: int) -> list[set[int]]:
+        """The numbers of a factor's levels on each side."""
+        return [set(self.codes[rows, at].tolist()) - {-1} for rows in sides]
 
 
 @dataclass(frozen=True)
@@ -111,8 +179,7 @@ class Design:
     """Cells and the logarithms of their values, of the shape (cells, repetitions); NaN where one lacks a value.
 
     `factors` are those with two levels or more, levels in their order. `aliases` says which factor is the same as
-    another under a second name, and left out. `names` are all that any cell has a level of; `codes`, of the shape
-    (cells, names), numbers the levels, -1 where a cell has not the factor, and `usual` says which are usual.
+    another under a second name, and left out. `usual` says which levels of the table are usual.
     """
 
     cells: tuple[DesignCell, ...]
@@ -120,8 +187,7 @@ class Design:
     logs: FloatArray
     factors: Mapping[str, tuple[Scalar, ...]]
     aliases: Mapping[str, str]
-    names: tuple[str, ...]
-    codes: CodeArray
+    table: LevelTable
     usual: BoolArray
 
     @cached_property
@@ -152,29 +218,24 @@ class Design:
 
     def contrast(self, sides: Sides) -> Contrast | NoContrast:
         """The signed sum of the sides in each stratum, on the repetitions that all of its cells have."""
-        named = {name for _, wanted in sides for name in wanted}
-        free = np.array([not _is_named(name, named) for name in self.names])
+        table = self.table
         members = [self._rows(wanted) for _, wanted in sides]
         if not all(map(len, members)):
             return NoContrast(Lack.NO_CELLS)
-        existing = np.array([(self.codes[rows] >= 0).any(axis=0) for rows in members])
-        shared = existing.all(axis=0) & free
-        one_sided = existing.any(axis=0) & ~existing.all(axis=0) & free
+        shared, one_sided = table.shared(members, {name for _, wanted in sides for name in wanted})
         unclear: set[str] = set()
         for side, rows in enumerate(members):
-            members[side], without = self.held(rows, np.flatnonzero(one_sided & existing[side]))
+            members[side], without = self.held(rows, one_sided)
             unclear.update(without)
         # Of four sides two may have a factor, and only one of them at its usual level.
-        unclear.update(
-            self.names[at] for at in map(int, np.flatnonzero(one_sided)) if self._is_uneven(members, at)
-        )
+        unclear.update(table.names[at] for at in one_sided if self._is_uneven(members, at))
         if unclear:
             return NoContrast(Lack.NO_USUAL_LEVEL, tuple(sorted(unclear)))
-        columns = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.factors]
-        strata = self._strata(members, columns)
+        columns = [at for at in shared if table.names[at] in self.factors]
+        strata = table.strata(members, columns)
         if not strata:
-            apart = [at for at in columns if not set.intersection(*self._seen(members, at))]
-            return NoContrast(Lack.NOTHING_MATCHES, tuple(self.names[at] for at in apart or columns))
+            apart = table.apart(members, columns) or tuple(table.names[at] for at in columns)
+            return NoContrast(Lack.NOTHING_MATCHES, apart)
         means = np.array(
             [_means_of(self.logs, [groups[side] for groups in strata]) for side in range(len(sides))]
         )
@@ -190,8 +251,8 @@ class Design:
             np.array([row for groups, own in zip(strata, kept, strict=True) if own for row in groups[side]])
             for side in range(len(sides))
         ]
-        others = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.aliases]
-        held, differs = self._beside(used, np.flatnonzero(one_sided), others)
+        others = [at for at in shared if table.names[at] in self.aliases]
+        held, differs = self._beside(used, one_sided, others)
         return Contrast(
             of_sides,
             np.where(there, differences, np.nan)[kept][:, columns_kept],
@@ -202,20 +263,19 @@ class Design:
             differs,
         )
 
-    def held(self, rows: CodeArray, columns: Iterable[int]) -> tuple[CodeArray, tuple[str, ...]]:
+    def held(self, rows: CodeArray, columns: Sequence[int]) -> tuple[CodeArray, tuple[str, ...]]:
         """Of these cells those that have the factors of the columns at their usual level, or not at all.
 
         A factor with one level here is held by itself. Returned with those that have several and no usual one.
         """
-        columns = list(columns)
         for at in columns:
-            codes, usual = self.codes[rows, at], self.usual[rows, at]
+            codes, usual = self.table.codes[rows, at], self.usual[rows, at]
             if len(set(codes[codes >= 0])) > 1 and usual.any():
                 rows = rows[(codes < 0) | usual]
         unclear = [
-            self.names[at]
+            self.table.names[at]
             for at in columns
-            if len(self._seen([rows], at)[0]) > 1 and not self.usual[rows, at].any()
+            if len(self.table.levels([rows], at)[0]) > 1 and not self.usual[rows, at].any()
         ]
         return rows, tuple(unclear)
 
@@ -231,18 +291,11 @@ class Design:
     def _having(self) -> Mapping[str, Sequence[BoolArray]]:
         """Which cells have each level of each factor: asked for thousands of times of a design of many cells."""
         return {
-            name: [self.codes[:, self.names.index(name)] == number for number in range(len(levels))]
+            name: [
+                self.table.codes[:, self.table.names.index(name)] == number for number in range(len(levels))
+            ]
             for name, levels in self.factors.items()
         }
-
-    def _strata(self, members: Sequence[CodeArray], columns: Sequence[int]) -> list[list[list[int]]]:
-        """Groups of cells that are alike in these columns: in each, the rows of every side."""
-        strata: defaultdict[tuple[int, ...], list[list[int]]] = defaultdict(lambda: [[] for _ in members])
-        for side, rows in enumerate(members):
-            keys = self.codes[rows][:, columns].tolist()
-            for row, key in zip(rows.tolist(), map(tuple, keys), strict=True):
-                strata[key][side].append(row)
-        return [groups for groups in strata.values() if all(groups)]
 
     def _beside(
         self, used: Sequence[CodeArray], one_sided: Iterable[int], aliases: Iterable[int]
@@ -252,31 +305,27 @@ class Design:
         held: list[tuple[str, Scalar]] = []
         differs: list[tuple[str, tuple[Scalar, ...]]] = []
         for at in one_sided:
-            having = rows[self.codes[rows, at] >= 0]
+            having = rows[self.table.codes[rows, at] >= 0]
             if not len(having):
                 continue
             levels = self._levels_of(having, at)
             if self.usual[having, at].all():
-                held.append((self.names[at], levels[0]))
+                held.append((self.table.names[at], levels[0]))
             else:
-                differs.append((self.names[at], levels))
+                differs.append((self.table.names[at], levels))
         for at in aliases:
-            seen = self._seen(used, at)
+            seen = self.table.levels(used, at)
             if any(levels != seen[0] for levels in seen):
-                differs.append((self.names[at], self._levels_of(rows, at)))
+                differs.append((self.table.names[at], self._levels_of(rows, at)))
         return tuple(held), tuple(differs)
 
     def _levels_of(self, rows: Iterable[int], at: int) -> tuple[Scalar, ...]:
-        return tuple(dict.fromkeys(self.cells[row].levels[self.names[at]] for row in rows))
+        return tuple(dict.fromkeys(self.cells[row].levels[self.table.names[at]] for row in rows))
 
     def _is_uneven(self, members: Sequence[CodeArray], at: int) -> bool:
         """Whether sides that have a factor have it at other levels."""
-        having = [levels for levels in self._seen(members, at) if levels]
+        having = [levels for levels in self.table.levels(members, at) if levels]
         return any(levels != having[0] for levels in having)
-
-    def _seen(self, members: Sequence[CodeArray], at: int) -> list[set[int]]:
-        """The numbers of a factor's levels on each side."""
-        return [set(self.codes[rows, at]) - {-1} for rows in members]
 
 
 def _means_of(logs: FloatArray, groups: Sequence[Sequence[int]]) -> FloatArray:
@@ -287,9 +336,9 @@ def _means_of(logs: FloatArray, groups: Sequence[Sequence[int]]) -> FloatArray:
     return means
 
 
-def _is_named(name: str, named: Iterable[str]) -> bool:
-    """A throttle that is named differs in its limits too."""
-    return any(name == other or name.startswith(f"{other}.") for other in named)
+def is_named(name: str, named: Collection[str]) -> bool:
+    """Whether a factor is one of those that are named; a throttle that is named differs in its limits too."""
+    return name in named or any(name.startswith(f"{other}.") for other in named)
 
 
 def design(cells: Iterable[DesignCell]) -> Design:
@@ -298,30 +347,17 @@ def design(cells: Iterable[DesignCell]) -> Design:
     repetitions = tuple(sorted({repetition for cell in found for repetition in cell.values}))
     shape = (len(found), len(repetitions))
     logs = [[math.log(cell.values.get(r, math.nan)) for r in repetitions] for cell in found]
-    factors, aliases = _factors([cell.levels for cell in found])
-    names = tuple(dict.fromkeys(name for cell in found for name in cell.levels))
-    numbers = {
-        name: {
-            level: number
-            for number, level in enumerate(
-                factors.get(name) or dict.fromkeys(cell.levels[name] for cell in found if name in cell.levels)
-            )
-        }
-        for name in names
-    }
-    codes = [
-        [numbers[name][cell.levels[name]] if name in cell.levels else -1 for name in names] for cell in found
-    ]
-    usual = [[name in cell.usual and name in cell.levels for name in names] for cell in found]
+    factors, aliases = factors_of([cell.levels for cell in found])
+    table = LevelTable.of([cell.levels for cell in found], factors)
+    usual = [[name in cell.usual and name in cell.levels for name in table.names] for cell in found]
     return Design(
         cells=found,
         repetitions=repetitions,
         logs=np.array(logs, dtype=np.float64).reshape(shape),
         factors=factors,
         aliases=aliases,
-        names=names,
-        codes=np.array(codes, dtype=np.intp).reshape(len(found), len(names)),
-        usual=np.array(usual, dtype=np.bool_).reshape(len(found), len(names)),
+        table=table,
+        usual=np.array(usual, dtype=np.bool_).reshape(table.codes.shape),
     )
 
 
@@ -345,7 +381,7 @@ def complete_part(rows: Sequence[Mapping[int, float]]) -> tuple[tuple[int, ...],
     return best[1], best[2]
 
 
-def _factors(
+def factors_of(
     levels: Sequence[Mapping[str, Scalar]],
 ) -> tuple[dict[str, tuple[Scalar, ...]], dict[str, str]]:
     """Factors with two levels or more, and those that only repeat another one."""
@@ -448,7 +484,8 @@ def variation(
 
 def _held(design: Design, chosen: Sequence[str], nest: str | None) -> tuple[list[int], tuple[str, ...]]:
     """The cells at the usual levels of all factors that not every cell has, and which factors those are."""
-    others = [at for at, name in enumerate(design.names) if name in design.factors and name not in chosen]
+    names = design.table.names
+    others = [at for at, name in enumerate(names) if name in design.factors and name not in chosen]
     groups: dict[Scalar | None, list[int]] = {}
     for row, levels in enumerate(design.levels):
         groups.setdefault(levels[nest] if nest else None, []).append(row)
@@ -459,11 +496,7 @@ def _held(design: Design, chosen: Sequence[str], nest: str | None) -> tuple[list
         having = [row for row in usual if any(name in design.levels[row] for name in unclear)]
         kept += [int(row) for row in usual if row not in having]
         if len(usual) < len(rows):
-            held |= {
-                design.names[at]: None
-                for at in others
-                if any(design.names[at] in design.levels[r] for r in rows)
-            }
+            held |= {names[at]: None for at in others if any(names[at] in design.levels[r] for r in rows)}
     return sorted(kept), tuple(held)
 
 

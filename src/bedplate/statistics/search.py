@@ -258,7 +258,7 @@ class SearchSpace:
     @cached_property
     def _factors(self) -> list[FloatArray]:
         found = design(DesignCell(levels, {}) for levels in self.levels)
-        columns = [found.codes[:, found.names.index(name)] for name in found.factors]
+        columns = [found.table.codes[:, found.table.names.index(name)] for name in found.factors]
         return [(codes[:, None] == np.arange(int(np.max(codes)) + 1)).astype(np.float64) for codes in columns]
 
     def open(self, tried: Iterable[Tried]) -> BoolArray:
