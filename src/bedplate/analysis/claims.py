@@ -52,8 +52,8 @@ from bedplate.statistics.claims import (
     within,
 )
 from bedplate.statistics.comparison import TOO_FEW_IN_COMMON, EstimateKind
-from bedplate.statistics.design import complete_part
-from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
+from bedplate.statistics.contrast import Differences, complete_part
+from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 from bedplate.text_encoding import decode_text
 from bedplate.units import format_count, parse_size, percent
@@ -935,13 +935,12 @@ def _pairs(evidence: CheckEvidence, baseline: Selection, contender: Selection) -
 def _judgeable(words: str, rows: Sequence[Row]) -> Estimate:
     """The mean of rows by repetition, as `compare` pools pairs; TooFewError where a row or all together have too few."""
     rows = [row for row in rows if row]
-    n = min((len(row) for row in rows), default=0)
-    repetitions = sorted({repetition for row in rows for repetition in row})
-    if n < VALUES_MIN or len(repetitions) < REPETITIONS_MIN:
-        mean = float(np.mean([np.mean(list(row.values())) for row in rows])) if rows else None
-        raise TooFewError(_too_few(n), words, mean, n)
-    values = np.array([[row.get(r, np.nan) for r in repetitions] for row in rows], dtype=np.float64)
-    return weighted_mean(values, np.full(len(rows), 1 / len(rows)))
+    if not rows:
+        raise TooFewError(_too_few(0), words)
+    estimate = Differences.of([[row] for row in rows]).mean()
+    if estimate.n < REPETITIONS_MIN:
+        raise TooFewError(_too_few(estimate.n), words, float(estimate.mean), estimate.n)
+    return estimate
 
 
 def _too_few(n: int) -> str:

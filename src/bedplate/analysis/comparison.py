@@ -56,13 +56,13 @@ from bedplate.statistics.comparison import (
     judged_together,
     usable,
 )
-from bedplate.statistics.design import LevelTable, is_named
+from bedplate.statistics.contrast import LevelTable, is_named
 from bedplate.statistics.estimation import blocks
 from bedplate.statistics.summary import Observation, Summaries, Summary, summarise
 from bedplate.units import format_count
 
 if TYPE_CHECKING:
-    from bedplate.statistics.design import CodeArray
+    from bedplate.statistics.contrast import CodeArray
 
 
 def accepting(overviews: Sequence[Overview], words: Sequence[str]) -> tuple[Overview, ...]:

@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -40,20 +40,18 @@ from bedplate.statistics.comparison import (
     Comparison,
     Confidence,
     EstimateKind,
+    at_confidence,
     family_confidence,
     judged_apart,
     judged_together,
     of_estimate,
-    p_disagreement,
     taken_back,
 )
-from bedplate.statistics.design import LevelTable, complete_part, factors_of, is_named
-from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, weighted_mean
+from bedplate.statistics.contrast import Differences, LevelTable, is_named
+from bedplate.statistics.design import factors_of
+from bedplate.statistics.estimation import VALUES_MIN
 from bedplate.statistics.false_discovery import RATE, discoveries, joint_confidence
 from bedplate.units import format_count, percent
-
-if TYPE_CHECKING:
-    from bedplate.statistics.estimation import Estimate, FloatArray
 
 if TYPE_CHECKING:
     NamedLevels: TypeAlias = tuple[tuple[str, Scalar], ...]
@@ -63,19 +61,15 @@ if TYPE_CHECKING:
 class LevelPair:
     """The ratio at one level of a factor beside that at another one, over pairs that are alike in all else.
 
-    `at` and `against` are the two ratios, `estimate` the first / the second, which `low` and `high` bound; the bounds are
-    None below three repetitions. Of a figure that is compared as a difference all are differences.
+    `at` and `against` are the two ratios, `comparison` is of the first / the second. Of a figure that is compared as a
+    difference all are differences.
     """
 
     level: Scalar
     baseline: Scalar
     at: float | None
     against: float | None
-    estimate: float | None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    real: bool = False
+    comparison: Comparison
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ class Dependence:
     @property
     def real(self) -> bool:
         """Whether the ratio depends on the factor, beyond chance."""
-        return self.strongest is not None and self.strongest.real
+        return self.strongest is not None and self.strongest.comparison.differs
 
 
 @dataclass(frozen=True)
@@ -264,10 +258,10 @@ def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> Po
     usable = [each for each in every if _is_usable(each)]
     if len(usable) < 2:
         return None
-    values = _Values(usable)
-    metric = METRICS[kind.asked.metric]
-    estimate = values.mean(_share(range(len(usable))))
-    p_value = values.p_disagreement()
+    differences = Differences.of(
+        [each.comparison.differences for each in usable], list(map(_studies, usable))
+    )
+    p_value = differences.p_disagreement()
     disagree = p_value is not None and p_value <= DISAGREEMENT
     classes = Counter(_classes(found, each) for each in usable)
     return PooledPairs(
@@ -277,12 +271,15 @@ def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> Po
         beside=kind.beside,
         classes=tuple(classes.most_common()),
         comparison=of_estimate(
-            metric, estimate, margin=found.question.margin, is_paired=kind.is_within_a_study
+            METRICS[kind.asked.metric],
+            differences.mean(),
+            margin=found.question.margin,
+            is_paired=kind.is_within_a_study,
         ),
         pairs=tuple(usable),
         left_out=tuple(each for each in every if not _is_usable(each)),
         p_disagreement=p_value,
-        dependences=tuple(_dependences(usable, values, usable[0].comparison.kind, disagree=disagree)),
+        dependences=tuple(_dependences(usable, differences, disagree=disagree)),
     )
 
 
@@ -296,76 +293,42 @@ def _is_usable(each: Compared) -> bool:
     )
 
 
-class _Values:
-    """The differences of some pairs as an array: a row for each pair (two of a pair between studies), a column for each block."""
-
-    def __init__(self, pairs: Sequence[Compared]) -> None:
-        self._pairs = pairs
-        rows = [
-            (at, {(study, repetition): value for repetition, value in own.items()})
-            for at, each in enumerate(pairs)
-            for own, study in zip(each.comparison.differences, _studies(each), strict=True)
-        ]
-        blocks = sorted({block for _, own in rows for block in own})
-        self._owners = [at for at, _ in rows]
-        self._studies = np.array([study for study, _ in blocks], dtype=np.intp)
-        self._differences: FloatArray = np.array(
-            [[own.get(block, math.nan) for block in blocks] for _, own in rows], dtype=np.float64
-        )
-
-    def mean(self, weights: Mapping[int, float]) -> Estimate:
-        """The weighted sum of the means of pairs, by their numbers."""
-        own = np.array([weights.get(at, 0.0) for at in self._owners], dtype=np.float64)
-        return weighted_mean(self._differences, own, self._studies)
-
-    def p_disagreement(self) -> float | None:
-        """Over the pairs and repetitions that make a complete part; None of two studies, and with too few of either."""
-        if not self._is_of_one_study:
-            return None
-        blocks, kept = complete_part([each.comparison.differences[0] for each in self._pairs])
-        if len(blocks) < REPETITIONS_MIN or len(kept) < 2:
-            return None
-        chosen = [[self._pairs[at].comparison.differences[0][block] for block in blocks] for at in kept]
-        return float(p_disagreement(np.array(chosen, dtype=np.float64)))
-
-    @cached_property
-    def _is_of_one_study(self) -> bool:
-        return len(set(self._studies)) == 1 and all(each.pair.is_within_a_study for each in self._pairs)
-
-
 def _studies(each: Compared) -> tuple[int, ...]:
     """Whose repetitions the differences of a pair are of."""
-    if each.pair.is_within_a_study:
-        return (each.pair.baseline.study,)
-    return each.pair.baseline.study, each.pair.contender.study
+    return tuple(dict.fromkeys((each.pair.baseline.study, each.pair.contender.study)))
 
 
-@dataclass(frozen=True)
-class _Contrast:
-    """Pairs at one level of a factor beside those at another, on the scale of the arithmetic."""
-
-    level: Scalar
-    baseline: Scalar
-    difference: Estimate
-    at: float
-    against: float
-
-
-def _dependences(
-    pairs: Sequence[Compared], values: _Values, kind: EstimateKind, *, disagree: bool
-) -> list[Dependence]:
+def _dependences(pairs: Sequence[Compared], differences: Differences, *, disagree: bool) -> list[Dependence]:
     """Every factor that varies over the pairs; their contrasts are judged together. `disagree` is what all pairs together say."""
+    metric, kind = pairs[0].comparison.metric, pairs[0].comparison.kind
     keys = [_in_common(each) for each in pairs]
     factors = _factors([common for common, _ in keys])
+
+    def mean_of(weights: Mapping[int, float]) -> float | None:
+        return taken_back(kind, float(differences.mean(weights).mean))
+
     contrasts = {
-        name: list(_contrasts(level_contrasts(name, levels, keys, factors), values))
+        name: [
+            LevelPair(
+                level,
+                baseline,
+                mean_of(at),
+                mean_of(against),
+                of_estimate(
+                    metric,
+                    differences.mean({**at, **{pair: -weight for pair, weight in against.items()}}),
+                    margin=None,
+                ),
+            )
+            for level, baseline, at, against in level_contrasts(name, levels, keys, factors)
+        ]
         for name, levels in factors.items()
     }
     judged = [
-        float(each.difference.p_difference())
-        for found in contrasts.values()
-        for each in found
-        if each.difference.n >= REPETITIONS_MIN
+        p_value
+        for own in contrasts.values()
+        for each in own
+        if (p_value := each.comparison.p_difference) is not None
     ]
     # What they depend on is looked for, as any verdict is, once it is shown that they disagree at all.
     alike = not disagree and not (judged and discoveries(judged, rate=DISAGREEMENT))
@@ -377,14 +340,11 @@ def _dependences(
         places = [
             [at for at, (common, _) in enumerate(keys) if _has(common, name, level)] for level in levels
         ]
-        means = [taken_back(kind, float(values.mean(_share(own)).mean)) for own in places]
-        found.append(
-            Dependence(
-                name,
-                tuple(zip(levels, means, map(len, places), strict=True)),
-                min((_judged(each, kind, confidence) for each in contrasts[name]), key=_doubt, default=None),
-            )
-        )
+        means = [mean_of(dict.fromkeys(own, 1 / len(own))) for own in places]
+        strongest = min(contrasts[name], key=_doubt, default=None)
+        if strongest is not None:
+            strongest = replace(strongest, comparison=at_confidence(strongest.comparison, confidence))
+        found.append(Dependence(name, tuple(zip(levels, means, map(len, places), strict=True)), strongest))
     return sorted(found, key=lambda each: 2.0 if each.strongest is None else _doubt(each.strongest))
 
 
@@ -433,44 +393,8 @@ def level_contrasts(
             yield levels[level], levels[baseline], weights[0], weights[1]
 
 
-def _contrasts(
-    contrasts: Iterable[tuple[Scalar, Scalar, dict[int, float], dict[int, float]]], values: _Values
-) -> Iterator[_Contrast]:
-    for level, baseline, at, against in contrasts:
-        yield _Contrast(
-            level,
-            baseline,
-            values.mean({**at, **{place: -weight for place, weight in against.items()}}),
-            *(float(values.mean(side).mean) for side in (at, against)),
-        )
-
-
-def _judged(each: _Contrast, kind: EstimateKind, confidence: float) -> LevelPair:
-    found = LevelPair(
-        each.level,
-        each.baseline,
-        taken_back(kind, each.at),
-        taken_back(kind, each.against),
-        taken_back(kind, float(each.difference.mean)),
-    )
-    if each.difference.n < REPETITIONS_MIN:
-        return found
-    low, high = map(float, each.difference.interval(confidence))
-    return replace(
-        found,
-        low=taken_back(kind, low),
-        high=taken_back(kind, high),
-        p_value=float(each.difference.p_difference()),
-        real=low > 0 or high < 0,
-    )
-
-
 def _doubt(each: LevelPair) -> float:
-    return 2.0 if each.p_value is None else each.p_value
-
-
-def _share(places: Sequence[int]) -> dict[int, float]:
-    return {at: 1 / len(places) for at in places}
+    return 2.0 if each.comparison.p_difference is None else each.comparison.p_difference
 
 
 def _has(levels: Mapping[str, Scalar], name: str, level: Scalar) -> bool:
@@ -649,7 +573,7 @@ def _depends(each: Dependence, strongest: LevelPair, kind: EstimateKind) -> str:
     ]
     estimate, low, high = (
         value if value is not None else math.inf
-        for value in (strongest.estimate, strongest.low, strongest.high)
+        for value in (strongest.comparison.estimate, strongest.comparison.low, strongest.comparison.high)
     )
     words = _interval_words(kind, estimate, low, high)
     return filled(

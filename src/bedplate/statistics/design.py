@@ -10,95 +10,25 @@ reason is kept.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import chain, combinations, product
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
-from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, Estimate, weighted_mean
+from bedplate.statistics.contrast import Differences, LevelTable, complete_part
+from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
-    from bedplate.statistics.estimation import BoolArray, FloatArray
+    from bedplate.statistics.contrast import CodeArray
+    from bedplate.statistics.estimation import BoolArray, Estimate, FloatArray
 
-if TYPE_CHECKING:
-    CodeArray: TypeAlias = npt.NDArray[np.intp]
     Sides: TypeAlias = Sequence[tuple[int, Mapping[str, Scalar]]]
-
-
-@dataclass(frozen=True)
-class LevelTable:
-    """Cells by the numbers of their levels: `codes` has the shape (cells, names), -1 where a cell has not the factor.
-
-    What may be held against what is decided here, whoever asks (`compare`, claims, `effects`): cells of several sides match if
-    they are alike in every factor that all sides have, and that is not what they are compared by.
-    """
-
-    names: tuple[str, ...]
-    codes: CodeArray
-
-    @classmethod
-    def of(
-        cls,
-        cells: Sequence[Mapping[str, Scalar]],
-        order: Mapping[str, Sequence[Scalar]] = MappingProxyType({}),
-    ) -> LevelTable:
-        """Of cells by their levels, numbered as they come up after those of `order`. `True` and 1 are two levels."""
-        names = tuple(dict.fromkeys(name for cell in cells for name in cell))
-        numbers = {
-            name: {(type(level), level): number for number, level in enumerate(order.get(name, ()))}
-            for name in names
-        }
-        codes = [
-            [
-                numbers[name].setdefault((type(cell[name]), cell[name]), len(numbers[name]))
-                if name in cell
-                else -1
-                for name in names
-            ]
-            for cell in cells
-        ]
-        return cls(names, np.array(codes, dtype=np.intp).reshape(len(cells), len(names)))
-
-    def shared(self, sides: Sequence[CodeArray], compared: Collection[str]) -> tuple[list[int], list[int]]:
-        """The columns of the factors that all sides have, and of those that only some have; without what is compared."""
-        existing = np.array([(self.codes[rows] >= 0).any(axis=0) for rows in sides])
-        free = np.array([not is_named(name, compared) for name in self.names], dtype=np.bool_)
-        everywhere = existing.all(axis=0)
-        columns = (
-            np.flatnonzero(which & free).tolist()
-            for which in (everywhere, existing.any(axis=0) & ~everywhere)
-        )
-        return next(columns), next(columns)
-
-    def strata(self, sides: Sequence[CodeArray], columns: Sequence[int]) -> list[list[list[int]]]:
-        """Groups of cells that are alike in these columns: in each, the rows of every side."""
-        groups: defaultdict[tuple[int, ...], list[list[int]]] = defaultdict(lambda: [[] for _ in sides])
-        for side, rows in enumerate(sides):
-            keys = self.codes[rows][:, columns].tolist()
-            for row, key in zip(rows.tolist(), map(tuple, keys), strict=True):
-                groups[key][side].append(row)
-        return [group for group in groups.values() if all(group)]
-
-    def apart(self, sides: Sequence[CodeArray], columns: Iterable[int]) -> tuple[str, ...]:
-        """The factors of these columns in which no cell of one side is like one of every other."""
-        return tuple(
-            self.names[at]
-            for at in columns
-            if not set.intersection(*(set(self.codes[rows, at].tolist()) for rows in sides))
-        )
-
-    def levels(self, sides: Sequence[CodeArray], at: int) -> list[set[int]]:
-        """The numbers of a factor's levels on each side."""
-        return [set(self.codes[rows, at].tolist()) - {-1} for rows in sides]
 
 
 @dataclass(frozen=True)
@@ -124,14 +54,14 @@ class DesignCell:
 class Contrast:
     """A signed sum of the means of cells, made in each group of matched cells (stratum) and each repetition.
 
-    `differences` has the shape (strata, repetitions), natural logarithms, NaN where a cell of a stratum lacks the
-    repetition; a stratum has two at least, if any has. `sides` are the means of the sides over the strata, without their
-    signs, `cells` the names of their cells. `left_out` counts the strata that have fewer. `held` are the usual levels at which sides were held that alone
-    have the factor. `differs` are factors in which the sides are not alike, and their levels there.
+    `differences` has a row for each stratum, which has two repetitions at least, if any has. `sides` are the means of the
+    sides over the strata, without their signs, `cells` the names of their cells. `left_out` counts the strata that have
+    fewer. `held` are the usual levels at which sides were held that alone have the factor. `differs` are factors in which
+    the sides are not alike, and their levels there.
     """
 
     sides: FloatArray
-    differences: FloatArray
+    differences: Differences
     repetitions: tuple[int, ...]
     cells: tuple[frozenset[str], ...] = ()
     left_out: int = 0
@@ -141,20 +71,12 @@ class Contrast:
     @property
     def strata(self) -> int:
         """How many groups of matched cells it is over."""
-        return len(self.differences)
+        return len(self.differences.values)
 
-    @property
-    def mean(self) -> float:
-        """Over the strata, each over its own repetitions."""
-        return float(np.nanmean(self.differences, axis=1).mean())
-
-    @property
+    @cached_property
     def estimate(self) -> Estimate:
-        """The mean with its error; without one where a stratum has a single repetition, which scatters by nothing that is known."""
-        fewest = int(np.isfinite(self.differences).sum(axis=1).min())
-        if fewest < VALUES_MIN:
-            return Estimate(np.array(self.mean), np.array(math.inf), np.array(0.0), fewest)
-        return weighted_mean(self.differences, np.full(self.strata, 1 / self.strata))
+        """The mean over the strata, each over its own repetitions."""
+        return self.differences.mean()
 
 
 class Lack(Enum):
@@ -255,7 +177,7 @@ class Design:
         held, differs = self._beside(used, one_sided, others)
         return Contrast(
             of_sides,
-            np.where(there, differences, np.nan)[kept][:, columns_kept],
+            Differences.of_rows(np.where(there, differences, np.nan)[kept][:, columns_kept]),
             tuple(r for r, own in zip(self.repetitions, columns_kept, strict=True) if own),
             tuple(frozenset(self.cells[row].name for row in rows) for rows in used),
             int((~kept).sum()),
@@ -336,11 +258,6 @@ def _means_of(logs: FloatArray, groups: Sequence[Sequence[int]]) -> FloatArray:
     return means
 
 
-def is_named(name: str, named: Collection[str]) -> bool:
-    """Whether a factor is one of those that are named; a throttle that is named differs in its limits too."""
-    return name in named or any(name.startswith(f"{other}.") for other in named)
-
-
 def design(cells: Iterable[DesignCell]) -> Design:
     """Put cells together on all repetitions that any of them has."""
     found = tuple(cells)
@@ -359,26 +276,6 @@ def design(cells: Iterable[DesignCell]) -> Design:
         table=table,
         usual=np.array(usual, dtype=np.bool_).reshape(table.codes.shape),
     )
-
-
-def complete_part(rows: Sequence[Mapping[int, float]]) -> tuple[tuple[int, ...], list[int]]:
-    """The repetitions to keep of rows by repetition, and which rows have all of them.
-
-    Of the k repetitions that most rows have, k is chosen so that (rows that have all k) x k is largest: a study
-    that was stopped within a repetition loses the repetition, a cell that failed once loses itself.
-    """
-    counts: defaultdict[int, int] = defaultdict(int)
-    for row in rows:
-        for repetition in row:
-            counts[repetition] += 1
-    by_count = sorted(counts, key=lambda repetition: (-counts[repetition], repetition))
-    best: tuple[int, tuple[int, ...], list[int]] = (0, (), [])
-    for k in range(1, len(by_count) + 1):
-        chosen = by_count[:k]
-        kept = [at for at, row in enumerate(rows) if all(repetition in row for repetition in chosen)]
-        if len(kept) * k >= best[0]:
-            best = (len(kept) * k, tuple(sorted(chosen)), kept)
-    return best[1], best[2]
 
 
 def factors_of(

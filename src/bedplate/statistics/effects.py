@@ -288,7 +288,7 @@ def _part(
                 factor,
                 level,
                 baseline,
-                math.exp(contrast.mean),
+                math.exp(float(contrast.estimate.mean)),
                 known.setdefault(frozenset(contrast.cells), comparison)
                 if all(map(all, contrast.cells))
                 else comparison,
@@ -344,7 +344,7 @@ def _interactions(part: Design, factors: Sequence[str], metric: Metric) -> tuple
             *levels,
             ratio_at=math.exp(float(contrast.sides[0] - contrast.sides[1])),
             ratio_against=math.exp(float(contrast.sides[2] - contrast.sides[3])),
-            ratio=math.exp(contrast.mean),
+            ratio=math.exp(float(contrast.estimate.mean)),
             judged=comparison,
             strata=contrast.strata,
             repetitions=contrast.repetitions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -497,7 +497,16 @@ def _dependence_document(each: Dependence) -> dict[str, Any]:
     return {
         **json_fields(each, "factor real"),
         "levels": [{"level": level, "estimate": ratio, "pairs": n} for level, ratio, n in each.levels],
-        "strongest": None if each.strongest is None else asdict(each.strongest),
+        "strongest": None
+        if each.strongest is None
+        else {
+            **json_fields(
+                each.strongest,
+                "level baseline at against estimate=comparison.estimate low=comparison.low high=comparison.high "
+                "p_value=comparison.p_difference",
+            ),
+            "real": each.real,
+        },
     }
 
 
