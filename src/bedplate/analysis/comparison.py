@@ -195,9 +195,9 @@ def matched(baseline: Selection, contender: Selection) -> Matched:
 
 
 def _pairs_of_rows(
-    table: LevelTable, sides: Sequence[CodeArray], compared: Collection[str]
+    level_table: LevelTable, sides: Sequence[CodeArray], compared: Collection[str]
 ) -> Iterator[tuple[int, int]]:
-    for first, second in table.strata(sides, table.shared(sides, compared)[0]):
+    for first, second in level_table.strata(sides, level_table.shared(sides, compared)[0]):
         yield from (pair for pair in product(first, second) if pair[0] != pair[1])
 
 

@@ -1,8 +1,10 @@
-"""What each factor does to each figure, all else equal, and the sentences about it."""
+"""What each factor does to each figure, all else equal, and the sentences about it, as the terminal, the page and its answer write them alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bedplate.analysis.cell_filter import Candidate
@@ -12,15 +14,27 @@ from bedplate.analysis.comparison import (
     candidates_of,
     surroundings_between,
 )
+from bedplate.analysis.labels import TYPE, level_text, short_name
 from bedplate.analysis.overview import NO_EFFECTS_OF_A_SEARCH, Measurement, Overview, is_chosen
-from bedplate.analysis.wording import safety, words_on_device
+from bedplate.analysis.wording import ends_words, ratio_figure, safety, words_on_device
 from bedplate.errors import PlanError
-from bedplate.model.figure import Scale
+from bedplate.model.course import first_of
+from bedplate.model.figure import Better, Metric, Scale
+from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
-from bedplate.statistics.comparison import Comparison
-from bedplate.statistics.design import DesignCell
-from bedplate.statistics.effects import Crossing, Effects, effects, within_classes
+from bedplate.statistics.comparison import MARGIN, Comparison, EstimateKind
+from bedplate.statistics.design import DesignCell, Lack, Share, Variation
+from bedplate.statistics.effects import (
+    Crossing,
+    Effect,
+    Effects,
+    Interaction,
+    Unmatched,
+    effects,
+    within_classes,
+)
+from bedplate.statistics.estimation import REPETITIONS_MIN
 
 
 @dataclass(frozen=True)
@@ -167,3 +181,304 @@ def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMe
 def _positive(m: Measurement, asked: ComparedMetric) -> float | None:
     value = m.value(asked.metric, asked.phase, asked.item)
     return value if value is not None and 0 < value < float("inf") else None
+
+
+_LITTLE = "matters little"
+
+# More pairs than that fill a screen and say nothing more.
+_PAIRS_SHOWN = 4
+
+# What the page's script says too.
+SHARE = "share of the variation"
+
+NO_EFFECTS = "No effects: the cells are not comparable ({reasons})."
+
+NO_FACTOR = "No factor varies over cells that have a figure."
+
+NO_FACTOR_IN_A_CLASS = "No factor varies over cells of one durability class that have a figure."
+
+NOT_POSITIVE_RUNS = "{n} run{s} without a positive figure"
+
+STOPPED_CELLS = "{n} cell{s} of which runs were stopped at a limit, as `bedplate compare` judges them"
+
+DESCRIPTIONS_ONLY = f"Descriptions only: intervals need {REPETITIONS_MIN} repetitions."
+
+NO_INTERPLAY = "No factor is shown to change what another one does."
+
+
+def strongest_sentence(each: FactorEffects) -> str | None:
+    """Which factor has the largest share of the variation between cells; None where no share has an interval."""
+    part = each.parts[0] if each.parts else None
+    if part is None or part.variation is None:
+        return None
+    between = f"between {part.variation.cells} {cells_words(each, part)}"
+    if part.variation.only is not None:
+        return _only_sentence(each, part, part.variation, between)
+    judged = [share for share in part.variation.shares if share.factors and share.low is not None]
+    if not judged:
+        return None
+    what = f"of the variation of {figure_words(each)} {between}"
+    largest = max(judged, key=lambda share: share.share)
+    if largest.low is None or largest.high is None or largest.low <= 0:
+        return " ".join((f"No factor is shown to have a share {what}.", *_crossing_clause(each)))
+    names = " and ".join(map(short_name, largest.factors))
+    whose = f"The factor {names} has" if len(largest.factors) == 1 else f"The factors {names} together have"
+    sentence = (
+        f"{whose} the largest share {what}: {100 * largest.share:.0f} % "
+        f"({100 * largest.low:.0f}–{100 * largest.high:.0f} %)."
+    )
+    return " ".join((sentence, *_crossing_clause(each)))
+
+
+def _only_sentence(each: FactorEffects, part: Effects, variation: Variation, between: str) -> str | None:
+    """The share of the only factor would be the whole, whatever it does: its largest ratio says more."""
+    name = short_name(variation.only or "")
+    own = [one for one in part.effects if one.factor == variation.only and one.judged.basis is not None]
+    if not own:
+        return None
+    # Others vary too where levels had to be left out, or held, to make the part complete.
+    within = " that make a complete part of the design" if variation.left_out or variation.held else ""
+    told = [effect for effect in own if effect.judged.is_told_apart]
+    largest = max(told, key=lambda effect: abs(math.log(effect.ratio)), default=None)
+    if largest is None:
+        words = f"Only {name} varies {between}{within}, and no two of its levels can be told apart in {figure_words(each)}."
+    else:
+        words = (
+            f"Only {name} varies {between}{within}. The largest ratio of {figure_words(each)} is {_levels_words(largest)}: "
+            f"{ratio_figure(largest.ratio)} ({_bounds(largest.judged)})."
+        )
+    return " ".join((words, *_crossing_clause(each)))
+
+
+def _crossing_clause(each: FactorEffects) -> tuple[str, ...]:
+    """What the share of the variation leaves out, since it is no matter of speed alone."""
+    names = list(
+        dict.fromkeys(short_name(one.factor) for one in each.crossing if _is_whole(each, one.factor))
+    )
+    if each.across or not names:
+        return ()
+    verb = "changes" if len(names) == 1 else "change"
+    return (f"{_listed(names)} {verb} what a power cut leaves, and is no part of this.",)
+
+
+def _is_whole(each: FactorEffects, factor: str) -> bool:
+    """Whether no class has a ratio of the factor."""
+    return all(effect.factor != factor for part in each.parts for effect in part.effects)
+
+
+def cells_words(each: FactorEffects, part: Effects) -> str:
+    """Which cells a part has, where not all are of one durability class: `cells that are durable`."""
+    if each.across:
+        return "cells of all durability classes"
+    return f"cells that are {part.durability}" if len(each.classes) > 1 else "cells"
+
+
+def part_words(each: FactorEffects, part: Effects) -> str:
+    """The name of a part of the design: `over all cells`, `within file system ext4, cells that are durable`."""
+    if part.within is None:
+        return f"over all {cells_words(each, part)}"
+    where = f"within {short_name(part.within[0])} {level_text(*part.within)}"
+    return where if cells_words(each, part) == "cells" else f"{where}, {cells_words(each, part)}"
+
+
+def crossing_sentences(each: FactorEffects) -> tuple[str, ...]:
+    """Which ratios cross durability classes. A sentence for each factor; in a judgement across them one for all."""
+    if not each.crossing:
+        return ()
+    by_factor: defaultdict[tuple[str, Scalar | None], list[Crossing]] = defaultdict(list)
+    for one in each.crossing:
+        by_factor[one.factor, one.within[1] if one.within else None].append(one)
+    if each.across:
+        names = _listed([short_name(name) for name, _ in by_factor])
+        return (
+            f"Ratios of {names} weigh speed against what a power cut leaves; they rank nothing.",
+            *(_crossing_words(found) for found in by_factor.values()),
+        )
+    return tuple(
+        f"{_crossing_words(found)} A ratio would weigh speed against what a power cut leaves, so there is none here."
+        for found in by_factor.values()
+    )
+
+
+def _crossing_words(found: Sequence[Crossing]) -> str:
+    first = found[0]
+    classes: dict[Scalar, tuple[str, ...]] = {}
+    for one in found:
+        classes |= {one.baseline: one.classes[1], one.level: one.classes[0]}
+    levels = "; ".join(
+        f"{level_text(first.factor, level)} is {' or '.join(names)}" for level, names in classes.items()
+    )
+    where = f" within {level_text(*first.within)}" if first.within else ""
+    return f"{short_name(first.factor)}{where} crosses durability classes ({levels})."
+
+
+def figure_words(each: FactorEffects) -> str:
+    """What the effects are on: `tps`; of a part of a run, with its name before it."""
+    return f"{each.asked.part} {each.asked.metric}" if each.asked.part else each.asked.metric
+
+
+def share_name(share: Share) -> str:
+    """The factors of a share: `barrier`, `barrier × db block`."""
+    if not share.factors:
+        return "three or more together"
+    return " × ".join(map(short_name, share.factors))
+
+
+def interaction_sentences(interactions: Sequence[Interaction], metric: Metric) -> tuple[str, ...]:
+    """The strongest real interaction of every two factors, the strongest of all first."""
+    real: defaultdict[tuple[str, str], list[Interaction]] = defaultdict(list)
+    for each in sorted(interactions, key=lambda each: -abs(math.log(each.ratio))):
+        if each.judged.is_told_apart:
+            real[each.factor, each.by].append(each)
+    return tuple(_interaction_sentence(found[0], metric, more=len(found) - 1) for found in real.values())
+
+
+def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> str:
+    level, baseline = level_text(each.factor, each.level), level_text(each.factor, each.baseline)
+    at, against = level_text(each.by, each.at), level_text(each.by, each.against)
+    factor, by = short_name(each.factor), short_name(each.by)
+    sides = [_does(ratio, metric) for ratio in (each.ratio_at, each.ratio_against)]
+    first, second = (
+        f"where {by} is {at} ({_ratio(each.ratio_at)})",
+        f"where it is {against} ({_ratio(each.ratio_against)})",
+    )
+    if sides[0] != sides[1]:
+        does = f"{sides[0]} {first}, {sides[1]} {second}"
+    elif sides[0] == _LITTLE:
+        does = f"{_LITTLE} {first} and {second}"
+    elif abs(math.log(each.ratio_at)) < abs(math.log(each.ratio_against)):
+        does = f"{sides[0]} less {first} than {second}"
+    else:
+        does = f"{sides[0]} more {first} than {second}"
+    rest = f" {more} more of these two." if more else ""
+    if each.left_out:
+        groups = f"{each.left_out} of {each.left_out + each.strata} groups of matched cells"
+        rest = f" {groups} have too few repetitions in common and are left out.{rest}"
+    return (
+        f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(each.ratio)} times the second "
+        f"({_bounds(each.judged)}).{rest}"
+    )
+
+
+def _bounds(judged: Comparison) -> str:
+    return ends_words(EstimateKind.RATIO, judged.low, judged.high, _bound, "–")
+
+
+def _bound(bound: float) -> str:
+    # A bound that leaves out 1 is not written as 1.
+    words = _ratio(bound)
+    return ratio_figure(bound) if words == "1.00" else words
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if 0.1 <= value < 100 else ratio_figure(value)
+
+
+def _does(ratio: float, metric: Metric) -> str:
+    """What a ratio of two levels means to somebody who runs a database; within the margin it matters little."""
+    if 1 / (1 + MARGIN) <= ratio <= 1 + MARGIN:
+        return _LITTLE
+    if metric.better is Better.NEITHER:
+        return "raises it" if ratio > 1 else "lowers it"
+    return "helps" if (ratio > 1) == (metric.better is Better.HIGHER) else "hurts"
+
+
+def effect_notes(part: Effects) -> Sequence[str]:
+    """What is to be known beside the effects of one part of the design."""
+    notes = []
+    if part.variation is not None:
+        scatter = f"a run scatters by {100 * part.variation.scatter:.1f} % (median)"
+        shares = f"Shares are of the variation between the {part.variation.cells} cells of a complete part; {scatter}, which is in no share."
+        if part.variation.only is not None:
+            only = short_name(part.variation.only)
+            shares = (
+                f"Only {only} varies between the {part.variation.cells} cells of a complete part, so there are no "
+                f"shares; {scatter}."
+            )
+        notes.append(shares)
+        if part.variation.held:
+            held = ", ".join(map(short_name, part.variation.held))
+            notes.append(f"Shares hold at its usual level what not every cell has: {held}.")
+        if part.variation.left_out:
+            words = ", ".join(
+                f"{short_name(n)} {level_text(n, level)}" for n, level in part.variation.left_out
+            )
+            notes.append(f"Not in that part: {words}.")
+    notes += [*_equality_notes(part.effects), *_unmatched_notes(part.unmatched)]
+    for repeating, factor in part.aliases:
+        notes.append(
+            f"{short_name(repeating)} changes with {short_name(factor)} in every cell: one effect, not two."
+        )
+    if part.incomplete:
+        verb = "lacks" if part.incomplete == 1 else "lack"
+        notes.append(
+            f"{part.incomplete} of {part.cells} cells {verb} a repetition; each pair of matched cells counts with those that both have."
+        )
+    if lost := [each for each in part.effects if each.left_out]:
+        words = ", ".join(
+            f"{short_name(each.factor)} {level_text(each.factor, each.level)} / {level_text(each.factor, each.baseline)} "
+            f"({each.left_out} of {each.left_out + each.strata})"
+            for each in lost
+        )
+        notes.append(
+            f"Left out, as they have fewer than two repetitions in common: matched cells of {words}."
+        )
+    return notes
+
+
+def all_else_equal(part: Effects) -> str:
+    """How the sides of a part's ratios were matched, in the words that are true of all of them."""
+    if any(each.differs for each in part.effects):
+        return "Mean over matched cells, all else equal but for what the notes name"
+    return "All else equal, mean over matched cells"
+
+
+def _equality_notes(effects: Sequence[Effect]) -> Iterable[str]:
+    """At which levels one side was held, and in what sides differ beside their own factor."""
+    held: defaultdict[tuple[tuple[str, Scalar], ...], list[Effect]] = defaultdict(list)
+    differs: defaultdict[tuple[tuple[str, tuple[Scalar, ...]], ...], list[Effect]] = defaultdict(list)
+    for each in effects:
+        if each.held:
+            held[each.held].append(each)
+        if each.differs:
+            differs[each.differs].append(each)
+    for levels, found in held.items():
+        words = ", ".join(f"{short_name(name)} {level_text(name, level)}" for name, level in levels)
+        yield f"Held at what is usual, as one side alone has it: {words} ({_pairs_words(found)})."
+    for others, found in differs.items():
+        words = ", ".join(
+            f"{short_name(name)} ({', '.join(level_text(name, level) for level in levels)})"
+            for name, levels in others
+        )
+        yield f"Not all else is equal in {_pairs_words(found)}: the sides differ in {words} as well."
+
+
+def _unmatched_notes(unmatched: Sequence[Unmatched]) -> Iterable[str]:
+    """Which levels have no ratio, and why."""
+    by_reason: defaultdict[tuple[Lack, tuple[str, ...]], list[Unmatched]] = defaultdict(list)
+    for each in unmatched:
+        by_reason[each.lack, each.factors].append(each)
+    for (lack, factors), found in by_reason.items():
+        names = _listed([short_name(name) for name in factors])
+        why = {
+            Lack.NO_CELLS: "no cell has the one or the other",
+            Lack.NO_USUAL_LEVEL: f"one side alone has {names}, in several levels of which none is the usual one",
+            Lack.NOTHING_MATCHES: f"no two of their cells are alike in {names}",
+            Lack.NO_REPETITION: "their cells have no repetition in common",
+        }[lack]
+        yield f"No ratio of {_pairs_words(found)}: {why}."
+
+
+def _pairs_words(found: Sequence[Effect] | Sequence[Unmatched]) -> str:
+    return first_of([_levels_words(each) for each in found], _PAIRS_SHOWN)
+
+
+def _levels_words(each: Effect | Unmatched) -> str:
+    """`xfs / ext4`; of a factor whose levels say nothing by themselves with its name, `barrier no / yes`."""
+    level, baseline = (level_text(each.factor, value) for value in (each.level, each.baseline))
+    name = "" if each.factor == TYPE else f"{short_name(each.factor)} "
+    return f"{name}{level} / {baseline}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""

@@ -26,8 +26,7 @@ from bedplate.analysis.advice import (
     standing_cells,
 )
 from bedplate.analysis.claims import ClaimsAnswer, Finding, findings_sentence
-from bedplate.analysis.effects import FactorEffects, StudyEffects
-from bedplate.analysis.effects_sentences import interaction_sentences, strongest_sentence
+from bedplate.analysis.effects import FactorEffects, StudyEffects, interaction_sentences, strongest_sentence
 from bedplate.analysis.headline import Headline, HeadlineLine, headline, headline_lines, instead_lines
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CHOSEN, STOPPED_WHEN_TOLD, Overview, is_chosen

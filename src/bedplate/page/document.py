@@ -23,7 +23,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bedplate.analysis import comparison, pooled, wording
-from bedplate.analysis import effects_sentences as effect_words
+from bedplate.analysis import effects as effect_words
 from bedplate.analysis.cell_filter import CLASS, STUDY
 from bedplate.analysis.comparison import FOLLOWING, candidates_of, study_names, surroundings_of
 from bedplate.analysis.course_file import course_scan, read_course

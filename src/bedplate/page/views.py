@@ -23,9 +23,6 @@ from bedplate.analysis.effects import (
     FactorEffects,
     StudyEffects,
     across_classes,
-    study_effects,
-)
-from bedplate.analysis.effects_sentences import (
     all_else_equal,
     crossing_sentences,
     effect_notes,
@@ -33,6 +30,7 @@ from bedplate.analysis.effects_sentences import (
     part_words,
     share_name,
     strongest_sentence,
+    study_effects,
 )
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.labels import CellLabel, level_text, short_name

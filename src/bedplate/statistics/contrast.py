@@ -49,11 +49,11 @@ class LevelTable:
     @classmethod
     def of(
         cls,
-        cells: Sequence[Mapping[str, Scalar]],
+        cell_levels: Sequence[Mapping[str, Scalar]],
         order: Mapping[str, Sequence[Scalar]] = MappingProxyType({}),
     ) -> LevelTable:
         """Of cells by their levels, numbered as they come up after those of `order`. `True` and 1 are two levels."""
-        names = tuple(dict.fromkeys(name for cell in cells for name in cell))
+        names = tuple(dict.fromkeys(name for cell in cell_levels for name in cell))
         numbers = {
             name: {(type(level), level): number for number, level in enumerate(order.get(name, ()))}
             for name in names
@@ -65,9 +65,9 @@ class LevelTable:
                 else -1
                 for name in names
             ]
-            for cell in cells
+            for cell in cell_levels
         ]
-        return cls(names, np.array(codes, dtype=np.intp).reshape(len(cells), len(names)))
+        return cls(names, np.array(codes, dtype=np.intp).reshape(len(cell_levels), len(names)))
 
     def shared(self, sides: Sequence[CodeArray], compared: Collection[str]) -> tuple[list[int], list[int]]:
         """The columns of the factors that all sides have, and of those that only some have; without what is compared."""
@@ -121,13 +121,15 @@ class Differences:
 
     @classmethod
     def of(
-        cls, pairs: Sequence[Sequence[Mapping[int, float]]], studies: Sequence[Sequence[int]] | None = None
+        cls,
+        by_repetition: Sequence[Sequence[Mapping[int, float]]],
+        study_numbers: Sequence[Sequence[int]] | None = None,
     ) -> Differences:
-        """Of pairs by repetition, each with one mapping or, between two `studies`, with one of each."""
+        """Of pairs by repetition, each with one mapping or, between two `study_numbers`, with one of each."""
         rows = [
             (at, {(study, repetition): value for repetition, value in row.items()})
-            for at, pair in enumerate(pairs)
-            for row, study in zip(pair, (0,) if studies is None else studies[at], strict=True)
+            for at, pair in enumerate(by_repetition)
+            for row, study in zip(pair, (0,) if study_numbers is None else study_numbers[at], strict=True)
         ]
         blocks = sorted({block for _, row in rows for block in row})
         values = [[row.get(block, math.nan) for block in blocks] for _, row in rows]

@@ -199,9 +199,9 @@ def effects(
     Nothing where no factor varies. Values are those of comparable runs that may be believed; which ones, the caller decides.
     """
     # One over the same cells is the same ratio, and is judged once.
-    known: dict[frozenset[frozenset[str]], Comparison] = {}
+    judged_before: dict[frozenset[frozenset[str]], Comparison] = {}
     return tuple(
-        _part(part, factors, within, metric=metric, nest=nest, known=known)
+        _part(part, factors, within, metric=metric, nest=nest, judged_before=judged_before)
         for part, factors, within in _parts(design(cells), nest)
     )
 
@@ -272,7 +272,7 @@ def _part(
     *,
     metric: Metric,
     nest: str,
-    known: dict[frozenset[frozenset[str]], Comparison],
+    judged_before: dict[frozenset[frozenset[str]], Comparison],
 ) -> Effects:
     ratios = _ratios(part, factors)
     judged: list[Effect] = []
@@ -289,7 +289,7 @@ def _part(
                 level,
                 baseline,
                 math.exp(float(contrast.estimate.mean)),
-                known.setdefault(frozenset(contrast.cells), comparison)
+                judged_before.setdefault(frozenset(contrast.cells), comparison)
                 if all(map(all, contrast.cells))
                 else comparison,
                 frozenset(contrast.cells),

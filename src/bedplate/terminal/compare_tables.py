@@ -18,7 +18,7 @@ from bedplate.analysis.comparison import (
     study_names,
 )
 from bedplate.analysis.condition import Condition, ConditionSubject, Truth, answer_truths, exit_status, truth
-from bedplate.analysis.effects_sentences import (
+from bedplate.analysis.effects import (
     DESCRIPTIONS_ONLY,
     NO_EFFECTS,
     NO_FACTOR,
@@ -27,6 +27,8 @@ from bedplate.analysis.effects_sentences import (
     NOT_POSITIVE_RUNS,
     SHARE,
     STOPPED_CELLS,
+    FactorEffects,
+    StudyEffects,
     all_else_equal,
     crossing_sentences,
     effect_notes,
@@ -77,7 +79,6 @@ from bedplate.terminal.table_parts import Notes, Span, bar, bar_scale, interval_
 from bedplate.units import format_count, percent
 
 if TYPE_CHECKING:
-    from bedplate.analysis.effects import FactorEffects, StudyEffects
     from bedplate.statistics.comparison import Comparison, Counted
     from bedplate.statistics.effects import Effect, Effects, Interaction
 
@@ -571,31 +572,28 @@ def effects_document(found: StudyEffects) -> dict[str, Any]:
     }
 
 
-def _effect_document(each: Effect) -> dict[str, Any]:
-    judged = None if each.judged.basis is None else each.judged.verdict
+def _effect_document(effect: Effect) -> dict[str, Any]:
     return {
-        **json_fields(each, "factor level baseline"),
-        "judged": _judged_document(each),
-        **json_fields(each, "strata repetitions held differs left_out"),
-        "verdict": judged,
+        **json_fields(effect, "factor level baseline"),
+        "judged": _judged_document(effect),
+        **json_fields(effect, "strata repetitions held differs left_out"),
+        "verdict": None if effect.judged.basis is None else effect.judged.verdict,
     }
 
 
-def _interaction_document(each: Interaction) -> dict[str, Any]:
+def _interaction_document(effect: Interaction) -> dict[str, Any]:
     return {
-        **json_fields(each, "factor level baseline by at against ratio_at ratio_against"),
-        "judged": _judged_document(each),
-        **json_fields(each, "strata repetitions left_out"),
+        **json_fields(effect, "factor level baseline by at against ratio_at ratio_against"),
+        "judged": _judged_document(effect),
+        **json_fields(effect, "strata repetitions left_out"),
     }
 
 
-def _judged_document(each: Effect | Interaction) -> dict[str, Any]:
-    judged = each.judged
+def _judged_document(effect: Effect | Interaction) -> dict[str, Any]:
     return {
-        "ratio": each.ratio,
-        **json_fields(judged, "low high p_value=p_difference"),
-        "same": judged.verdict is Verdict.SAME,
-        "confidence": None if judged.basis is None else judged.confidence,
+        **json_fields(effect, "ratio low=judged.low high=judged.high p_value=judged.p_difference"),
+        "same": effect.judged.verdict is Verdict.SAME,
+        "confidence": None if effect.judged.basis is None else effect.judged.confidence,
     }
 
 

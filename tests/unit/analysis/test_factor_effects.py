@@ -13,8 +13,7 @@ from tests.support.studies.known_study import Place, change_records, known_study
 from tests.support.studies.synthetic_study import Recipe
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.effects import FactorEffects, StudyEffects, study_effects
-from bedplate.analysis.effects_sentences import interaction_sentences
+from bedplate.analysis.effects import FactorEffects, StudyEffects, interaction_sentences, study_effects
 from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
