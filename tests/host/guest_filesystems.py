@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from bedplate.filesystem.blocks import AtRest
+    from bedplate.filesystem.blocks import PoolAtRest
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _try(
         line["reasons"] = line["reasons"] or ["the kernel took what it was known to refuse"]
 
 
-def _misplaced(found: AtRest, disk: Path, number: int, content: bytes) -> Iterator[str]:
+def _misplaced(found: PoolAtRest, disk: Path, number: int, content: bytes) -> Iterator[str]:
     """Whether the blocks that a debugger names of a disk at rest are those of a file that does not compress."""
     blocks = found.files([number])
     with disk.open("rb") as device:

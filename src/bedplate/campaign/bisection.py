@@ -205,11 +205,9 @@ class CommitJudge(Protocol):
 
     def ends(self, bad: SourceCommit) -> JudgedCommit:
         """The bad commit, held against the good one. It is `bad` only where that is sure, and the good one is not bad itself."""
-        ...
 
     def commit(self, candidate: SourceCommit) -> JudgedCommit:
         """A commit that git asks for: `good`, `bad`, or `skip` where it cannot be built or run."""
-        ...
 
 
 class BisectEnding(Enum):

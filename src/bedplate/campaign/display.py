@@ -23,23 +23,18 @@ class Display(Protocol):
 
     def note(self, text: str) -> None:
         """Something worth a line of its own."""
-        ...
 
     def preparing(self, step: str, current: int, total: int) -> None:
         """A build or a download on the way."""
-        ...
 
     def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
         """A visit starts; `seconds_left` is the estimate for the whole study."""
-        ...
 
     def event(self, event: Mapping[str, Scalar]) -> None:
         """What the visit says while it lives (visit/life.py)."""
-        ...
 
     def visit_ends(self, outcome: str, seconds: float, result_line: str) -> None:
         """A visit is in the study; `result_line` has its figures or its reasons."""
-        ...
 
 
 class LineDisplay:

@@ -43,11 +43,9 @@ class PairedCourse(Protocol):
     @property
     def first_blocks(self) -> int:
         """Blocks that run before the first look; after one of them it is asked whether the others are worth their time."""
-        ...
 
     def next(self, study: Path) -> PairedStep:
         """The next step of a study that stands on disk, whose due visits have ended."""
-        ...
 
 
 @dataclass(frozen=True)

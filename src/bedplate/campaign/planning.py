@@ -239,11 +239,9 @@ class GuestKernels(Protocol):
 
     def machine(self, release: str | None) -> Machine | None:
         """The guest as a machine under the kernel that is asked for; None if that is not in the cache."""
-        ...
 
     def releases(self) -> tuple[str, ...]:
         """Every kernel in the cache, the newest first."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -49,19 +49,15 @@ class EnginePreparation(Protocol):
 
     def words(self, build_levels: BuildLevels) -> str:
         """What a person calls a build."""
-        ...
 
     def is_there(self, build_levels: BuildLevels) -> bool:
         """Whether the cache has it."""
-        ...
 
     def seconds(self) -> float:
         """What making it takes: as long as former ones did here, else as on two idle cores."""
-        ...
 
     def requirements(self, build_levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
         """What making these needs of the system, found or not."""
-        ...
 
     def ensure(
         self,
@@ -75,11 +71,9 @@ class EnginePreparation(Protocol):
 
         BuildFailed where somebody's own source cannot be built: the cells of other builds can still be measured.
         """
-        ...
 
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
         """Builds of it in the cache that nothing uses any more. Changes nothing."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -95,15 +89,12 @@ class OwnPrograms(Protocol):
 
     def engine_in(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
         """The engine in a folder; PlanError where it is none, or has no such setting or value."""
-        ...
 
     def keep(self, engine_setup: EngineSetup) -> Mapping[str, str]:
         """Where visits find them, by the name that they know; copied now where the cache lacks them."""
-        ...
 
     def unused(self, cache: Path, days: float) -> Iterator[Unused]:
         """Programs in the cache that nothing uses any more. Changes nothing."""
-        ...
 
 
 class OwnLibrary(Protocol):
@@ -119,7 +110,6 @@ class OwnLibrary(Protocol):
 
         BuildFailed where somebody's own source cannot be built: the cells of other libraries can still be measured.
         """
-        ...
 
 
 def preparations() -> Mapping[str, EnginePreparation]:
@@ -164,7 +154,6 @@ class DatasetInputs(Protocol):
 
         `tell` is given what is done, how far it is, and of how much.
         """
-        ...
 
     def obstacle(self, dataset: Dataset, *, on_nodes: bool) -> str | None:  # noqa: ARG002 -- of those that need somebody's files
         """Why it cannot be made here for this dataset, or handed to the nodes of a fleet; None where it can. Changes nothing."""

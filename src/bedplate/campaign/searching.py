@@ -46,11 +46,9 @@ class SearchCourse(Protocol):
 
     def refuse(self, record: SearchRecord, cells: Mapping[str, Cell], seed: int) -> None:
         """PlanError where the search could not even begin."""
-        ...
 
     def next(self, study: Path) -> SearchStep:
         """The next step of a search that stands on disk."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -70,17 +70,14 @@ class WrittenPlan(Protocol):
     @property
     def name(self) -> str:
         """Of the directory."""
-        ...
 
     @property
     def text(self) -> str:
         """The plan."""
-        ...
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The plan without what stands above it."""
-        ...
 
 
 def run_quickstart(directory: Path, *, yes: bool) -> int:

@@ -59,27 +59,22 @@ class DepthFound(Protocol):
     @property
     def kind(self) -> str:
         """`read`, `write` or `flush`."""
-        ...
 
     @property
     def depth(self) -> int:
         """So many were under way."""
-        ...
 
     @property
     def p50_us(self) -> float:
         """Half of them took less."""
-        ...
 
     @property
     def p99_us(self) -> float:
         """One in a hundred took more."""
-        ...
 
     @property
     def per_s(self) -> float:
         """How many in a second."""
-        ...
 
 
 class SyncsFound(Protocol):
@@ -88,7 +83,6 @@ class SyncsFound(Protocol):
     @property
     def lines(self) -> tuple[str, ...]:
         """A heading, and a line for each."""
-        ...
 
 
 class DiskMeter(Protocol):
@@ -102,17 +96,14 @@ class DiskMeter(Protocol):
         self, device: str, kinds: Sequence[str], seconds: int, commands: Commands
     ) -> Sequence[DepthFound]:
         """At several depths."""
-        ...
 
     def measure_syncs(
         self, directory: Path, seconds: int, ledger: Holdings, commands: Commands
     ) -> SyncsFound:
         """On the file system of a directory; RequirementMissing where the program is not there."""
-        ...
 
     def plan_line(self, found: Sequence[DepthFound]) -> str:
         """As a plan has it."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,9 @@ class Listener(Protocol):
 
     def note(self, text: str) -> None:
         """Something worth a line of its own."""
-        ...
 
     def preparing(self, step: str, current: int, total: int) -> None:
         """A build or a download on the way."""
-        ...
 
 
 class VisitRunner(Protocol):
@@ -69,11 +67,9 @@ class VisitRunner(Protocol):
         BedplateError if there is no record although nobody asked the visit to end. A
         KeyboardInterrupt ends the visit first, waits until it has given everything back, and goes on.
         """
-        ...
 
     def close(self) -> None:
         """Give back what outlives a visit (a guest that waits for the next one); safe to repeat."""
-        ...
 
 
 class Start(Protocol):
@@ -82,43 +78,34 @@ class Start(Protocol):
     @property
     def store(self) -> StudyStore:
         """The study."""
-        ...
 
     @property
     def plan(self) -> Plan:
         """What is measured."""
-        ...
 
     @property
     def expansion(self) -> Expansion:
         """The cells that the due visits are of."""
-        ...
 
     @property
     def listener(self) -> Listener:
         """Where the start is watched."""
-        ...
 
     @property
     def visits(self) -> Sequence[ScheduledVisit]:
         """What is to be visited, in order."""
-        ...
 
     def without(self, cell_ids: Collection[str], subject: str, reasons: Sequence[str]) -> Start:
         """The same start, without the due visits of these cells, by their ids: `subject` was not built, for these reasons."""
-        ...
 
     def allow_erasing(self, scratch: ScratchDevice) -> ScratchDevice:
         """A device as visits get it: with what may be erased."""
-        ...
 
     def label(self, visit: ScheduledVisit) -> str:
         """What a visit is called where its study is the context."""
-        ...
 
     def request(self, visit: ScheduledVisit, attempt: int) -> VisitRequest:
         """What is asked of one attempt at a visit, on its node where it has one."""
-        ...
 
     def keep(
         self, attempt: Attempt, record: VisitRecord, *, seconds_before: float
@@ -127,19 +114,15 @@ class Start(Protocol):
 
         OSError where the study cannot be written, RequirementMissing where a process of the visit still writes.
         """
-        ...
 
     def has_ended(self, record: VisitRecord) -> None:
         """Count a visit among those that decide whether the rest would fail alike."""
-        ...
 
     def hopeless(self, rest: Iterable[ScheduledVisit]) -> tuple[str, ...]:
         """Sentences if no visit of these is worth its time; empty if one is, or none is left."""
-        ...
 
     def one_by_one(self, runner: VisitRunner) -> StartOutcome:
         """Run the due visits in order, and keep each as soon as it is done; closes the runner."""
-        ...
 
 
 class FleetNodes(Protocol):
@@ -147,17 +130,14 @@ class FleetNodes(Protocol):
 
     def machine(self, plan: Plan, nodes: Mapping[str, NodeFacts]) -> Machine | None:
         """What all nodes have; None before somebody has looked at them. PlanError if the plan names none."""
-        ...
 
     def look(
         self, plan: Plan, study: Path, listener: Listener, *, erase_foreign: bool
     ) -> Mapping[str, NodeFacts]:
         """Find out what the nodes are; RequirementMissing with every reason against them."""
-        ...
 
     def require_same(self, plan: Plan, store: StudyStore, listener: Listener, *, erase_foreign: bool) -> None:
         """That the nodes are those of the study; StudyError if they are other machines or run another kernel."""
-        ...
 
 
 class Executor(Protocol):
@@ -178,7 +158,6 @@ class Executor(Protocol):
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
         """The programs that these types need of this machine; RequirementMissing if the executor cannot be had."""
-        ...
 
     def kernels(self, plan: Plan) -> tuple[str | None, ...]:  # noqa: ARG002 -- of those with kernels of their own
         """The kernels that are fetched for a plan, None for the executor's own; empty where the one that runs is used."""
@@ -202,8 +181,6 @@ class Executor(Protocol):
 
     def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:
         """Why a study that was begun so cannot go on under this machine; None where it can."""
-        ...
 
     def run(self, start: Start) -> StartOutcome:
         """Run all visits that are due."""
-        ...

@@ -446,11 +446,9 @@ class ServerCounters(Protocol):
 
     def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:
         """Each metric of the server and how it is made; Absent where a counter is missing."""
-        ...
 
     def fuzzy(self, deltas: Deltas | None, samples: Sequence[Mapping[str, float]]) -> FuzzyLog:
         """From the counters at both ends of the window, and its samples."""
-        ...
 
 
 class _NoServer:

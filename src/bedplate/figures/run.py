@@ -62,7 +62,6 @@ class FigureMaker(Protocol):
 
     def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
         """Make everything of the run that has this record; writes and deletes nothing. StudyError where the visit has none."""
-        ...
 
 
 def maker_for(workload: str) -> FigureMaker:

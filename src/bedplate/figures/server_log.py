@@ -46,7 +46,6 @@ class ServerLogReader(Protocol):
 
     def __call__(self, path: Path, /) -> ServerLog:
         """Read it; OSError if it cannot be read. Foreign lines are passed over."""
-        ...
 
 
 def server_log_of(engine: str) -> ServerLogReader | None:

@@ -104,17 +104,14 @@ class ClientSummary(Protocol):
     @property
     def transactions(self) -> int:
         """Transactions that it counted."""
-        ...
 
     @property
     def duration_s(self) -> float | None:
         """Seconds in which transactions ran; None where it does not say."""
-        ...
 
     @property
     def initial_connection_ms(self) -> float | None:
         """What connecting took before; None where that is not known."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

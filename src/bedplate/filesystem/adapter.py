@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, PlanError, VerifyFailed
-from bedplate.filesystem.blocks import AtRest, Layout, MetadataAtRest
+from bedplate.filesystem.blocks import Layout, Nilfs2AtRest, PoolAtRest
 from bedplate.host.mount import MountEntry, mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.cell import FilesystemLevels
@@ -462,9 +462,9 @@ class Filesystem(ABC):
     discards_by_itself: bool = False
 
     # What finds the blocks of files and the superblock where the kernel maps no file: images of the devices, at rest.
-    at_rest: Callable[[Sequence[Path], Commands], AtRest] | None = None
+    at_rest: Callable[[Sequence[Path], Commands], PoolAtRest] | None = None
     # What finds metadata there, of a type that keeps none in fixed places.
-    metadata_at_rest: Callable[[Sequence[Path], Commands], MetadataAtRest] | None = None
+    metadata_at_rest: Callable[[Sequence[Path], Commands], Nilfs2AtRest] | None = None
 
     # The words of the check, and the flag before an external journal. A check that does not end with status 0 for clean
     # is the type's own.

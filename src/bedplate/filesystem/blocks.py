@@ -150,7 +150,6 @@ class Metadata(Protocol):
 
         `block` reaches over no border of the grid.
         """
-        ...
 
 
 def metadata_of(levels: FilesystemLevels) -> Metadata:
@@ -419,26 +418,6 @@ class RestingBlocks:
 
     ranges: tuple[ByteRange, ...] = ()
     left_out: tuple[str, ...] = ()
-
-
-class AtRest(Protocol):
-    """A file system on images of its devices, which it has let go of."""
-
-    def files(self, numbers: Sequence[int], /) -> RestingBlocks:
-        """The data of files, by their inode numbers."""
-
-    def inodes(self, numbers: Sequence[int], /) -> RestingBlocks:
-        """What holds these inodes, and others beside them where a block of the disk has more than one."""
-
-    def superblock(self) -> RestingBlocks:
-        """Its first copy, as far as a mount reads it."""
-
-
-class MetadataAtRest(Protocol):
-    """A file system on images of its devices that keeps no metadata in fixed places."""
-
-    def metadata(self) -> RestingBlocks:
-        """With which the next mount begins."""
 
 
 # struct nilfs_super_block: magic, its length, seed and value of its checksum, the logarithm of the block size, blocks of a segment, the

@@ -566,11 +566,9 @@ class Holdings(Protocol):
 
     def note(self, holding: Holding) -> None:
         """Write down what will be taken."""
-        ...
 
     def settled(self, holding: Holding) -> None:
         """Write down that it was given back."""
-        ...
 
 
 class KnownHoldings(Holdings, Protocol):
@@ -578,7 +576,6 @@ class KnownHoldings(Holdings, Protocol):
 
     def holdings(self) -> tuple[Holding, ...]:
         """What is held, in the order of taking."""
-        ...
 
 
 class NoLedger:

@@ -85,20 +85,16 @@ class Adapter(Protocol):
     @property
     def name(self) -> str:
         """For the command line."""
-        ...
 
     @property
     def words(self) -> str:
         """For people."""
-        ...
 
     def recognises(self, source: PublishedSource) -> bool:
         """Whether a source looks like this form, by the names of its files and the heads of a few."""
-        ...
 
     def read(self, source: PublishedSource) -> Publication:
         """Its runs. What is damaged is a problem each; nothing is raised for a source."""
-        ...
 
 
 def published_cell(

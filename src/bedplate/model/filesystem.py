@@ -468,7 +468,6 @@ class KeptData(Protocol):
 
     def deciding(self, cluster: ClusterLevels) -> ClusterLevels:
         """The levels without the settings that are known to leave those files alone."""
-        ...
 
 
 def kept_data_of(engine: str) -> KeptData | None:

@@ -251,7 +251,6 @@ class PlanWarnings(Protocol):
 
     def __call__(self, plan: Plan, /) -> Iterable[str]:
         """Sentences."""
-        ...
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:

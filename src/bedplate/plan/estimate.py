@@ -38,7 +38,6 @@ class EngineEstimate(Protocol):
 
     def log_bytes(self, cell: Cell) -> int:
         """How large its log becomes."""
-        ...
 
 
 class WorkloadEstimate:

@@ -99,11 +99,9 @@ class Revisions(Protocol):
 
     def find(self, path: Path, revision: str, facts_of: FactsOf) -> Found:
         """The commit, what `facts_of` makes of it, and changes beside it where `WORKING_TREE` is asked for; PlanError, RequirementMissing."""
-        ...
 
     def is_patch(self, text: str) -> bool:
         """Whether a text has a patch that can be applied."""
-        ...
 
 
 def source_trees(value: Any, context: Mapping[str, Any], facts_of: FactsOf) -> tuple[SourceTree, ...]:

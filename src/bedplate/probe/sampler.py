@@ -82,4 +82,3 @@ class Probe(Protocol):
 
     def read(self) -> Mapping[str, float]:
         """The counters now, by their dotted names; one that the machine lacks is left out."""
-        ...

@@ -39,11 +39,9 @@ class IntervalAtConfidence(Protocol):
     @property
     def n(self) -> int:
         """Repetitions."""
-        ...
 
     def bounds(self, confidence: float) -> tuple[float, float]:
         """The lower and the upper bound; infinite where that side is open."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -115,31 +115,24 @@ class Recorded(Protocol):
 
     def server_site(self) -> ServerSite:
         """Where a server of the cell stands on it."""
-        ...
 
     def mark(self, text: str) -> None:
         """Put a mark of the recording's own into the log."""
-        ...
 
     def mark_count(self) -> int:
         """How many marks the log has."""
-        ...
 
     def settle(self) -> None:
         """Write back what is dirty, and wait."""
-        ...
 
     def pace(self, duration_s: float) -> Callable[[], float]:
         """From now on: how long a client waits before its next transaction, so that the log lasts."""
-        ...
 
     def log_for_clients_bytes(self) -> int:
         """How large the log may become by them."""
-        ...
 
     def is_log_nearly_full(self) -> bool:
         """Whether they have to end."""
-        ...
 
 
 class Checkpoints(Protocol):
@@ -147,11 +140,9 @@ class Checkpoints(Protocol):
 
     def checkpoint(self) -> None:
         """Now, and wait for it."""
-        ...
 
     def abandon(self) -> None:
         """From another thread: end what it waits for."""
-        ...
 
 
 class CutWriter(Protocol):
@@ -167,11 +158,9 @@ class CutWriter(Protocol):
     @property
     def was_killed(self) -> bool:
         """Whether SIGKILL ended a process of its server, before anybody here ended that; never of an engine without one."""
-        ...
 
     def checkpoints(self) -> AbstractContextManager[Checkpoints] | None:
         """While clients write; None of an engine that has none."""
-        ...
 
     def drive(
         self, output: Path, *, duration_s: float, seed: int, companion: AbstractContextManager[object]
@@ -180,7 +169,6 @@ class CutWriter(Protocol):
 
         They end before their time where the log is nearly full. The engine is not stopped.
         """
-        ...
 
 
 class CutEngine(Protocol):
@@ -196,18 +184,15 @@ class CutEngine(Protocol):
     @property
     def drivers(self) -> tuple[Driver, ...]:
         """Each once."""
-        ...
 
     def writer(self, context: VisitContext, setup: Recorded, *, clients: int) -> CutWriter:
         """From an empty directory to where clients can begin; what it started stands on `setup.undo`."""
-        ...
 
     def examine(self, site: ServerSite, subject: Subject, promised: Mapping[int, int]) -> OracleAnswer:
         """Start the engine on what a cut left, and compare with the last acknowledged transaction of each client.
 
         OSError for what the file system answers; BedplateError where the engine could not be asked at all.
         """
-        ...
 
     def refused_settings(self, subject: Subject) -> Sequence[str]:
         """Why settings of a stored recording are none that a plan may have.
@@ -215,11 +200,9 @@ class CutEngine(Protocol):
         The study may be a stranger's: `examine` and `by_hand` would start a server with them. None of an engine whose programs are
         started without any.
         """
-        ...
 
     def by_hand(self, subject: Subject, data: Path, account: Account, as_account: str) -> Iterator[str]:
         """Shell lines for root that look into the same data; `as_account` begins a command of `account`."""
-        ...
 
 
 def unplanned(
@@ -743,7 +726,6 @@ class BenchEngine(Protocol):
         `synchronous` says what the test is called, None where it writes nothing; `fresh` whether it makes the database. What
         the driver's document says the engine answered must be the same.
         """
-        ...
 
 
 class PageNames(Protocol):
@@ -760,7 +742,6 @@ class PageNames(Protocol):
 
         The settings of the `subject` say how large its pages are.
         """
-        ...
 
 
 class Reproduction(Protocol):
@@ -781,7 +762,6 @@ class Reproduction(Protocol):
 
     def lines(self, subject: Subject, account: Account) -> Sequence[str]:
         """The check, in the words of a POSIX shell; `account` made the files that were recorded."""
-        ...
 
 
 # Of the writer of native engines (drivers/power_cut.c): what its entries and accounts must be, from two files of hexadecimal lines.

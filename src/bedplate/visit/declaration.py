@@ -52,7 +52,6 @@ class EngineDurability(Protocol):
         self, settings: Levels, server_settings: Mapping[str, str], filesystem: FilesystemPromise
     ) -> Durability:
         """The declared class; `server_settings` are a server's as it shows them, empty where there is none."""
-        ...
 
 
 class Lowered(Protocol):
@@ -60,7 +59,6 @@ class Lowered(Protocol):
 
     def __call__(self, mode: str, settings: Levels, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
         """`mode` is how a commit waits; the file system keeps the order of writes, or not."""
-        ...
 
 
 @runtime_checkable
@@ -69,7 +67,6 @@ class DurabilityOfCells(Protocol):
 
     def of(self, cell: Cell) -> EngineDurability:
         """What the cell's engine promises."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -931,11 +931,9 @@ class Workload(Protocol):
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Load the dataset; the caller times it."""
-        ...
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """Measure one run; a run that fails comes back as `failed` with reasons, not as an error."""
-        ...
 
 
 def workload_for(name: str) -> Workload:

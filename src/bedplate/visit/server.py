@@ -81,52 +81,6 @@ class InForce:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-class Server(Protocol):
-    """One data directory and its server. Whatever ends it must leave nothing that the ledger does not know."""
-
-    def initialise(self, cell: Cell) -> None:
-        """Make the data directory and its configuration; not yet synced."""
-        ...
-
-    def start(self) -> None:
-        """Start it and wait until it takes connections; ServerFailed with its words if it does not."""
-        ...
-
-    def create_database(self) -> None:
-        """An empty database for the workload, and the role that owns it."""
-        ...
-
-    def in_force(self, cell: Cell) -> InForce:
-        """Asked of the running server and of its files."""
-        ...
-
-    def check_alive(self) -> None:
-        """ServerFailed with its last words if it is gone."""
-        ...
-
-    @property
-    def has_crashed(self) -> bool:
-        """Whether a process of it crashed: it then recovers, and has taken every session down."""
-        ...
-
-    @property
-    def lacks_room(self) -> bool:
-        """Whether its last words say that the disk is full."""
-        ...
-
-    def last_words(self) -> str:
-        """The end of its log."""
-        ...
-
-    def stop(self) -> int | None:
-        """End it with all that it closes with, and its status. One that does not end is killed, and ServerFailed."""
-        ...
-
-    def kill(self) -> None:
-        """End it at once; safe at any moment, and twice."""
-        ...
-
-
 @dataclass(frozen=True)
 class EngineServer:
     """The role itself. `making` is what the step is called that makes the data directory, `programs` are paths below the build's prefix.
@@ -150,11 +104,9 @@ class KeptServerData(KeptData, Protocol):
 
     def take_configuration_out(self, server: Server) -> None:
         """Before it is kept: what this cell configured leaves the data directory, whose server was stopped."""
-        ...
 
     def configure(self, server: Server, cell: Cell) -> None:
         """After it was restored: the data directory gets the configuration of a cell."""
-        ...
 
 
 def kept_server_data(engine: str) -> KeptServerData:
@@ -482,8 +434,8 @@ class ServerProcess:
         self._ended(in_order)
 
 
-class SqlDatabase(Server):
-    """What servers of SQL have alike: a data directory, and one process over it that says in its log what happens.
+class Server:
+    """A data directory, and one process over it that says in its log what happens. Whatever ends it must leave nothing that the ledger does not know.
 
     `stops_by` lets it close in order, within `stop_limit_s`; `ends_by` ends it and its children at once. `crash_words` are in the log where
     a signal ended one of its processes.
@@ -504,6 +456,22 @@ class SqlDatabase(Server):
         self._commands = site.commands
         self._server = ServerProcess(site, programs, on_end)
 
+    def initialise(self, cell: Cell) -> None:
+        """Make the data directory and its configuration; not yet synced."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections; ServerFailed with its words if it does not."""
+        raise NotImplementedError
+
+    def create_database(self) -> None:
+        """An empty database for the workload, and the role that owns it."""
+        raise NotImplementedError
+
+    def in_force(self, cell: Cell) -> InForce:
+        """Asked of the running server and of its files."""
+        raise NotImplementedError
+
     def stop(self, *, timeout_s: float | None = None) -> int | None:
         """An orderly shutdown, which writes what is dirty, and its status; None without a server.
 
@@ -514,7 +482,7 @@ class SqlDatabase(Server):
         )
 
     def kill(self) -> None:
-        """End it at once, for a visit that is being abandoned."""
+        """End it at once, for a visit that is being abandoned; safe at any moment, and twice."""
         self._server.kill(self.ends_by)
 
     def check_alive(self) -> None:
@@ -528,7 +496,7 @@ class SqlDatabase(Server):
 
     @property
     def has_crashed(self) -> bool:
-        """Whether a signal ended one of its processes."""
+        """Whether a signal ended one of its processes: it then recovers, and has taken every session down."""
         return self._server.has_logged(self.crash_words)
 
     @property
@@ -587,23 +555,18 @@ class SqlServer(Protocol):
 
     def session(self) -> PipedSession:
         """A new session with all rights; the caller closes it."""
-        ...
 
     def settle(self, session: PipedSession) -> None:
         """After a load: what the server would do by itself some time later."""
-        ...
 
     def checkpoint(self, session: PipedSession) -> None:
         """Write everything that is dirty, and wait."""
-        ...
 
     def probe(self, session: PipedSession) -> Probe:
         """Its counters, over a session that stays open."""
-        ...
 
     def sizes(self, session: PipedSession) -> SqlSizes:
         """As they are now."""
-        ...
 
 
 # The role itself: a server of this engine's, as its role `server` made it.

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bedplate.model.cell import Cell
 from bedplate.model.visit import ReadBack
-from bedplate.visit.server import EngineServer, InForce, ServerFailed, ServerSite
+from bedplate.visit.server import EngineServer, InForce, Server, ServerFailed, ServerSite
 
 
-class Heap:
+class Heap(Server):
     def __init__(self, site: ServerSite) -> None:
         self._site = site
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,7 +50,7 @@ class Heap:
     def last_words(self) -> str:
         return "(a pile says nothing)"
 
-    def stop(self) -> int | None:
+    def stop(self, *, timeout_s: float | None = None) -> int | None:
         self.kill()
         return 0
 

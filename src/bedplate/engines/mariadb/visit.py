@@ -36,7 +36,6 @@ from bedplate.visit.server import (
     Server,
     ServerFailed,
     ServerSite,
-    SqlDatabase,
     SqlEndpoint,
     SqlEngine,
     SqlSizes,
@@ -215,7 +214,7 @@ NATIVE_AIO, _OFF = "innodb_use_native_aio", ("OFF", "0", "FALSE")
 _UNSYNCED = ("--innodb-flush-method=nosync", "--innodb-flush-log-at-trx-commit=0")
 
 
-class MariadbInstance(SqlDatabase):
+class MariadbInstance(Server):
     """One data directory and its server, which has no children, and which nothing starts again after a crash."""
 
     stops_by = signal.SIGTERM

@@ -44,7 +44,6 @@ from bedplate.visit.server import (
     PipedSession,
     Server,
     ServerSite,
-    SqlDatabase,
     SqlEndpoint,
     SqlEngine,
     SqlSizes,
@@ -323,7 +322,7 @@ class Connection:
         return replace(self, role=CLIENT, session_settings={})
 
 
-class Cluster(SqlDatabase):
+class Cluster(Server):
     """One data directory and its server, which recovers from a crash of one of its processes, and takes every session down then."""
 
     stops_by = signal.SIGINT

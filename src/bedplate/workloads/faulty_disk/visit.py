@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from bedplate import registry
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import complaints_of, leaves_journal_to_repair
-from bedplate.filesystem.blocks import SUPERBLOCK, AtRest, Layout, RestingBlocks
+from bedplate.filesystem.blocks import SUPERBLOCK, Layout, PoolAtRest, RestingBlocks
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.files import folders_below
@@ -117,7 +117,7 @@ _SUPERBLOCKS: Mapping[str, ByteRange] = {
 }
 
 # What a debugger finds of a file system that is not mounted.
-_AT_REST: Mapping[Place, Callable[[AtRest, Sequence[int]], RestingBlocks]] = {
+_AT_REST: Mapping[Place, Callable[[PoolAtRest, Sequence[int]], RestingBlocks]] = {
     Place.LOG: lambda disk, numbers: disk.files(numbers),
     Place.DATA: lambda disk, numbers: disk.files(numbers),
     Place.INODE: lambda disk, numbers: disk.inodes(numbers),

@@ -767,11 +767,9 @@ class Examiner(Protocol):
         self, devices: Sequence[AttachedDevice], promised: Mapping[int, int], settled: Callable[[], object]
     ) -> tuple[Recovered, OracleAnswer | None]:
         """Mount and ask as of any image; `settled` is called once all is written back, before the unmount."""
-        ...
 
     def replay(self, point: CutPoint, builder: ImageBuilder, promised: Acknowledged) -> PointRecord:
         """Build an image and say what came of it."""
-        ...
 
 
 class SecondCuts:
