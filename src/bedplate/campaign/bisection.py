@@ -25,9 +25,7 @@ _TIME_LIMIT_S = 600.0
 _ONLY_SKIPPED = 2
 
 _FIRST_BAD = re.compile(r"^([0-9a-f]{40}(?:[0-9a-f]{24})?) is the first bad commit$", re.MULTILINE)
-
 _HASH = re.compile(r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$", re.MULTILINE)
-
 _REF = "refs/heads/bisected"
 
 
@@ -125,7 +123,6 @@ class BisectHistory:
 
 
 BISECT_VERSION = 1
-
 BISECT_FILE = "bisect.json"
 
 # What a verdict rests on.

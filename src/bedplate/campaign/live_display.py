@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 _BARS = "▁▂▃▄▅▆▇█"
-
 _COURSE_SECONDS = 40
 
 # A step shows its age from here on, so that a person sees that it is alive.

@@ -143,13 +143,9 @@ _BEGIN = """\
 """
 
 _OPTIONS = re.compile(r"_options$")
-
 _KERNEL = ("machine", "kernel")
-
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
-
 _NAME_CHARACTERS = 100
-
 _TITLE_CHARACTERS = 120
 
 

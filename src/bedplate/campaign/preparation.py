@@ -376,7 +376,6 @@ def is_root() -> bool:
 _ENVIRONMENT = re.compile(r"(runtime|development|package)-.+")
 
 _COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
-
 _BLOCK_BYTES = 512
 
 

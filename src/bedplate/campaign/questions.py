@@ -77,9 +77,7 @@ _REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
 _POINTS = ((1, POINTS_DEFAULT), (3, 80))
 
 _POINTS_OF_MANY = 40
-
 _RECORDED = "15 s"
-
 _TRIED_S = 10
 
 _OF_AN_ENGINE = """\
@@ -110,11 +108,8 @@ _KEPT_OPTIONS = frozenset(
 _NO_OPTIONS = frozenset({"rw", "relatime", "nobarrier", "barrier", "data", "nodatacow", "norecovery"})
 
 _USUAL_BLOCK = 4096
-
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
-
 _OPPOSITE = {"on": "off", "off": "on"}
 
 # What a plan has in [[filesystem]].

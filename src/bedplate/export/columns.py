@@ -230,7 +230,6 @@ def as_in_runs(name: str, getter: Callable[[R], Any]) -> Column[R]:
 Run = tuple[str, str]
 
 _KEYS = ("cell", "dataset", "run")
-
 _TYPE = "workload.type"
 
 

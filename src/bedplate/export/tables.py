@@ -120,9 +120,7 @@ _ENDING = re.compile(r"[A-Za-z]\w{0,7}")
 _NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
 
 FORMATS = ("csv", "parquet", "json")
-
 SPREADSHEET = "xlsx"
-
 TABLES = ("runs", "figures", "courses")
 
 _RUNS, _FIGURES, _COURSES = TABLES

@@ -51,7 +51,6 @@ NAME_MAX = 80
 COLUMNS_MAX = 1024
 
 _SHEET_NAME_MAX = 31
-
 _TRIMMED = "' "
 
 # Excel keeps this name for itself, in any spelling.
@@ -483,7 +482,6 @@ _COLOURS = {
 }
 
 _VOLATILE = "with a volatile cache"
-
 _PROMISE = AFTER_POWER_CUT
 
 
@@ -539,9 +537,7 @@ _RESULT_COLUMNS: tuple[SheetColumn[Result], ...] = (
 )
 
 _RESULT_COLUMN = {column.head: column for column in _RESULT_COLUMNS}
-
 _AT = {column.head: place for place, column in enumerate(_RESULT_COLUMNS)}
-
 _CHOICE_AT = {column.head: place for place, column in enumerate(_CHOICE_COLUMNS)}
 
 # In `Look`, below its title: the drop-down list, then what was chosen.
@@ -725,7 +721,6 @@ class _Look:
 
 
 CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT = "Cells", "Asked and effective", "Runs", "Search", "About"
-
 FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, SEARCHED, ABOUT, CHOICES)
 
 _WIDE_COLUMNS: tuple[SheetColumn[Sequence[Result]], ...] = (
@@ -801,7 +796,6 @@ _CELL_COLUMNS: tuple[SheetColumn[_SheetCell], ...] = (
 )
 
 _SEARCH_WIDTHS = {"cell": 30.0, "label": 44.0, "dataset": 24.0, "run": 16.0, "left_out": 80.0}
-
 _RUN_WIDTHS = {"cell": 30.0, "variant": 24.0, "dataset": 24.0, "run": 16.0, "reasons": 80.0, "kernel": 20.0}
 
 

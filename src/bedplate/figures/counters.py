@@ -29,9 +29,7 @@ _PRESSURE = {
 }
 
 _BUSY = ("cpu.user_s", "cpu.system_s", "cpu.irq_s")
-
 _PROCESSORS = (*_BUSY, "cpu.idle_s", "cpu.iowait_s", "cpu.steal_s")
-
 _CACHES = frozenset({"shared_buffers_hit_ratio", "page_cache_hit_ratio"})
 
 _MACHINE = frozenset(
@@ -48,23 +46,14 @@ _MACHINE = frozenset(
 )
 
 _NO_TIME = because("no-time-passed", "no time passed")
-
 _NO_TIME_BETWEEN = because("no-time-passed", "no time passed between the two readings")
-
 _NO_BLOCK_SIZE = because("block-size-unknown", "the engine's block size is not in the record")
-
 _NO_BLOCK_ASKED = because("nothing-asked", "the server asked for no block")
-
 _NOTHING_READ = because("nothing-read", "the server read nothing from the file system")
-
 _OWN_CPU_UNKNOWN = because("own-cpu-unknown", "the CPU time of the run's own processes was not counted")
-
 _SLEEPS_UNKNOWN = because("sleeps-unknown", "how often the client's threads slept was not counted")
-
 _TRANSACTIONS_UNKNOWN = because("transactions-unknown", "the number of transactions is not known")
-
 _NO_TRANSACTION = because("no-transaction", "no transaction was processed")
-
 _NO_GAUGE = because("no-sample", "no sample of the measured window has dirty and writeback memory")
 
 

@@ -21,27 +21,17 @@ from bedplate.model.visit import Phase
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 
 FORMAT_VERSION = 1
-
 EXACT_LIMIT_US = 2048
-
 SUB_BUCKETS = 1024
 
 _TOOL = "the latency record"
-
 _HEADER = struct.Struct("<8sIIIIQ")
-
 _MAGIC = b"BEDPGLOG"
-
 _START = struct.Struct("<BBBBI")
-
 _TRAILER = struct.Struct("<6Q")
-
 _END = b"BEDPGEND"
-
 _FLAG_SCHEDULE_LAG = 1
-
 _FLAG_RETRIES = 2
-
 _OUTCOMES = ("skipped", "failed", "serialization_failures", "deadlock_failures", "retried", "retries")
 
 _RECORD = np.dtype(
@@ -463,11 +453,8 @@ def _check_quantiles(quantiles: Sequence[float]) -> None:
 _COVERED_MIN = 0.5
 
 _SIGNIFICANT_BITS = 7
-
 _LATENCIES = ("mean", "p50", "p95", "p99", "max")
-
 _CPU_STATES = ("user", "system", "irq", "idle", "iowait", "steal")
-
 _BUSY_STATES = ("user", "system", "irq")
 
 # A counter of a tool that says how many transactions have ended, and logs none of them.

@@ -188,7 +188,6 @@ def _rows(path: Path) -> Iterator[tuple[float, float, Mapping[str, float]]]:
 
 
 VISIT = "visit.json"
-
 COURSE = "course.jsonl"
 
 Read = TypeVar("Read")

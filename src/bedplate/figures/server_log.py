@@ -9,9 +9,7 @@ from typing import Protocol
 from bedplate import registry
 
 TIMED = "timed"
-
 REQUESTED = "requested"
-
 END_OF_RECOVERY = "end of recovery"
 
 

@@ -89,7 +89,6 @@ from bedplate.model.visit import Outcome, Phase, RunRecord, Validity
 from bedplate.units import percent
 
 WARMUP_LOG = "warmup.bin"
-
 MEASURE_LOG = "measure.bin"
 
 # Raw and bulky: everything in them is in the figures and the Parquet files.
@@ -387,21 +386,13 @@ def _length_s(phase: Phase | None) -> float | None:
 
 
 CLIENT_CPU_SHARE_MAX = 0.8
-
 CLIMB_SHARE_MAX = 0.10
-
 READS_FALL_SHARE_MIN = 0.10
-
 DEVICE_READS_PER_S_MIN = 1.0
-
 SHORT_SHARE_MAX = 0.01
-
 IDLE_SHARE_MAX = 0.10
-
 TIME_DIFFERENCE_MAX_S = 1.0
-
 TIME_DIFFERENCE_SHARE_MAX = 0.01
-
 AGE_GROWTH_SHARE_MAX = 0.10
 
 

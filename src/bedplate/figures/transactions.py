@@ -78,7 +78,6 @@ _TREND_POINTS_MAX = 600
 BLOCK_S = 10
 
 _BLOCKS_IN_A_ROW = 3
-
 _TOLERANCE_MIN = 0.05
 
 # Two speeds of one run: by convention, well above what a quiet machine's seconds scatter.
@@ -235,7 +234,6 @@ def _blocks(seconds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 
 FAST_READ_ONLY_US = 1000
-
 FAST_OTHER_US = 9000
 
 _NO_LOG = because(
@@ -243,9 +241,7 @@ _NO_LOG = because(
 )
 
 _NO_TRANSACTION = because("no-transaction", "no transaction was processed")
-
 _NO_LAG = because("no-schedule-lag", "the log has no schedule lag")
-
 _SINGLE_SECOND = because("single-second", "a single second, or no tps")
 
 _NEVER_SETTLED = because(
@@ -253,7 +249,6 @@ _NEVER_SETTLED = because(
 )
 
 _TOO_FEW_SECONDS = "too-few-seconds"
-
 _FAILURES = ("failed", "serialization_failures", "deadlock_failures")
 
 

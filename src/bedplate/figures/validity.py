@@ -20,9 +20,7 @@ from bedplate.model.visit import Validity
 from bedplate.units import format_size, percent
 
 STEAL_SHARE_MAX = 0.05
-
 OTHERS_SHARE_MAX = 0.10
-
 LATE_SHARE_MAX = 0.05
 
 _MESSAGES_SHOWN = 3
@@ -216,7 +214,6 @@ OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
 )
 
 NOTHING_MEASURED = because("nothing-measured", "nothing was measured")
-
 NOT_COMPLETED = because("run-not-completed", "the run did not complete")
 
 

@@ -126,11 +126,8 @@ def _parse(word: str, rest: Iterator[str], valued: str) -> Iterator[Argument]:
 
 
 MOUNT_OPTION = "filesystem.mount_options."
-
 MKFS_OPTION = "filesystem.mkfs_options."
-
 FILL_FACT = "filesystem.fill"
-
 NOT_VERIFIABLE = "not verifiable"
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -391,7 +388,6 @@ def number_facts(
 
 
 _NO_DISCARD = "nodiscard"
-
 _LIMIT_S = 3600.0
 
 

@@ -42,47 +42,31 @@ from bedplate.model.visit import ReadBack
 from bedplate.units import KIB, MIB, format_size, percent
 
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
-
 _SETTLING_S = 2.0
-
 _SET_BITS = re.compile("1+")
 
 # include/uapi/linux/fsmap.h: FS_IOC_GETFSMAP, struct fsmap_head without its keys, struct fsmap.
 _GETFSMAP = 0xC0C0583B
 
 _FSMAP_HEAD = struct.Struct("=IIII48x")
-
 _FSMAP = struct.Struct("=IIQQQQ24x")
-
 _FSMAP_AT_ONCE = 4096
-
 _FSMAP_SPECIAL, _FSMAP_LAST = 0x10, 0x20
-
 _FSMAP_FREE = 1
-
 _LOWEST, _HIGHEST = (0,) * 6, (2**32 - 1, 2**32 - 1, 2**64 - 1, 2**64 - 1, 2**64 - 1, 0)
 
 # include/uapi/linux/btrfs.h and btrfs_tree.h: BTRFS_IOC_TREE_SEARCH_V2, BTRFS_IOC_DEV_INFO, and their structures.
 _TREE_SEARCH, _DEVICE_INFO = 0xC0709411, 0xD000941E
 
 _SEARCH = struct.Struct("=7Q4I4QQ")
-
 _ITEM = struct.Struct("=QQQII")
-
 _SEARCH_BYTES = 1 << 20
-
 _CHUNK = struct.Struct("<QQQQ")
-
 _DEVICE = struct.Struct("=Q16xQQ")
-
 _DEVICE_BYTES = 4096
-
 _CHUNK_TREE, _FREE_SPACE_TREE = 3, 10
-
 _CHUNK_ITEM, _FREE_EXTENT, _FREE_BITMAP = 228, 199, 200
-
 _OF_DATA = 1
-
 _MOST = 2**64 - 1
 
 
@@ -373,11 +357,9 @@ def _allocate(path: Path, start: int, length: int) -> None:
 
 
 AGED_STEP = "aged image"
-
 RECORD = "aged.json"
 
 _FOLDER = "aged"
-
 _IMAGE = "image"
 
 # One layout for each profile: every repetition stands on the same one.
@@ -532,9 +514,7 @@ BALLAST_FOLDER = "ballast"
 _NEAR_BALLAST = 0.002
 
 _ALLOWED = 0.01
-
 _STEPS_MOST = 40
-
 _SMALLEST_BYTES = MIB
 
 

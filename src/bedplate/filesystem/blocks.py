@@ -83,19 +83,12 @@ def _of(root: Path, path: str, *, is_folder: bool) -> Iterator[PlacedExtent]:
 
 
 SUPERBLOCK = "superblock"
-
 GROUP_HEADER = "allocation group header"
-
 DIRECTORY = "directory block"
-
 TREE = "b-tree block"
-
 INODES = "inodes"
-
 JOURNALLED = "block that the journal names"
-
 REWRITTEN = "block written over"
-
 SECTOR_BYTES = 512
 
 # The grid on which a device with 4 KiB sectors writes whole.
@@ -113,29 +106,17 @@ _XFS = {
 _XFS_DA = struct.Struct(">8xH6xQ")
 
 _XFS_DA_MAGICS = (0x3DF1, 0x3DFF, 0x3EBE, 0x3BEE)
-
 _XFS_INODE = b"IN"
-
 _XFS_INODE_VERSIONS = (1, 2, 3)
-
 _BTRFS_SUPERBLOCKS = (64 * 2**10, 64 * 2**20, 256 * 2**30)
-
 _BTRFS_MAGIC, _BTRFS_MAGIC_AT = b"_BHRfS_M", 0x40
-
 _JBD2_MAGIC = struct.pack(">I", 0xC03B3998)
-
 _JBD2_HEADER = struct.Struct(">III")
-
 _JBD2_DESCRIPTOR, _JBD2_SUPERBLOCKS = 1, (3, 4)
-
 _JBD2_BLOCK_SIZE_AT, _JBD2_INCOMPAT_AT = 12, 40
-
 _JBD2_64BIT, _JBD2_CSUM_V2, _JBD2_CSUM_V3 = 2, 8, 16
-
 _JBD2_SAME_UUID, _JBD2_LAST_TAG = 2, 8
-
 _SMALLEST_BLOCK = 1024
-
 _DISK = 0
 
 
@@ -565,13 +546,9 @@ def _behind(offset: int, entry_bytes: int, count: int, size: int) -> int:
 
 
 _EXT_PART = re.compile(r"(?:^\s+|, )((?:[A-Z][a-z]+ |GDT )*[a-z]+) at (\d+)(?:-(\d+))?", re.MULTILINE)
-
 _EXT_RANGE = re.compile(r"\(([^)]*)\):(\d+)(?:-(\d+))?")
-
 _EXT_INODES = re.compile(r"^Inode(s per group| size):\s+(\d+)$", re.MULTILINE)
-
 _EXT_TABLE = "inode table"
-
 _XFS_NUMBER = re.compile(r"^(\w+) = (\d+)$", re.MULTILINE)
 
 XFS_FIELDS = "logstart logblocks agblocks agblklog blocksize agcount inopblog inodesize"
@@ -581,9 +558,7 @@ _BTRFS_CHUNK = re.compile(
 )
 
 _BTRFS_STRIPE = re.compile(r"stripe \d+ devid \d+ offset (\d+)")
-
 _BTRFS_COPIES = (64 * KIB, 64 * MIB)
-
 _BTRFS_SUPERBLOCK_BYTES = 4 * KIB
 
 JFS_SUPERBLOCK_AT = 32 * KIB
@@ -761,17 +736,11 @@ _DISK_VDEV, _FIRST_LABEL = 0, 0
 _DNODES, _DNODE_BYTES = 0, 512
 
 _SAID_BYTES = 300
-
 _NOT_UNDERSTOOD = "blocks with a pointer that is not understood"
-
 _OBJECT = re.compile(r"^ +Object +lvl +iblk .*\n +(\d+) ", re.MULTILINE)
-
 _POINTER = re.compile(r"^ *([0-9a-f]+) +L0 +(.*)$", re.MULTILINE)
-
 _ADDRESS = re.compile(r"DVA\[\d\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
-
 _SIZE = re.compile(r" size=([0-9a-f]+)L/([0-9a-f]+)P ")
-
 _ASHIFT = re.compile(r"^ +ashift: (\d+)$", re.MULTILINE)
 
 _UBERBLOCK = re.compile(

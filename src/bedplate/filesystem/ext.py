@@ -46,7 +46,6 @@ _CONFIGURATION = "/etc/mke2fs.conf"
 # What mke2fs takes by itself from 512 MiB on (mke2fs.conf(5)); a journal must have the same.
 _USUAL_BLOCK_BYTES = 4096
 _LOOK_LIMIT_S = 120.0
-
 _OWN = (Argument("-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"), Argument("-L", LABEL))
 
 _SYNONYMS = {

@@ -40,7 +40,6 @@ from bedplate.units import MIB
 CLEANER = "nilfs_cleanerd"
 _CONFIGURATION = Path(__file__).with_name("nilfs_cleanerd.conf")
 _START_PATIENCE_S = 10.0
-
 _VALID = 1
 _NO_CLEANER = "nogc"
 _PROTECTION = "pp="

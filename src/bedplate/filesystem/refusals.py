@@ -32,11 +32,8 @@ from bedplate.model.visit import FlushCount
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 
 APPENDING = "appending"
-
 OVERWRITING = "overwriting"
-
 LOGGING = "logging"
-
 WRITE_BYTES = 8192
 
 # Documentation/block/stat.rst counts from one: 16 is "flush I/Os", 17 "flush ticks".
@@ -183,9 +180,7 @@ def _sync_changed(file: int) -> None:
 
 
 MKFS_REFUSED = "mkfs-refused"
-
 MKFS_WARNED = "mkfs-had-warned"
-
 PASSING_TROUBLE = "passing-trouble"
 
 # What says more of this moment than of the kernel.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 _NO = frozenset({"no", "false", "without", "off", "disable", "0"})
-
 _YES = frozenset({"yes", "true", "with", "on", "enable", "1"})
 
 # Every Debian mirror carries these names beside the code names. Stable releases come first: they
@@ -263,7 +262,6 @@ _KEYRINGS = {
 }
 
 _UBUNTU_SERIES = Path("/usr/share/distro-info/ubuntu.csv")
-
 _TIMEOUT_S = 600.0
 
 # How apt says that a mirror cannot be reached at all (apt-pkg and its http method).

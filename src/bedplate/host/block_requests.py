@@ -41,14 +41,12 @@ _NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390
 _TRACEPOINT = 2
 
 _CLOSE_ON_EXEC = 8
-
 _COUNT_BYTES = 8
 
 # `field:unsigned int nr_sector;	offset:24;	size:4;	signed:0;`
 _FIELD = re.compile(r"field:[^;]*?(\w+)(?:\[[^]]*\])?;\s*offset:(\d+);\s*size:(\d+);")
 
 _EVERY_PROCESS = -1
-
 _NO_GROUP = -1
 
 
@@ -204,33 +202,24 @@ _QUEUED, _DONE = "block/block_bio_queue", "block/block_rq_complete"
 _SAMPLE_THREAD, _SAMPLE_TIME, _SAMPLE_RAW = 1 << 1, 1 << 2, 1 << 10
 
 _USE_CLOCKID = 1 << 25
-
 _CLOCK_MONOTONIC = 1
-
 _SET_FILTER = 0x40082406
-
 _RECORD_LOST, _RECORD_SAMPLE = 2, 9
-
 _HEAD = struct.Struct("=IHH")
-
 _SAMPLE = struct.Struct("=IIQI")
 
 # A thread that has ended has this number.
 _ENDED = 0xFFFF_FFFF
 
 _HEAD_AT, _TAIL_AT = 1024, 1032
-
 _WRITES = 'rwbs ~ "*W*"'
-
 _PLACE = ("dev", "sector", "nr_sector", "rwbs")
-
 _WHO = ("comm",)
 
 # Of one processor; of many together no more than all may have, each with what a tenth of a second brings.
 _RING_BYTES, _LEAST_RING_BYTES, _ALL_RINGS_BYTES = 2 * MIB, 128 * KIB, 64 * MIB
 
 _LOOK_EVERY_S = 0.1
-
 _END_LIMIT_S = 30.0
 
 

@@ -156,7 +156,6 @@ _DELETED = " (deleted)"
 _LOOP_GET_STATUS64 = 0x4C05
 
 _INFO = struct.Struct("=QQQ32x64s112x")
-
 _NAME_BYTES = 63
 
 
@@ -285,7 +284,6 @@ def _is_over(name: str, shown_path: str, backing_file: str, status: os.stat_resu
 _READS, _WRITES = 0, 4
 
 _SYS = Path("/sys")
-
 _STACKED_LOOPS_MOST = 8
 
 
@@ -853,7 +851,6 @@ def erase_signatures(
 _SUPERBLOCK, _SUPERBLOCK_BYTES = 1024, 1024
 
 _MOUNTED_AT, _WRITTEN_AT, _MAGIC_AT, _LAST_PLACE_AT, _PLACE_BYTES = 0x2C, 0x30, 0x38, 0x88, 64
-
 _MAGIC = 0xEF53
 
 
@@ -931,11 +928,8 @@ def _day(seconds: int) -> str:
 
 
 _WRITE_BACK = "write back"
-
 _WRITE_THROUGH = "write through"
-
 _MEMORY = ("ram", "zram")
-
 _DEPTH_MOST = 16
 
 # How device-mapper's users begin the uuid of what they make (`dmsetup info`).

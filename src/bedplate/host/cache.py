@@ -23,7 +23,6 @@ from bedplate.host.files import file_lock, file_lock_if_free, sync_directory
 _Kept = TypeVar("_Kept")
 
 _WORK = ".work-"
-
 _DAY_S = 86_400.0
 
 

@@ -25,9 +25,7 @@ from bedplate.model.visit import ReadBack
 from bedplate.units import format_size
 
 _V1 = "cgroup"
-
 _V2 = "cgroup2"
-
 _PLACE = Path("/sys/fs/cgroup")
 
 

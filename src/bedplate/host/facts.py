@@ -258,7 +258,6 @@ _CPUINFO = Path("/proc/cpuinfo")
 _READ_COUNTER = bytes.fromhex("0f31 48c1e220 4809d0 c3")
 
 _STEADY = "constant_tsc"
-
 _PERIOD_S, _TRIES = 0.05, 20
 
 

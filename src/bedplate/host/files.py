@@ -149,7 +149,6 @@ def plain_text(path: Path) -> str:
 
 
 _TRAVERSE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
-
 _READ = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 
 

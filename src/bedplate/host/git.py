@@ -86,15 +86,10 @@ _HASH_BYTES = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})(?=\s|$)")
 _NO_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|[/.]$")
 
 _PSEUDO = re.compile(r"[A-Z_]+_HEAD")
-
 _SHARED_INDEX = re.compile(r"sharedindex\.[0-9a-f]{40,64}")
-
 _TREE_NAME_BYTES_MOST, _LOOSE_BYTES_MOST, _PACKED_BYTES_MOST = 4 * KIB, 4 * KIB, 128 * MIB
-
 _SMALL_BYTES_MOST, _SHALLOW_BYTES_MOST, _INDEX_BYTES_MOST = MIB, 64 * MIB, GIB
-
 _LOOSE_MOST, _FOLDERS_DEEP_MOST = 200_000, 64
-
 _OBJECTS_MOST = 5_000_000
 
 # git follows as many, too.
@@ -469,7 +464,6 @@ _EFFECTIVE = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.MULTILINE)
 _ENV_FOUND_NONE = 127
 
 _PACKAGES = {"git": "git", "setpriv": "util-linux", "prlimit": "util-linux"}
-
 _FOLDER_PREFIX = "bedplate-git-"
 
 # Nobody has made a folder and not yet locked it for so long.
@@ -752,9 +746,7 @@ def _give_repository(repository: Repository) -> None:
 
 
 _LONGEST_REVISION = 300
-
 _NAMES_MOST = 20_000
-
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 # Of a tree's reflogs, and of the branches that others follow, git is not told either.
@@ -872,7 +864,6 @@ _FILES = (_FILE, _PROGRAM, "100664")
 _UNKNOWN = "-"
 
 _PIECE_BYTES = 1 << 20
-
 _SAID_BYTES = 4000
 
 # Linux has 90,000 files in 7 MB of names and 1.5 GB; a commit's objects may be many times that, and take nothing in the repository.

@@ -14,9 +14,7 @@ KERNEL_LOG = Path("/dev/kmsg")
 _WARNING = 4
 
 _RECORD_BYTES = 8192
-
 _WORD = re.compile(r"\w[\w-]*")
-
 _LOOP = re.compile(r"\b(loop\d+)(?:p\d+)?\b")
 
 

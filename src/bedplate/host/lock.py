@@ -28,11 +28,8 @@ IMAGE_FILES = "the place of image files"
 _MACHINE_WIDE = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))  # noqa: S108 -- opened as such places want it
 
 _EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
-
 _HOLDER_BYTES = 4096
-
 _UNKNOWN_HOLDER = "another bedplate process"
-
 _OPEN_ATTEMPTS = 10
 
 

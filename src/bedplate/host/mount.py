@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 MOUNT_TABLE = Path("/proc/self/mountinfo")
 
 _PROC = Path("/proc")
-
 _NAMED_MOST = 4
 
 # `XFS (loop9): `, `BTRFS error (device loop9 state C): `; other devices have more names than one.
@@ -377,7 +376,6 @@ _SYSTEM = (*_WHOLE, "/var", "/opt", "/root")
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000
 
 _MS_REC, _MS_SLAVE = 0x4000, 0x80000
-
 _MS_NODEV, _MS_REMOUNT, _MS_NOSYMFOLLOW, _MS_BIND = 0x4, 0x20, 0x100, 0x1000
 
 # What a mount has already it keeps; statvfs(3) and mount(2) have other numbers for one of them.

@@ -39,7 +39,6 @@ COMPILER = "cc"
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-pthread")
 
 _SHARED_FLAGS = ("-shared", "-fPIC")
-
 _COMPILE_LIMIT_S = 120.0
 
 # A quarter of a million lines in one file, on a busy machine.

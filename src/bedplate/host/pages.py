@@ -25,9 +25,7 @@ from bedplate.model.power_cut import PageLayout
 _FS_IOC_FIEMAP = 0xC020660B
 
 _HEAD = struct.Struct("=QQIIII")
-
 _EXTENT = struct.Struct("=QQQQQIIII")
-
 _SYNC, _LAST = 0x1, 0x1
 
 # UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: no place at which a page could begin.
@@ -39,7 +37,6 @@ _AT_ONCE = 1024
 _FIBMAP, _FIGETBSZ = 1, 2
 
 _NUMBER = struct.Struct("=i")
-
 _WITHOUT_FIEMAP = (errno.EOPNOTSUPP, errno.ENOTTY)
 
 # 4 GiB of blocks of 4 KiB: a sparse file of a stranger may claim any length.
@@ -199,9 +196,7 @@ def _is_direct(information: Path) -> bool:
 
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
 _CHUNK_BYTES = 256 * 1024
-
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 # mincore(2): the lowest bit of a page's byte says that it is there; the others are reserved.
@@ -339,7 +334,6 @@ def _pages_there(descriptor: int, size: int) -> bytes:
 _STATX_WRITE_ATOMIC = 0x00010000
 
 _STATX_BYTES = 256
-
 _MASK_AT, _MIN_AT, _MAX_AT, _MAX_OPTIMISED_AT = 0, 168, 172, 184
 
 RWF_ATOMIC = 0x00000040

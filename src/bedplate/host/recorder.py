@@ -33,7 +33,6 @@ from bedplate.model.visit import ReadBack
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB, format_size
 
 DRIVER = "power_cut_recorder"
-
 FUSE = Path("/dev/fuse")
 
 _MEMORY = Path("/proc/meminfo")
@@ -42,11 +41,8 @@ _MEMORY = Path("/proc/meminfo")
 _SOURCE = "bedplate-recorder"
 
 _READY = b'{"ready": true}'
-
 _START_LIMIT_S = 30.0
-
 _END_LIMIT_S = 30.0
-
 _LINES_QUOTED = 6
 
 
@@ -470,11 +466,8 @@ def _device(document: Mapping[str, object]) -> RecordedDevice:
 READ, WRITE, FLUSH = KINDS = ("read", "write", "flush")
 
 _PROBED_BYTES = 64 * MIB
-
 _PROBE_S = "1"
-
 _PROBE_LIMIT_S = 30.0
-
 _PROBED_DEPTH = 32
 
 # Of what the way takes; the rest is for what others need of the processors meanwhile.

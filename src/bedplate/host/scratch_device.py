@@ -111,7 +111,6 @@ _SERIAL = ("serial", "device/serial")
 _BLANK = " 0.:-"
 
 _PARTITION_UUID = "PARTUUID="
-
 _SYS = Path("/sys")
 
 
@@ -212,9 +211,7 @@ _FICLONE = 0x40049409
 _PUNCH_HOLE = 0x01 | 0x02
 
 _FILL_BYTES = MIB
-
 _ZEROS = bytes(_FILL_BYTES)
-
 _CANNOT = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS})
 
 
@@ -329,7 +326,6 @@ _DETACH_PATIENCE_S = 10.0
 _FS_IOC_GETFLAGS = 0x80086601
 
 _FS_IOC_SETFLAGS = 0x40086602
-
 _FS_NOCOW_FL = 0x00800000
 
 
@@ -522,9 +518,7 @@ def _switch_copy_on_write_off(file: int) -> None:
 IMAGE_NAME = "bedplate-scratch.img"
 
 _CLAIM_PATIENCE_S = 2.0
-
 _STABLE = re.compile(r"disk/by-[a-z]+/[^/]+|mapper/[^/]+|md/[^/]+")
-
 _VOLUME = re.compile(r"[^/]+/[^/]+")
 
 
@@ -986,9 +980,7 @@ def journal_places(journal: ScratchDevice | None) -> tuple[ScratchDevice, ...]:
 
 
 _CONTROL = Path("/dev/loop-control")
-
 _LOOP_CONFIGURE = 0x4C0A
-
 _LOOP_CTL_GET_FREE = 0x4C82
 
 # A mark of `blockdev --setro` outlives the file that was behind the device, and no recovery works on it.

@@ -60,7 +60,6 @@ _PR_SET_NO_NEW_PRIVS, _SECCOMP_SET_MODE_FILTER = 38, 1
 _SPECULATES = 1 << 2
 
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
-
 _CLONE_NEWUSER = 0x10000000
 
 # Classic BPF (linux/filter.h): load a word, compare it, test its bits, return.
@@ -189,9 +188,7 @@ def _refuse(number: int) -> list[_Step]:
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID, _CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_SLAVE = 0x1, 0x20, 0x1000, 0x4000, 0x80000
-
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MNT_DETACH = 0x2, 0x4, 0x8, 2
-
 _KEPT_FLAGS = {"nosuid": 0x2, "nodev": 0x4, "noexec": 0x8}
 
 # The kernel's own, where an account without rights changes nothing that lasts.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from bedplate.host.scratch_device import AttachedDevice
 
 WRITE_BACK = "write back"
-
 WRITE_THROUGH = "write through"
 
 # Writing one zeroes the other, and zero cannot be written back

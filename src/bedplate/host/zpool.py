@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 _BLKPG = 0x1269  # _IO(0x12, 105)
-
 _ADD, _DELETE = 1, 2
-
 _NUMBER = 1
-
 _PARTITION_PATIENCE_S = 10.0
 
 SYSFS = Path("/sys/class/block")
@@ -137,7 +134,6 @@ MODULE = Path("/sys/module/zfs")
 KSTATS = Path("/proc/spl/kstat/zfs")
 
 _PATIENCE_S = 30.0
-
 _NO_ERRORS = "No known data errors"
 
 # The columns of its table, behind name and state.

@@ -120,7 +120,6 @@ def published_cell(
 MOST_FILES = 200_000
 
 MOST_LEVELS = 12
-
 MOST_BYTES = int(64 * MIB)
 
 # Of a text that is kept beside its run.

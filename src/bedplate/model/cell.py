@@ -112,7 +112,6 @@ UNTRACKED = "untracked"
 _DIGITS = 12
 
 _SUBJECT_CHARACTERS = 60
-
 _COMMIT_LEVEL = re.compile(r"[0-9a-f]{12}(?:\+[0-9a-f]{8})?(?: .*)?", re.ASCII | re.DOTALL)
 
 

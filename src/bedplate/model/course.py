@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 COURSE_FILE = "course.parquet"
-
 LATENCY_FILE = "latency.parquet"
 
 
@@ -91,13 +90,9 @@ LATENCY: Mapping[str, CourseColumn] = {
 }
 
 TRANSACTION_COLUMNS = tuple(_TRANSACTIONS)
-
 COUNTER_COLUMNS = tuple(_COUNTERS)
-
 COURSE_COLUMNS = tuple(COURSE)
-
 SHOWN_COLUMNS = tuple(name for name, column in COURSE.items() if column.shown)
-
 LATENCY_COLUMNS = tuple(LATENCY)
 
 

@@ -12,9 +12,7 @@ from bedplate.model.levels import Scalar
 from bedplate.model.power_cut import Profile
 
 VOLATILE_4K = "volatile-4k"
-
 VOLATILE_512 = "volatile-512"
-
 PROTECTED = "protected"
 
 # From the one that asks least of a file system to the one that asks most; each can behave as those before it.
@@ -45,11 +43,8 @@ WHOLE_BLOCK_BYTES = 4096
 PHYSICAL_BLOCK = "physical_block_size"
 
 BACKING_PHYSICAL_BLOCK = "backing_physical_block_size"
-
 KIND = "kind"
-
 BLOCK_DEVICE = "block device"
-
 UNKNOWN_SECTORS = "unknown"
 
 # Before the names of the same facts of a journal's device, and how the kind of one begins that no power cut keeps.

@@ -81,26 +81,19 @@ def _size(size_bytes: int) -> str:
 
 
 CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL = "constant", "uniform", "exponential", "lognormal"
-
 LAWS = (CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL)
 
 # As many as the kernel hands over at once to a file system in user space (max_background in files.c).
 MOST_PLACES = 64
 
 USUAL_PLACES = 32
-
 LONGEST_NS = 60 * 10**9
-
 MOST_FACTOR = 10.0
 
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
-
 _TIME = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?(us|ms|s)", re.ASCII)
-
 _WORDS = re.compile(rf"(?:({'|'.join(LAWS)}) )?(.+)", re.ASCII)
-
 _PAIR = re.compile(r"(\d+(?:\.\d+)? ?(?:us|ms|s)) (.+)", re.ASCII)
-
 _STALL = re.compile(r"(.+) every (.+)", re.ASCII)
 
 _ALLOWED = (

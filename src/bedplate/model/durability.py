@@ -45,11 +45,8 @@ from bedplate.model.visit import Durability, FlushCount, Outcome, VisitRecord
 from bedplate.units import KIB, format_count, format_milliseconds, format_size, one_line
 
 DURABLE = "durable"
-
 BOUNDED_LOSS = "bounded loss"
-
 UNSAFE = "unsafe"
-
 UNKNOWN = "unknown"
 
 # In the values of a reason: the class that an engine's settings promise at best.
@@ -92,9 +89,7 @@ SESSION_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "wal_sync
 _SYNCED_BY_CALLS = ("fdatasync", "fsync", "fsync_writethrough")
 
 _LOGGING = "logging"
-
 _COUNTED_LATE_SHARE_MAX = 0.05
-
 _OTHERS_COMMITS = 10
 
 # A commit of nothing else writes no WAL record that it waits for (RecordTransactionCommit, src/backend/access/transam/xact.c).
@@ -405,17 +400,11 @@ def with_kept_journal(declared: Durability) -> Durability:
 
 
 OK = "ok"
-
 NEEDS_FSCK = "needs fsck"
-
 BOUNDED = "bounded loss"
-
 LOSS = "loss"
-
 DETECTED = "corrupt, detected"
-
 SILENT = "corrupt, silent"
-
 FILE_SYSTEM_LOST = "file system lost"
 
 # From best to worst.
@@ -814,7 +803,6 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
 STORIES_FOLDER = "blame"
 
 STORIES_FILE = "blame.jsonl"
-
 NOT_BAD_AGAIN = "not-bad-again"
 
 
@@ -830,7 +818,6 @@ class WrittenPlace(Enum):
 
 
 _FILE_SYSTEMS_OWN = (WrittenPlace.JOURNAL, WrittenPlace.METADATA)
-
 _OF_FILES = (WrittenPlace.ENGINE, WrittenPlace.ENGINE_LOG, WrittenPlace.OTHER_FILE)
 
 
@@ -1247,9 +1234,7 @@ def _by_words(write: BlamedWrite) -> str:
 
 
 BY_FILE_SYSTEM = "untorn by file system"
-
 PAGES_TEAR = "pages tear"
-
 PASSED_OVER = "a checkpoint may pass over a page that no sync covers"
 
 # What tears a page and leaves a block of metadata whole, and what tears nothing. Sectors of 512 bytes tear metadata too.

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 POSTGRESQL = "postgresql"
-
 LMDB = "lmdb"
-
 SQLITE = "sqlite"
 
 # The file system itself: sequential I/O has no engine between.

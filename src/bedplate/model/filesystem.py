@@ -20,7 +20,6 @@ from bedplate.units import KIB, MIB, format_size
 LABEL = "bedplate"
 
 BARRIER_BY_MOUNT_OPTION = "mount option"
-
 BARRIER_BY_WRITE_CACHE = "write cache"
 
 # What the kernel says of every mount. The record holds whatever names a file system, and these lines
@@ -92,7 +91,6 @@ class FilesystemTraits:
 
 
 _SMALL = (1024, 2048, 4096)
-
 _CLUSTERS = (512, *_SMALL, 8192, 16384, 32768, 65536)
 
 # The unit in which XFS allocates what it copies on write (xfs_io(8)); 32 blocks unless it is told.
@@ -129,7 +127,6 @@ AGE_PROFILES: Mapping[str, AgeProfile] = {
 FILLS = {f"{percent} %": percent / 100 for percent in (50, 60, 70, 75, 80, 85, 90, 95)}
 
 _AGE: Mapping[str, tuple[str | bool, ...]] = {FILL: (FRESH, *FILLS), AGED: (FRESH, *AGE_PROFILES)}
-
 _DATA: Mapping[str, tuple[str | bool, ...]] = {"data": ("ordered", "writeback", "journal")}
 
 # ZFS's compression is not here: releases differ in it.
@@ -312,7 +309,6 @@ _MOUNT_ELSEWHERE = ("loop", "offset", "sizelimit", "device", "logdev", "rtdev", 
 _POOL_MOUNT = ("mountpoint", "canmount", "altroot", "cachefile", "readonly", "sharenfs", "sharesmb")
 
 _POOL_KEYS = ("recordsize", "compression", "logbias", "sync")
-
 _MOUNT_OTHERWISE = ("remount", "bind", "rbind", "move", "ro", "helper", "uhelper", "journal_dev", "abort")
 
 # `errors=panic` of ext2 to ext4, JFS, NILFS2 and F2FS, `-e panic`, `fatal_errors=panic` of Btrfs,

@@ -16,7 +16,6 @@ from bedplate.near_names import unknown_name
 CUT, CACHE, SOUGHT, RECUT, PAGES = "cut", "cache", "sought", "recut", "pages"
 
 _CUT_LOWER, _CUT_NEITHER = Better.LOWER, Better.NEITHER
-
 _CUT_RATIO, _CUT_PROPORTION, _CUT_COUNT = Scale.RATIO, Scale.PROPORTION, Scale.COUNT
 
 # How an engine comes back after a cut.
@@ -70,34 +69,22 @@ POWER_CUT_METRICS = taken_from(
 # fmt: on
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
-
 _RATIO, _PROPORTION, _COUNT, _SHARE = Scale.RATIO, Scale.PROPORTION, Scale.COUNT, Scale.SHARE
 
 # Where some figures are taken from, unlike the others of their group.
 _LOG_AND_SERVER_LOG = "transaction log, server's log"
 
 _SERVER_LOG = "server's log (`log_checkpoints`)"
-
 _STAT_DATABASE = "`pg_stat_database`"
-
 _MEMINFO = "`/proc/meminfo`, once a second"
-
 _CHECKPOINTER = "`pg_stat_checkpointer` since 17, before `pg_stat_bgwriter`"
-
 _BGWRITER = "`pg_stat_bgwriter`"
-
 _STAT_IO = "`pg_stat_io` since 17, before `pg_stat_bgwriter`"
-
 _SERVER_CGROUP = "the server's control group"
-
 _PROC_STAT = "`/proc/stat`"
-
 _PRESSURE = "`/proc/pressure`"
-
 _STATEMENT = "monotonic clock around the statement"
-
 _BLOCK_STAT = "`/sys/block/…/stat`"
-
 _QUERY_S_AND_PLANS = "`query_s`, EXPLAIN"
 
 # A table: a line for a metric, of which the formatter would make eight.

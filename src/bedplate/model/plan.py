@@ -278,7 +278,6 @@ CANARY_IMAGE_BYTES = GIB
 DEFAULTS_VERSION = 2
 
 _BUILDS_LATER = frozenset({"source_commit", "patches"})
-
 _NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
 
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.

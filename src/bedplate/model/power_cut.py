@@ -162,7 +162,6 @@ WORKLOAD = "power_cut"
 POINTS_FILE = "points.jsonl"
 
 RECORDING_FILE = "recording.json"
-
 LOG_FILE = "log.xz"
 
 # Level `engine` of a dataset of this workload: its name in the registry.
@@ -173,7 +172,6 @@ ENGINE = "engine"
 RAM_JOURNAL = "ram_journal"
 
 JOURNAL_LOST = "lost"
-
 JOURNAL_KEPT = "kept"
 
 # Level `press_dirty_pages` of a dataset, only where it is true: the kernel writes back what the engine has dirty, all the while.
@@ -184,9 +182,7 @@ PRESSED = "press_dirty_pages"
 COMPLETIONS = "completions"
 
 AT_ONCE = "at once"
-
 LATE = "late"
-
 LATE_US = 2000
 
 # Level `fua` of a dataset, only where it is true: the recorded device can write past its cache, and needs no flush for that.
@@ -196,7 +192,6 @@ HAS_FUA = "fua"
 SECTOR_BYTES = "sector_bytes"
 
 USUAL_SECTOR_BYTES = 512
-
 LARGE_SECTOR_BYTES = 4096
 
 # What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
@@ -222,9 +217,7 @@ RECOVERY_LOG_FILE = "recovery-{first}.xz"
 KEEP_SMALL = "small"
 
 KEEP_ALL = "all"
-
 KEEP_BAD = "bad"
-
 SMALL_LOG_BYTES = 32 * MIB
 
 
@@ -284,9 +277,7 @@ CONTROLS = 6
 STATES = "states"
 
 SMALL_WINDOW_WRITES = 12
-
 VOLATILE_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST)
-
 DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile.ORDERED)
 
 

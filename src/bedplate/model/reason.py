@@ -18,7 +18,6 @@ from bedplate.model.levels import Levels, Scalar
 UNCLASSIFIED = "unclassified"
 
 FULL_PAGE_WRITES_OFF = "full-page-writes-off"
-
 INNODB_DOUBLEWRITE_OFF = "innodb-doublewrite-off"
 
 # The engine keeps no copies of its pages, so one that a cut tore stays torn.
@@ -32,7 +31,6 @@ PAGES_PASSED_OVER = (INNODB_DOUBLEWRITE_OFF,)
 PAGES_WRITTEN_OTHERWISE = "pages-written-otherwise"
 
 SCRATCH_DEVICE_FULL = "scratch-device-full"
-
 FILE_SYSTEM_SILENT = "file-system-silent"
 
 # Of format 1: how the sentences began on which a decision hung, and the code that it hangs on now.

@@ -79,7 +79,6 @@ class CheckOutcome(StrEnum):
 STEPS_OF_SINGLE_RUNS = ("runs", "figures")
 
 CHECK_STEP = "check"
-
 VISIT_FAILED_AFTER_RUN = "visit-failed-after-run"
 
 # Of a doubt as it stands beside each run; the visit's record has the whole output of its tools.
@@ -464,7 +463,6 @@ class VisitRecord:
 
 
 _ENOUGH = 2
-
 _SHOWN_CHARACTERS = 300
 
 # Times, process ids and device numbers differ between two tellings of one thing.

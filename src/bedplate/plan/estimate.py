@@ -29,7 +29,6 @@ from bedplate.plan.rules import LOCAL, QEMU, SLURM
 from bedplate.units import GIB, KIB, MIB, format_size, percent
 
 FILESYSTEM_OVERHEAD_BYTES = 160 * MIB  # journal, tables of inodes, template databases
-
 GROWTH = 1.15  # dead rows, copy on write
 
 
@@ -273,7 +272,6 @@ RUN_OVERHEAD_S = 1.5
 COURSE_BYTES_PER_S = 3 * KIB
 
 TRANSACTION_LOG_BYTES_PER_S = 24 * KIB
-
 VISIT_RECORD_BYTES = 512 * KIB
 
 

@@ -39,7 +39,6 @@ from bedplate.plan.rules import (
 from bedplate.units import GIB, MIB, format_size
 
 _DEFAULT_BLOCK_BYTES = 8192
-
 _PREFERRED_FILESYSTEM = "ext4"
 
 

@@ -214,15 +214,10 @@ def within(check: Callable[..., Any], *bounds: Any, form: Form | None = None) ->
 CELLS: Form = {"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MOST_TABLES}
 
 ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], within(departures, form=CELLS)]
-
 Seed: TypeAlias = Annotated[int, within(values.whole_number, 0, 2**53 - 1)]
-
 Flag: TypeAlias = Annotated[bool, within(values.flag)]
-
 Memory: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]
-
 DeviceName: TypeAlias = Annotated[str, within(values.device)]
-
 FilesystemType: TypeAlias = Annotated[str, within(values.one_of, tuple(TRAITS))]
 
 _FILESYSTEM_BLOCKS = tuple(sorted({size for traits in TRAITS.values() for size in traits.block_sizes}))
@@ -235,9 +230,7 @@ FEATURES = {
 }
 
 Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]
-
 Duration: TypeAlias = Annotated[float, within(values.duration, 1)]
-
 Passes: TypeAlias = Annotated[tuple[str, ...], within(values.passes)]
 
 # What a key with a unit is called in records.
@@ -310,7 +303,6 @@ _RANGES = re.compile(
 )
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:=-]{0,99}", re.ASCII)
-
 _CONSTRAINT = re.compile(r"[A-Za-z0-9_&|!()\[\]*,.:=-]{1,200}", re.ASCII)
 
 
@@ -377,7 +369,6 @@ Nodes: TypeAlias = Annotated[
 ]
 
 NodeName: TypeAlias = Annotated[str, _matching(_NODE, "the name of a node")]
-
 JobTime: TypeAlias = Annotated[float, within(values.duration, 60)]
 
 

@@ -350,7 +350,6 @@ TABLES: dict[tuple[str, ...], type[PlanTable]] = {
 MOST_REASONS = 100
 
 _LONGEST_REASON = 2000
-
 _SETTINGS, _CLUSTER = "settings", "slurm"
 
 # Tables that a plan may have several of.
@@ -515,9 +514,7 @@ def _loaded(workload: PlannedWorkload) -> set[object]:
 
 
 MOST_CELLS = 20_000
-
 MOST_RUNS_PER_VISIT = 1000
-
 MOST_VISITS = 100_000
 
 # An image that a plan does not size: what its largest visit needs with a tenth more, in steps of the smallest allowed.

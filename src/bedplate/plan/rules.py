@@ -173,9 +173,7 @@ def contradicting_mount_options(filesystem: FilesystemLevels) -> Iterator[str]:
 SCHEDULERS_AVAILABLE = "block.schedulers"
 
 XFS_V4 = "kernel.config.XFS_SUPPORT_V4"
-
 XFS_BLOCK_ABOVE_PAGE = (6, 12)
-
 EXT4_BLOCK_ABOVE_PAGE = (6, 19)
 
 # CONFIG_XFS_SUPPORT_V4 is off by default since then; distributions may still set it.
@@ -436,9 +434,7 @@ def filesystem_refusals(cell: Cell, around: CellContext) -> Iterator[str]:
 
 
 LOCAL = "local"
-
 QEMU = "qemu"
-
 SLURM = "slurm"
 
 # A guest's memory where neither a cell nor the plan says how much.

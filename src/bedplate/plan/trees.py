@@ -77,7 +77,6 @@ def own_note(note: str, context: Mapping[str, Any]) -> str | None:
 
 
 _KEYS = ("tree", "commit")
-
 _MOST_COMMITS = 100
 
 _VARIED_TEXT = values.either(
@@ -196,7 +195,6 @@ GUEST = "guest"
 VERSION = "version"
 
 _CONFIG = "config"
-
 _FRAGMENT_BYTES_MOST = 256 * KIB
 
 _OF_MAKEFILE = re.compile(
@@ -308,7 +306,6 @@ Kernels: TypeAlias = Annotated[
 ]
 
 _MOST_PATCHES = 100
-
 _PATCH_BYTES_MOST = 8 * MIB
 
 

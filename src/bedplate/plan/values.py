@@ -93,27 +93,16 @@ THROTTLES: Mapping[str, Throttle] = {
 }
 
 EXECUTORS = ("local", "qemu", "slurm", "auto")
-
 VERSIONS = ("15", "16", "17", "18")
-
 UNTIL_STEADY = "until steady"
-
 UNLIMITED = "unlimited"
-
 MOST_PASSES = 20
-
 MAX_FILE_BYTES = MIB
-
 SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
-
 SMALLEST_MEMORY_BYTES = 256 * MIB
-
 SMALLEST_CUT_IMAGE_BYTES = 128 * MIB  # what mkfs.btrfs asks for; XFS says itself that it wants 300 MB
-
 SMALLEST_JOURNAL_BYTES = 64 * MIB  # mkfs.xfs may ask for 64 MB of log, ReiserFS for 33
-
 JOURNAL_BYTES = 256 * MIB
-
 LONGEST_S = 30 * 86400.0
 
 # In the order of the record's fields, each with its abbreviation in a made-up throttle's name.
@@ -129,11 +118,8 @@ _TIMES = ("read", "write", "flush")
 LATENCY_KEYS = (*_TIMES, "queue_depth", "sequential", "iops", "bandwidth", "stall")
 
 _TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASCII)
-
 _VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=-]{0,59}")
-
 _KERNEL = re.compile(r"\d{1,3}\.\d{1,3}[A-Za-z0-9.+~_-]{0,80}", re.ASCII)
 
 # What a JSON schema says of a value: no more than its check refuses, as an editor must not call a right plan wrong.
@@ -176,7 +162,6 @@ def table(keys: Mapping[str, Form], required: Sequence[str] = ()) -> Form:
 
 
 TEXT: Form = {"type": "string"}
-
 SCALAR: Form = {"type": ["string", "number", "boolean"]}
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 _MOUNT_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:=+@%-]{0,199}")
-
 _MKFS_WORD = re.compile(r"[A-Za-z0-9_.:=+@%,^-]{1,200}")
 
 _NAMES_A_DEVICE = re.compile(
@@ -60,15 +59,10 @@ _MOUNT_PREFIXES = (
 )
 
 _BLOCK_SIZE = "write block_size instead"
-
 _MAKES_NOTHING = "it makes no file system, or not all of it"
-
 _READS_A_FILE = "it names a file or a directory"
-
 _BAD_BLOCKS = "it reads the whole device for bad blocks"
-
 _OTHER_DEVICES = "it names further devices"
-
 _LABEL = "the label is how bedplate knows its own file systems again"
 
 _EXT = {

@@ -245,7 +245,6 @@ if TYPE_CHECKING:
     Paced = tuple[Hashable, Mapping[str, float]]
 
 WAYS_SHARE_MAX = 0.10
-
 TPS_SHARE_MAX = 0.05
 
 # Below the header of one WAL record for each transaction: what waits for the medium sleeps for other causes.

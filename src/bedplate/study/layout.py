@@ -126,9 +126,7 @@ def is_study(directory: Path) -> bool:
 
 
 _MOST_NAMED = 10
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
 _BELOW = _FOLDER | os.O_NOFOLLOW
 
 _KINDS = {

@@ -220,7 +220,6 @@ def unplanned(
 
 
 _ENOUGH_EVERY_S = 0.05
-
 _ABANDON_LIMIT_S = 300.0
 
 
@@ -485,7 +484,6 @@ ORACLE = 1
 _PRESSURE_MS = 30
 
 _CHECK_LIMIT_S = 300.0
-
 _PREPARATION_LIMIT_S = 600.0
 
 # What a check counts that nobody but it would find.

@@ -219,7 +219,6 @@ UNTORN_SHIM = Driver("untorn_writes", is_preloaded=True)
 _COUNTED = ("atomic", "plain", "extensions", "split_calls", "no_pages", "buffered")
 
 _REFUSED = ("EINVAL", "EOPNOTSUPP", "ENOSPC")
-
 _FORMAT = struct.Struct(f"={len(_COUNTED) + len(_REFUSED)}Q")
 
 

@@ -251,7 +251,6 @@ def lacking_room(mount_point: Path, full: Reason) -> tuple[Reason, ...]:
 
 
 _LINES_QUOTED, _LINE_CHARACTERS, _BYTES_QUOTED = 6, 400, 1 << 16
-
 _GENTLE_END_S = 10.0
 
 
@@ -585,7 +584,6 @@ def sql_server_of(context: VisitContext) -> SqlServer:
 _STATEMENT_SHOWN = 120
 
 CONNECTION_LOST = "connection-lost"
-
 NO_ANSWER_IN_TIME = "no-answer-in-time"
 
 

@@ -29,7 +29,6 @@ from bedplate.text_encoding import decode_text
 from bedplate.units import KIB, MIB, format_size, parse_duration_s, parse_size
 
 FILE = "engine.toml"
-
 PROMISED_CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE)
 
 # Levels of a cell beside the author's settings: what the engine is called, and the digest of its folder.
@@ -42,17 +41,11 @@ PAGE_SIZE = "page_size"
 _RESERVED = (NAME, DIGEST, "clients", "seed", "duration")
 
 _CHECK_LIMIT_S, _CHECK_LIMIT_MOST_S = 30.0, 600.0
-
 _MOST_SETTINGS, _MOST_LEVELS, _LONGEST = 50, 100, 300
-
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
-
 _SETTING = re.compile(r"[a-z][a-z0-9_]{0,39}")
-
 _KEYS = ("name", "writer", "checker", "check_limit", "settings", "promise")
-
 _SETTING_KEYS = ("kind", "levels", "default")
-
 _PROMISE_KEYS = ("when", "class", "transactions", "ms", "source")
 
 
@@ -300,9 +293,7 @@ KINDS: Mapping[str, Callable[[object], Scalar]] = {
 }
 
 _MOST_FILES, _MOST_BYTES, _DEEPEST = 1000, 256 * MIB, 20
-
 _MOST_TEXT_BYTES = 64 * KIB
-
 _DIGITS = 16
 
 # What a visit knows the folder of its copy by.
@@ -420,9 +411,7 @@ def _no_programs(path: Path, description: EngineDescription) -> Iterator[str]:
 
 
 _INTERPRETER = b"#!"
-
 _ENV = "env"
-
 _FOLDER = "engines"
 
 # The copy of an engine and the digest of its programs, as `keep` calls it.

@@ -33,7 +33,6 @@ from bedplate.visit.recording import ToolEnded, VisitContext
 PREPARATION_LIMIT_S = 300.0
 
 PATIENCE_S = 10.0
-
 LONGEST_WORDS = 400
 
 _FULL_BYTES = 16 * MIB

@@ -8,13 +8,9 @@ from bedplate.model.cell import BY_TEST, SOURCE, EngineModel
 from bedplate.model.levels import Levels, Scalar
 
 FULL = "full"
-
 NOMETASYNC = "nometasync"
-
 NOSYNC = "nosync"
-
 MAPASYNC = "mapasync"
-
 SYNC_MODES = (FULL, NOMETASYNC, NOSYNC, MAPASYNC)
 
 # What commits a test that is called synchronous cannot do.

@@ -49,9 +49,7 @@ _DATA, _LOCK = "data.mdb", "lock.mdb"
 _HEADER = struct.Struct("<QHH")
 
 _TRANSACTION_AT = 16 + 128
-
 _KINDS = {0x01: "branch page", 0x02: "leaf page", 0x04: "overflow page", 0x08: "meta page"}
-
 _META = 0x08
 
 

@@ -30,7 +30,6 @@ PLACE = "place"
 _PLACES = ("libraries/liblmdb", "")
 
 _FILE_BYTES_MOST = 16 * MIB
-
 _FILES = ("mdb.c", "midl.c", "midl.h", "lmdb.h")
 
 

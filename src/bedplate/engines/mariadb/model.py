@@ -14,7 +14,6 @@ from bedplate.units import parse_size
 WAITING = ("1", "3")
 
 PAGE_SIZE = "innodb_page_size"
-
 USUAL_PAGE_BYTES = 16384
 
 
@@ -47,7 +46,6 @@ MODEL = MariadbModel(
 )
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
-
 _RATIO, _PROPORTION, _COUNT = Scale.RATIO, Scale.PROPORTION, Scale.COUNT
 
 # A table: a line for a metric, of which the formatter would make eight.
@@ -74,15 +72,10 @@ _INNODB = taken_from(
 METRICS: Mapping[str, tuple[Metric, ...]] = {"MariaDB": _INNODB}
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,63}")
-
 _WITH_UNIT = re.compile(r"\d+(?:\.\d+)?\s*(?:[kKMGT]i?B?)")
-
 _NETWORK = "the server listens on a private Unix socket only"
-
 _PLACES = "bedplate decides where the server and its files are"
-
 _PROGRAMS = "it would load or run what is not the server's own"
-
 _LOG = "the server's log is read, and bedplate directs it"
 
 # What names a file or a folder, by the end of its name.

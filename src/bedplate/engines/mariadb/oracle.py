@@ -142,18 +142,14 @@ def bound_ms(settings: Mapping[str, str]) -> float | None:
 _START_LIMIT_S = 600.0
 
 _STOP_LIMIT_S = 600.0
-
 _CHECKSUMS_LIMIT_S = 300.0
 
 # InnoDB notes that the write of a page failed, and goes on.
 _COMPLAINT = re.compile(r"\[ERROR\] (.*)|\[Note\] (InnoDB: IO Error: .*)")
 
 _MOST_QUOTED = 3
-
 _SYSTEM = "ibdata1"
-
 _EXTENT_PAGES_LEAST = 64
-
 _PRIMARY = "PRIMARY"
 
 # Each index: its table, and a sum of its columns, which it can answer without the table.
@@ -413,7 +409,6 @@ FAULTY_DISK = FaultEngine(
 )
 
 _HEADER = struct.Struct(">IIIIQ")
-
 _PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
 
 
@@ -446,7 +441,6 @@ class MariadbPageNames(PageNames):
 PAGE_NAMES: PageNames = MariadbPageNames()
 
 _PREFIX, _LIBRARIES = "MARIADB_PREFIX", "MARIADB_LIBRARIES"
-
 _PACKAGES = "Debian: mariadb-server-core and mariadb-client-core"
 
 _NOTES = (

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 PAGE_SIZES = tuple(size * KIB for size in (4, 8, 16, 32, 64))
 
 PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
-
 ServerSetting: TypeAlias = Annotated[str, AfterValidator(setting_name)]
 
 

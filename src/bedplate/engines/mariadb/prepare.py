@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 SERVER = "sbin/mariadbd"
 
 CLIENT = "bin/mariadb"
-
 INSTALL = "bin/mariadb-install-db"
-
 CHECK_PAGES = "bin/innochecksum"
 
 
@@ -58,7 +56,6 @@ class Programs:
 
 
 SERVER_PACKAGE = "mariadb-server-core"
-
 PACKAGES = (SERVER_PACKAGE, "mariadb-client-core", "mariadb-client")
 
 # The first with the counters that are read (Innodb_checkpoint_age, Innodb_lsn_current).
@@ -153,7 +150,6 @@ def build_of(package_tree: PackageTree) -> EngineBuild:
 PREPARATION: EnginePreparation = MariadbPreparation()
 
 _LISTED = re.compile(r"^([a-z][a-z0-9-]+) +\S", re.MULTILINE)
-
 _FROM_HERE = "Variables (--variable-name=value)"
 
 
@@ -204,7 +200,6 @@ _GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")
 _VERSIONED = ("mysqld", "mariadb", "mariadbd")
 
 _OF_A_VERSION = re.compile(rf"({'|'.join(_VERSIONED)})-\d+\.\d+")
-
 _OFF, _ON = ("skip_", "disable_"), "enable_"
 
 # my_default.c: MAX_INCLUDE_DEPTH.
@@ -318,7 +313,6 @@ _SYSTEM = "ibdata1"
 _ARIA = "aria_log_control"
 
 _VERSIONS = ("mariadb_upgrade_info", "mysql_upgrade_info")
-
 _UPGRADE_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")
 
 # fil0fil.h, fsp0fsp.h: of a tablespace's first page its type, and the flags behind the header of the page (38 bytes).
@@ -330,9 +324,7 @@ _FLAGS_AT, _FLAGS_BYTES = 38 + 16, 4
 _FULL_CRC32, _SIZE_BITS, _SIZE_AT = 1 << 4, 15, 6
 
 _FLUSHED = "innodb_flush_log_at_trx_commit"
-
 _METHOD = "innodb_flush_method"
-
 _TWICE = "innodb_doublewrite"
 
 # By their numbers, which an option may have too (ha_innodb.cc: innodb_flush_method_names).
@@ -342,7 +334,6 @@ _METHODS = ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO
 _DIRECT_SINCE = (10, 6)
 
 _DATA, _USUAL_PLACE = "datadir", "/var/lib/mysql"
-
 _PLACES = {"innodb_log_group_home_dir": "log", "innodb_undo_directory": "undo"}
 
 _UNTOLD = (

@@ -62,7 +62,6 @@ def _wall_s(day: str, form: str, time: str) -> float:
 SERVER_LOG: ServerLogReader = read_server_log
 
 _NO_PAGE_ASKED = because("nothing-asked", "the server asked for no page")
-
 _NO_PAGE_SIZE = because("block-size-unknown", "the engine's page size is not in the record")
 
 

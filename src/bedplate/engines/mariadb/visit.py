@@ -80,11 +80,8 @@ class MariadbSession(PipedSession):
 
 
 _VARIABLES = "SHOW GLOBAL VARIABLES"
-
 _PROC = Path("/proc")
-
 _DATA_FILE = "ibdata1"
-
 _FLAGS = re.compile(r"^flags:\s+([0-7]+)$", re.MULTILINE)
 
 # A page of each kind is changed, and a checkpoint writes them: what is written twice is counted then.
@@ -435,7 +432,6 @@ class _MariadbForSql:
 SQL: SqlEngine = _MariadbForSql
 
 _NEVER_SYNCED = ("nosync",)
-
 _DATA_UNSYNCED = ("o_direct_no_fsync", "littlesync", "all_o_direct_no_fsync")
 
 # What a server shows where it syncs log and data; empty where it has no such setting.

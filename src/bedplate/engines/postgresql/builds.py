@@ -77,9 +77,7 @@ class Fetched:
 
 
 BLOCK_SIZES_BYTES = tuple(KIB << power for power in range(6))
-
 WAL_BLOCK_SIZES_BYTES = tuple(KIB << power for power in range(7))
-
 STAMP = "build.json"
 
 _STAMP_FORMAT = 1
@@ -391,11 +389,8 @@ def unpacked_tree(release: Source, *, progress: Callable[[str], None]) -> Path:
 OFFICIAL_SITE = "https://ftp.postgresql.org/pub/source"
 
 _TIMEOUT_S = 60.0
-
 _RELEASE_FOLDER = re.compile(r"""href=["']?(?:[^"'>]*/)?v(\d+)\.(\d+)/""")
-
 _SHA256 = re.compile(r"\b([0-9a-f]{64})\b")
-
 _PIECE_BYTES = 1 << 20
 
 
@@ -635,7 +630,6 @@ _PARSER_TOOLS = (
 )
 
 _GIT = Need("git", "git", "reads source trees and applies patches")
-
 _PKG_CONFIG = Need("pkg-config", "pkg-config", "finds PostgreSQL's libraries", alternatives=("pkgconf",))
 
 # Debian's perl-base has the interpreter only; PostgreSQL's generators use these modules.
@@ -688,11 +682,8 @@ def _succeeds(commands: Commands, argv: Sequence[str]) -> bool:
 CACHE_FILE = "config.cache"
 
 _BYTES_MOST = 16 * MIB
-
 _PACKAGE_STATES = (Path("/var/lib/dpkg/status"), Path("/var/lib/rpm/rpmdb.sqlite"))
-
 _LOCAL_FOLDERS = (Path("/usr/local/include"), Path("/usr/local/lib"), Path("/usr/local/bin"))
-
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -749,15 +740,11 @@ def _state(path: Path) -> list[object]:
 
 
 RECIPE_VERSION = 3
-
 COMPILER = "cc"
 
 _MAKEFILE = Path(__file__).with_name("recipe.mk")
-
 _CONFIGURE_TIMEOUT_S = 1200.0
-
 _COMPILE_TIMEOUT_S = 4 * 3600.0
-
 _INSTALL_TIMEOUT_S = 1200.0
 
 # Counted while each was built; only the progress display depends on them, and shows no total of another.
@@ -942,7 +929,6 @@ def _run_make(work: RecipeWork, objects: Path, *words: str, timeout_s: float) ->
 
 
 _VERSION_TIMEOUT_S = 60.0
-
 _SAID_LINES = 12
 
 

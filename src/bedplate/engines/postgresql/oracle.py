@@ -196,9 +196,7 @@ _WAYS = (
 _START_LIMIT_S = 600.0
 
 _STOP_LIMIT_S = 600.0
-
 _CHECKSUMS_LIMIT_S = 300.0
-
 _LOOK_EVERY_S = 0.05
 
 # psql prints a warning among the rows of an answer. With `ignore_checksum_failure` there are some.
@@ -220,9 +218,7 @@ _GRAVE = re.compile(r"\b(?:PANIC|FATAL|ERROR): .*")
 _OF_DISK = tuple(f": {os.strerror(code)}" for code in (errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.EBADE))
 
 _OF_ROOM = f": {os.strerror(errno.ENOSPC)}"
-
 _LEVEL = re.compile(r"\b(?:PANIC|FATAL|ERROR|WARNING|LOG): .*")
-
 _BAD_CHECKSUM = re.compile(r'checksum verification failed in file "([^"]+)", block \d+')
 
 # Maps of a table whose damaged pages the server takes for empty ones (ReadBufferExtended with RBM_ZERO_ON_ERROR in
@@ -512,7 +508,6 @@ FAULTY_DISK = FaultEngine(
 )
 
 _RELATION = re.compile(r"((?:base/\d+|global|pg_tblspc/[^/]+/[^/]+/\d+)/(\d+))(?:_(\w+))?(?:\.(\d+))?")
-
 _WAL = "pg_wal"
 
 # What names hang on: files of relations, and beside them how many bytes a segment of the WAL has.
@@ -522,7 +517,6 @@ _FILES_OF_RELATIONS = (
 )
 
 _SEGMENT = re.compile(r"pg_wal/([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})")
-
 _SEGMENT_SIZES = tuple(1 << step for step in range(20, 31))
 
 # XLogPageHeaderData: magic, info, timeline, address of the page. The magic of each version is 0xD000 and more.
@@ -534,7 +528,6 @@ _WAL_MAGICS = range(0xD000, 0xD200)
 _RELATION_SEGMENT_BYTES = 2**30
 
 _HEADER = struct.Struct("<IIHHHHHH")
-
 _SMALLEST_PAGE, _LARGEST_PAGE, _USUAL_BYTES = 1024, 32768, 8192
 
 _FILES = {

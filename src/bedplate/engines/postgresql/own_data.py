@@ -104,9 +104,7 @@ def database_name(value: object) -> str:
 
 
 _MAGIC = b"PGDMP"
-
 _TABLE_OF_CONTENTS = "toc.dat"
-
 _CUSTOM, _TAR = 1, 3
 
 # K_VERS_1_12 (PostgreSQL 9.0); the first that is read, as its date and versions stand where they do today.
@@ -126,13 +124,9 @@ _TEXT_BYTES_MAX = 1000
 _LIST_TEXT_BYTES_MAX, _LIST_BYTES_MAX = 4 * MIB, 64 * MIB
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
-
 _NEEDED = ("EXTENSION", "PROCEDURAL LANGUAGE")
-
 _DATE_NUMBERS = 7
-
 _MAJOR = re.compile(r"(\d{1,2})(?:\.|devel|beta|rc|$| )", re.ASCII)
-
 _HOW_TO = "make one with `pg_dump --format=custom` or `--format=directory`"
 
 
@@ -315,7 +309,6 @@ def _text(file: BinaryIO, integer_bytes: int, most: int = _TEXT_BYTES_MAX) -> st
 _GROWTH = {"none": 2.5}
 
 _GROWTH_COMPRESSED = 10.0
-
 _LEAST_BYTES = 64 * MIB
 
 
@@ -327,7 +320,6 @@ def restored_bytes(archive_bytes: int, compression: str) -> float:
 LABEL = "backup_label"
 
 _MANIFEST = "backup_manifest"
-
 _LABEL_BYTES_MAX = 8192
 
 _START_LINES = re.compile(
@@ -454,9 +446,7 @@ CATALOGUES: Mapping[int, int] = {15: 202209061, 16: 202307071, 17: 202406281, 18
 _USUAL_LIMITS = (GIB, 64, 32, True)
 
 _PID_FILE = "postmaster.pid"
-
 _PROCESS = re.compile(r"[0-9]{1,10}")
-
 _HOW_TO_COPY = "or give a base backup of it (pg_basebackup)"
 
 

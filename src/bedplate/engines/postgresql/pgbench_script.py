@@ -29,15 +29,10 @@ _EXPRESSION_WORD = re.compile(
 _OPERAND, _END = "0", ""
 
 _LONGEST_SHOWN = 40
-
 _BEFORE_ONE = frozenset(("+", "-", "~", "not"))
-
 _BETWEEN_TWO = frozenset((*"+-*/%=<>|&#", "<>", "!=", "<=", ">=", "<<", ">>", "and", "or"))
-
 _BEHIND_ONE = frozenset(("isnull", "notnull"))
-
 _LITERALS = frozenset(("null", "true", "false"))
-
 _KEYWORDS = _LITERALS | _BEHIND_ONE | {"and", "or", "not", "case", "when", "then", "else", "end", "is"}
 
 # Which parts of a CASE may stand before each other part.
@@ -197,17 +192,11 @@ WAY_OUT = f'protocol = "{SIMPLE}", which is pgbench\'s own default, writes value
 SYNC_PIPELINE, SYNC_PIPELINE_SINCE = "syncpipeline", 17
 
 _WITH_EXPRESSION = ("set", "if", "elif")
-
 _TO_VARIABLES = ("gset", "aset")
-
 _PIPELINES = ("startpipeline", "endpipeline", SYNC_PIPELINE)
-
 _WITHOUT_WORDS = ("else", "endif", *_PIPELINES)
-
 _COMMANDS = (*_WITH_EXPRESSION, "sleep", *_TO_VARIABLES, *_WITHOUT_WORDS)
-
 _SHELLS = ("shell", "setshell")
-
 _UNITS = ("us", "ms", "s")
 
 # The server takes parameters in statements that it plans. These are none, so that their text has to hold the value.
@@ -258,11 +247,8 @@ _BEFORE_A_NAME = frozenset(("into", "join", "only", "table", "update"))
 _LONGEST_NAME = 200
 
 _MOST_PROBLEMS = 5
-
 _LETTER = r"A-Za-z_\x80-\U0010ffff"
-
 _NAME = rf"[{_LETTER}][{_LETTER}0-9]*"
-
 _VARIABLE = re.compile(_NAME)
 
 # One token of SQL. What stands first is what flex takes: the longest, and of two alike the first.
@@ -287,9 +273,7 @@ _SQL = re.compile(
 _IN_STRING = re.compile(r"[^']*+'")
 
 _IN_ESCAPING = re.compile(r"(?:[^\\']|\\.)*+'", re.DOTALL)
-
 _GOES_ON = re.compile(r"'|(?:[ \t\f]|--[^\n\r]*+)*+[\n\r](?:[ \t\n\r\f]++|--[^\n\r]*+[\n\r])*+'")
-
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 # As pgbench finds variables in a statement's text, whatever they are a part of; further colons are passed over with the first.
@@ -304,9 +288,7 @@ _WORD = re.compile(
 _STRING, _QUOTED_NAME, _COMMENT = "in a string", "in a quoted name", "in a comment"
 
 _LITERAL = frozenset((_STRING, _QUOTED_NAME, _COMMENT))
-
 _PART_OF_A_NAME = "a part of the word or number before it"
-
 _NAME_PLACE = "in the place of a name"
 
 

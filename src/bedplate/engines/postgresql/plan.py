@@ -47,11 +47,8 @@ if TYPE_CHECKING:
 WAL_SEGMENT_SIZES = tuple(MIB << power for power in range(11))
 
 Version: TypeAlias = Annotated[str, within(values.version)]
-
 WalBlock: TypeAlias = Annotated[int, within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
-
 SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
-
 SettingValue: TypeAlias = Annotated[str, within(known_settings.setting_value, form=values.SCALAR)]
 
 
@@ -87,7 +84,6 @@ def _dotted(value: Any) -> Any:
 
 
 Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
-
 Configuration: TypeAlias = Annotated[str, within(_configuration, form=values.TEXT)]
 
 
@@ -234,7 +230,6 @@ IO_URING_DISABLED = "kernel.io_uring_disabled"
 HUGE_PAGES = "vm.nr_hugepages"
 
 _DIRECT_SINCE = 16
-
 _ON = ("on", "true", "yes", "1")
 
 

@@ -159,11 +159,8 @@ GONE: Mapping[str, tuple[int, str]] = {
 }
 
 _SAID = re.compile(r"^(?:.* )?(LOG|WARNING|ERROR|FATAL|HINT|DETAIL):  (.*)$")
-
 _SYNTAX = re.compile(r'syntax error in file ".*" line (\d+)')
-
 _UNKNOWN = re.compile(r'unrecognized configuration parameter ".*" in file ".*" line (\d+)')
-
 _ABOUT = re.compile(r'parameter "([^"]+)"')
 
 # First the server says which lines are none and which names it does not know, and only without those which values.
@@ -353,7 +350,6 @@ _UNTOLD = (
 _ELSEWHERE = Path("/etc/postgresql")
 
 _CONFIGURATION = "postgresql.conf"
-
 _USUAL_BLOCK, _USUAL_SEGMENT = 8 * KIB, 16 * MIB
 
 # Settings that a plan could have and a visit should not, by their names, and why.
@@ -566,7 +562,6 @@ def _places(directory: Path, reading: _Reading) -> dict[str, str]:
 
 
 DATA_DIRECTORY = KnownFiles(recognise, frozenset({"postgres", "postmaster"}))
-
 RECORD = "restored.json"
 
 # Raised when the way changes in which one is made.

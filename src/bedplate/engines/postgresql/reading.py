@@ -22,11 +22,8 @@ from bedplate.figures.server_log import (
 )
 
 _LINE = re.compile(r"(\d{9,}\.\d{3}) (\d+) ([a-z][a-z ]*?) (LOG|WARNING|ERROR|FATAL|PANIC):  (.*)")
-
 _STARTING = re.compile(r"(?:checkpoint|restartpoint) starting:(.*)")
-
 _COMPLETE = re.compile(r"(?:checkpoint|restartpoint) complete: ")
-
 _COMPLAINTS = frozenset({"ERROR", "FATAL", "PANIC"})
 
 # A run with failing transactions logs one error for each; the first ones say it all.

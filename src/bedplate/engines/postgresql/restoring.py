@@ -36,7 +36,6 @@ DATA, SOCKET, LOG = "data", "run", "log"
 PLACES = (DATA, SOCKET)
 
 _LIMIT_S = 7 * 86400.0
-
 _SAID_CHARACTERS = 1000
 
 # An error has the words of the archive's author, as many as they like.

@@ -13,13 +13,9 @@ from bedplate.plan.words import joined
 from bedplate.units import parse_duration_s, parse_size
 
 _NETWORK = "the server listens on a private Unix socket only"
-
 _PLACES = "bedplate decides where the cluster and its files are"
-
 _LOG = "checkpoints are read from the server's log, which bedplate directs"
-
 _BUILT = "it is compiled in or fixed by initdb"
-
 _COMMAND = "it would start a program of its own"
 
 INCLUDES = ("include", "include_dir", "include_if_exists")
@@ -109,9 +105,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LETTER = r"[A-Za-z_\x80-\U0010ffff]"
 
 _WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|[0-9._:/-])*")
-
 _ID = re.compile(rf"{_LETTER}(?:{_LETTER}|[0-9])*")
-
 _QUALIFIED_ID = re.compile(rf"{_ID.pattern}\.{_ID.pattern}")
 
 _VALUES = (
@@ -122,7 +116,6 @@ _VALUES = (
 )
 
 _BLANKS = re.compile(r"[ \t\r]*")
-
 _SHOWN, _QUOTE = 60, "'"
 
 
@@ -499,7 +492,6 @@ def truth(text: str) -> bool | None:
 
 
 _UNIT = re.compile(r"(\d+)?(B|kB|MB|us|ms|s|min)")
-
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 
 

@@ -20,7 +20,6 @@ _OLDEST_MAJOR = min(SUPPORTED_MAJORS)
 VERSION = "version"
 
 _OF_TREE = re.compile(r"^AC_INIT\(\[PostgreSQL\], \[(\d{1,3}[a-z0-9.]{0,12})\]", re.MULTILINE | re.ASCII)
-
 _ASKED = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 
 
@@ -88,7 +87,6 @@ _EVERY_EXTENSION = frozenset(
 )
 
 _SINCE = {"pg_logicalinspect": 18}
-
 _UNTIL = {"adminpack": 16, "old_snapshot": 16}
 
 

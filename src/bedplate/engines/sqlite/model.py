@@ -22,21 +22,13 @@ DELETE, TRUNCATE, PERSIST, MEMORY, WAL, NO_JOURNAL = JOURNAL_MODES = (
 )
 
 LOCKING_MODES = ("normal", "exclusive")
-
 EXCLUSIVE = LOCKING_MODES[1]
-
 BEGIN = "begin"
-
 BEGINS = ("immediate", "deferred")
-
 BUSY_TIMEOUT = "busy_timeout"
-
 LONGEST_BUSY_MS = 600_000
-
 AUTO_VACUUMS = ("none", "full", "incremental")
-
 PAGE_SIZE = "page_size"
-
 PAGE_SIZES = tuple(512 << step for step in range(8))
 
 # The setting of a cell, and what a driver is told of it.
@@ -53,11 +45,8 @@ SYSTEM = "system"
 FILES = ("sqlite3.c", "sqlite3.h")
 
 _MOST_BYTES = 64 * MIB
-
 _LONGEST = 500
-
 _DIGITS = 10
-
 _VERSION = re.compile(rb'^#define SQLITE_VERSION\s+"([0-9.]{1,20})"', re.MULTILINE)
 
 _SOURCE_ID = re.compile(

@@ -47,15 +47,10 @@ POWER_CUT = NativeCuts(
 FAULTY_DISK = FaultEngine(POWER_CUT, log_files=("test.db-wal", "test.db-journal"), data_files=("test.db",))
 
 _USUAL_BYTES = 4096
-
 _WAL_HEADER_BYTES, _FRAME_HEADER = 32, struct.Struct(">II")
-
 _WAL_MAGICS = (0x377F0682, 0x377F0683)
-
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-
 _KINDS = {2: "interior of an index", 5: "interior of a table", 10: "leaf of an index", 13: "leaf of a table"}
-
 _FIRST = b"SQLite format 3\0"
 
 

@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 _SYNCHRONOUS = (BY_TEST, *SYNCHRONOUS)
 
 PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
-
 Checkpoint: TypeAlias = Annotated[int, within(values.whole_number, 0, 10**9)]
-
 MapSize: TypeAlias = Annotated[int, within(values.size, 0, TIB)]
-
 Begin: TypeAlias = Annotated[str, within(values.one_of, BEGINS)]
 
 

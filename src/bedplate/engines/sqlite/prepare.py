@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from bedplate.campaign.preparation import OwnLibrary
 
 _TIME_LIMIT_S = 900.0
-
 _FILE_BYTES_MOST = 64 * MIB
-
 _SAID_LINES = 12
 
 _CLEANED = (
@@ -134,14 +132,12 @@ class SqliteSource:
 OWN_LIBRARY: OwnLibrary = SqliteSource()
 
 _HEADER_BYTES = 100
-
 _MAGIC = b"SQLite format 3\0"
 
 # A size that two bytes do not hold.
 _LARGEST_AS, _LARGEST = 1, 65536
 
 _USUAL_PAGE_BYTES = 4096
-
 _IN_WAL = bytes((2, 2))
 
 

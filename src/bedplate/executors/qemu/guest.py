@@ -259,13 +259,10 @@ NEEDS = (
 )
 
 KVM = "kvm"
-
 TCG = "tcg"
-
 VISITS_PORT = "bedplate.visits"
 
 _TRIAL_MEMORY_BYTES = 256 * MIB
-
 _VERSION = re.compile(r"QEMU emulator version (\S+)")
 
 
@@ -447,13 +444,9 @@ def _escaped(path: Path) -> str:
 _BROKEN_KERNEL = 1 << 7 | 1 << 9 | 1 << 14
 
 _SHOWN_CONSOLE_LINES = 12
-
 _SHOWN_CONSOLE_BYTES = 16384
-
 _SHOWN_LINES_SAID = 200
-
 _BOOTING = "while it booted"
-
 _PANIC = re.compile(r"Kernel panic - ")
 
 # What a fault of QEMU's own ends it with; SIGSEGV was seen once, on a loaded host.
@@ -722,7 +715,6 @@ def _integer(message: Mapping[str, Scalar], name: str) -> int:
 DEVICE = Path("/dev/kvm")
 
 _TRIAL_S = 6.0
-
 _SIGN = b"Linux version"
 
 

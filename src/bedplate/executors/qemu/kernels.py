@@ -82,7 +82,6 @@ from bedplate.units import MIB
 _TYPE_ALIAS = re.compile(r"^alias fs-(\S+) ", re.MULTILINE)
 
 _BUILT_IN_TYPE_ALIAS = re.compile(rb"\.alias=fs-([^\0]+)\0")
-
 _ELF = b"\x7fELF"
 
 # Of a distribution they have 2 MB, and its modules depend on each other some ten deep.
@@ -251,7 +250,6 @@ def release_key(release: str) -> tuple[int, ...]:
 _FLAVOURS = {"x86_64": ("amd64", "generic"), "aarch64": ("arm64", "generic")}
 
 _NAME = re.compile(r"linux-(?:image|binary)-(?:unsigned-)?(\d.*?)(?:-unsigned)?")
-
 _FULL_RELEASE = re.compile(r"\d+\.\d+\.\d+[\d.]*(?:[+~][\w.+~]+)?(?:-\d+)?-(?P<flavour>\w+)", re.ASCII)
 
 # The series that a release was made with: where it is kept up for longest.
@@ -532,7 +530,6 @@ def _first(*candidates: Path) -> Path | None:
 PACKAGES = ("busybox-static", "kmod", "zstd")
 
 _ELF64_LITTLE = b"\x7fELF\x02\x01"
-
 _PT_INTERP = 3
 
 
@@ -799,7 +796,6 @@ def _digest(modules: Path, image: Path) -> str:
 STAMP = "kernel.json"
 
 _STAMP_FORMAT = 1
-
 _PREFIX = "commit-"
 
 # A kernel says when it was built. Two builds of a commit are equal byte for byte.
@@ -809,7 +805,6 @@ _BUILT_AT = "Thu Jan  1 00:00:00 UTC 1970"
 _FIRST_BUILD_S = 6 * 60.0
 
 _NEXT_BUILD_S = 15.0
-
 _ROOT = Account("root", 0, 0)
 
 

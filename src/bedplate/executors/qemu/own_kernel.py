@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 GZIP, _BZIP2, _XZ, _LZMA = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x5d\0\0"
 
 _ZSTD, _LZ4_OF_KERNELS, _LZ4, _ELF = b"\x28\xb5\x2f\xfd", b"\x02\x21\x4c\x18", b"\x04\x22\x4d\x18", b"\x7fELF"
-
 _PIECE_BYTES = MIB
 
 # A kernel's own way of packing it asks for 128 MiB at most.
@@ -182,22 +181,16 @@ def lacking_by_console(text: str) -> tuple[str, ...]:
 
 
 _ELF_HEAD = b"\x7fELF"
-
 _ELF64_LITTLE = b"\x7fELF\x02\x01"
 
 # The setup header: its magic, the version of the protocol, where the release is named, how long the setup is, where the kernel lies.
 _MAGIC_AT, _MAGIC = 0x202, b"HdrS"
 
 _PROTOCOL_AT, _PROTOCOL_WITH_PAYLOAD = 0x206, 0x0208
-
 _VERSION_POINTER_AT, _VERSION_BASE = 0x20E, 0x200
-
 _SETUP_SECTORS_AT, _PAYLOAD_AT = 0x1F1, 0x248
-
 _SECTOR = 512
-
 _USUAL_SETUP_SECTORS = 4
-
 _HEADER_BYTES = 0x260
 
 # init/version.c: `Linux version 6.12.1 (who@where) …`
@@ -378,13 +371,9 @@ class NeededOption:
 
 
 _RUNS = "runs the host's programs"
-
 _CONSOLE = "the guest's console"
-
 _DISKS = "the guest's disks"
-
 _SHARES = "the folders of the host"
-
 _SERVERS = "servers and their clients"
 
 # What a visit starts is shut in by these (`host/shut_in/`). A program that is kept from less would be measured otherwise.
@@ -591,15 +580,11 @@ def _shipped() -> dict[str, str]:
 
 
 RECIPE_VERSION = 1
-
 COMPILER = "gcc"
 
 _CACHING_COMPILER = "ccache"
-
 _OBJECTS, _FRAGMENT, _COMPILER_CACHE = "objects", "fragment", "ccache"
-
 _IMAGE = "arch/x86/boot/bzImage"
-
 _CONFIGURE_TIMEOUT_S = 1800.0
 
 # On two busy cores the first build takes an hour.
@@ -795,7 +780,6 @@ _TOOLS = (
 )
 
 _C_HEADER = Path("/usr/include/stdio.h")
-
 _ELF_HEADER = Path("/usr/include/libelf.h")
 
 

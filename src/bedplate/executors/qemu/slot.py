@@ -63,11 +63,9 @@ from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.units import MIB, format_size
 
 DATA = "bedplate-data"
-
 JOURNAL = "bedplate-journal"
 
 _JOURNAL_IMAGE = "bedplate-journal.img"
-
 _MEMORY = Path("/dev/shm")  # noqa: S108 -- a file of bedplate's own
 
 # What must stay free beside an image: on a disk for the study and its logs, in memory for nothing.

@@ -45,11 +45,8 @@ _NEEDS = (
 )
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 _CONFIGURE_TIMEOUT_S = 2 * 3600.0
-
 _COMPILE_TIMEOUT_S = 4 * 3600.0
-
 _STRIP_TIMEOUT_S = 600.0
 
 # zfs.ko has 4 MiB without its symbols.
@@ -259,11 +256,8 @@ def strip_modules(zfs_work: ZfsWork, directory: Path) -> None:
 
 
 _COMPONENTS = ("main", "contrib")
-
 _SOURCE_PACKAGE, _USERLAND_PACKAGE = "zfs-dkms", "zfsutils-linux"
-
 _INCLUDED = re.compile(r"^include /usr/src/(\S+)/Makefile$", re.MULTILINE)
-
 _KBUILD = re.compile(r"lib/(linux-kbuild-[^/]+)/")
 
 
@@ -451,7 +445,6 @@ def _series(text: str) -> tuple[int, int] | None:
 
 
 _STAMP = "zfs.json"
-
 _STAMP_FORMAT = 1
 
 TYPE = "zfs"

@@ -39,9 +39,7 @@ _PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
 _LIMIT_S = 30.0
 
 _SUBMIT_LIMIT_S = 60.0
-
 _FIELDS = "%i|%T|%r|%j|%N"
-
 _NUMBER = re.compile(r"\d+")
 
 # What the names of all our jobs begin with.

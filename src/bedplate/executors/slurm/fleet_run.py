@@ -365,9 +365,7 @@ def _release(order: JobOrder, layout: FleetLayout, slurm: Slurm, fleet: Fleet, m
 JOBS_PER_NODE = 2
 
 _SHORTEST_LIMIT_S = 3600.0
-
 _TIMES_ESTIMATE = 3.0
-
 _STATE = "BEDPLATE_STATE"
 
 

@@ -38,7 +38,6 @@ FAILURE = "failure.txt"
 WITHDRAWN = "withdrawn"
 
 _NUMBER = re.compile(r"\d{3,6}")
-
 _FOLDER = re.compile(r"(\d+)\.(\d+)")
 
 

@@ -62,9 +62,7 @@ NAME = "slurm"
 DEVICE_PATIENCE_S = 6 * 3600.0
 
 _LOOK_S = 0.5
-
 _FIRMWARE = ("device/firmware_rev", "device/rev")
-
 _DMI = Path("/sys/class/dmi/id")
 
 

@@ -55,7 +55,6 @@ STARTED = "started"
 WHOLE = "whole-seconds.txt"
 
 _ENDING_S = 300.0
-
 _SHOWN_CHARACTERS = 4000
 
 

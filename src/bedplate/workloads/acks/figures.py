@@ -22,9 +22,7 @@ from bedplate.units import percent
 from bedplate.workloads.acks.model import AcksSummary, read_summary
 
 TOGETHER_SHARE_MAX = 0.01
-
 QUIET_SHARE_MAX = 0.10
-
 QUIET_MIN_S = 1.0
 
 _OF_A_SERVER = frozenset({SERVER_BROKE.code, CHECKPOINTS_UNKNOWN.code})

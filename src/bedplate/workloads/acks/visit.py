@@ -187,7 +187,6 @@ class PipeReader:
 
 
 _READER = Driver("pgbench_log")
-
 _SYNC_LIMIT_S = 3600.0
 
 # The writer is told to go on for longer than it is measured, as it counts from another moment; SIGTERM ends it.

@@ -41,17 +41,12 @@ from bedplate.model.reason import Reason, because
 from bedplate.units import GIB, KIB, MIB, format_size
 
 _TOOL = "bonnie++"
-
 _FORMAT = "1.98"
-
 _VERSIONS = re.compile(r"2\.00[a-z]?")
-
 _FIELDS = 50
 
 FILE_STAGES = ("putc", "put_block", "rewrite", "getc", "get_block", "seeks")
-
 SMALL_FILE_STAGES = ("seq_create", "seq_stat", "seq_del", "ran_create", "ran_stat", "ran_del")
-
 STAGES = (*FILE_STAGES, *SMALL_FILE_STAGES)
 
 # Where a stage has its rate; its CPU follows. Latencies come last, in the order of the stages.
@@ -61,17 +56,11 @@ _RATE_AT = {
 }
 
 _LATENCY_AT = {stage: 38 + number for number, stage in enumerate(STAGES)}
-
 _NUMBER = re.compile(r"\d{1,10}(\.\d)?", re.ASCII)
-
 _WHOLE = re.compile(r"\d{1,10}", re.ASCII)
-
 _LATENCY = re.compile(r"(\d{1,9})(us|ms|s)", re.ASCII)
-
 _LATENCY_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-
 _SIZE = re.compile(r"(\d{1,10})([MG])", re.ASCII)
-
 _NOT_RUN = because("not-asked-for", "the stage was not asked for")
 
 _TOO_SHORT = because(
@@ -287,9 +276,7 @@ _BYTE_STAGES = ("putc", "getc")
 _READING_STAGES = ("rewrite", "get_block")
 
 _SEEKS = "seeks"
-
 _NO_LATENCY = because("below-a-microsecond", "no operation took a microsecond, which is bonnie++'s finest")
-
 _NO_STAGE = because("no-stage-told", "bonnie++ named no stage")
 
 

@@ -27,7 +27,6 @@ MODEL = WorkloadModel(
 )
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
-
 _RATIO, _SHARE = Scale.RATIO, Scale.SHARE
 
 # Where some figures are taken from, unlike the others of their group.

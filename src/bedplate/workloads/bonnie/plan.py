@@ -79,7 +79,6 @@ PLAN = BonnieTable
 _BYTES_PER_S = 400e6
 
 _SEEKS_S = 20.0
-
 _FILES_PER_S = 30_000.0
 
 

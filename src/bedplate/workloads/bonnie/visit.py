@@ -36,11 +36,8 @@ PROGRAM = "bonnie++"
 _FILES_UNIT = 1024
 
 _FILE_NAME_BYTES = 37
-
 _FILES_MAX = (GIB // _FILE_NAME_BYTES) // _FILES_UNIT * _FILES_UNIT
-
 _INT_MAX = 2**31 - 1
-
 _SEEKS_MAX = 10**8
 
 # As bonnie++ has it by default. Over one, its CPU figure of the seeks is wrong (`output.py`).
@@ -86,9 +83,7 @@ _SAID: dict[bytes, BonnieStage] = {
 }
 
 _DONE = b"done"
-
 _ANY_SAID = re.compile(b"|".join(re.escape(words) for words in (*_SAID, _DONE)))
-
 _LONGEST_SAID = max(map(len, _SAID))
 
 
@@ -218,7 +213,6 @@ class BonnieProgress:
 _SEEKS = 32_768
 
 _SEEK_LIMIT_S = 0.1
-
 _FILE_LIMIT_S = 0.5
 
 # Written, rewritten (read and written) and read.

@@ -92,15 +92,10 @@ VALIDITY: RunRules[FioEvidence] = RunRules(
 )
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
-
 _TWO_SIDES = because("two-sides", "reads and writes have latencies of their own")
-
 _NOTHING = because("nothing-moved", "the job read and wrote nothing")
-
 _NO_TIME = because("no-time-passed", "no time passed")
-
 _NO_LATENCY = because("no-latency-told", "fio states no latency")
-
 _RAMP_TIME = because("ramp-time-counted", "the counters hold the ramp time too, and fio's bytes do not")
 
 # PostgreSQL's wal_sync_method on Linux, and what it costs a commit that writes one block.

@@ -23,19 +23,13 @@ from bedplate.units import parse_duration_s, parse_size
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
 
 ASYNCHRONOUS_ENGINES = frozenset({"io_uring", "libaio", "posixaio"})
-
 SYNCHRONOUS_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
-
 MIXED_RW = frozenset({"rw", "readwrite", "randrw"})
-
 READING_RW = frozenset({"read", "randread"})
-
 WRITING_RW = frozenset({"write", "randwrite"})
 
 _SIZE_MAX = 2**62
-
 _COUNT_MAX = 2**31 - 1
-
 _UNKNOWN_SHOWN = 5
 
 
@@ -293,11 +287,8 @@ def _job(stands_for: str, **options: tuple[Scalar, str]) -> ReadyJob:
 
 
 _PSYNC = ("psync", "a backend calls pread and pwrite, and waits for each")
-
 _BUFFERED = (False, "PostgreSQL reads and writes through the page cache, unless debug_io_direct is set")
-
 _LOG_BLOCK = ("8 kB", "a commit writes at least one block of the log (wal_block_size)")
-
 _COMMIT = (1, "each commit waits until its block is durable; fdatasync is the default on Linux")
 
 READY_FIO_JOBS: Mapping[str, ReadyJob] = {
@@ -368,7 +359,6 @@ READY_FIO_JOBS: Mapping[str, ReadyJob] = {
 }
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", re.ASCII)
-
 _MOST_JOBS = 1000
 
 # Sixteen measurements of this length. Its own 5 s would be 80 s in every cell.

@@ -19,9 +19,7 @@ from bedplate.figures.counters import cpu_s_per_gib
 from bedplate.model.reason import Reason, because
 
 _FIO = "fio"
-
 _VERSION = re.compile(r"fio-3\.\d+.*", re.ASCII)
-
 _NS_PER_MS = 1e6
 
 
@@ -267,7 +265,6 @@ def _steady_state(json_node: _Node) -> FioSteadyState:
 
 
 _PG_TEST_FSYNC = "pg_test_fsync"
-
 _USECS_PER_S = 1_000_000
 
 # The headings that begin a part, and what the part is called here.
@@ -301,7 +298,6 @@ _PROSE = (
 )
 
 _ABSENT = because("method-missing", "PostgreSQL has no such method on this platform")
-
 _NO_DIRECT = because("direct-io-refused", "the file system and its mount options do not support direct I/O")
 
 

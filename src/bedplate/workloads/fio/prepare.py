@@ -134,9 +134,7 @@ def _newest_release() -> tuple[Path, str]:
 
 
 FIO = Need("fio", "fio", "measures a disk at several depths")
-
 DEPTHS = (1, 2, 4, 8, 16, 32)
-
 READ, WRITE, FLUSH = "read", "write", "flush"
 
 # How many standard deviations of the logarithm the 99th percentile lies above the median.

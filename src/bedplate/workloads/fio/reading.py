@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
 
 _JOB_HEAD = RunHead("throughput_mib_per_s", "MiB/s", "cpu_s_per_gib", "CPU s/GiB", beneath=True)
-
 _SYNCS = RunHead("operations_per_s", "fdatasync/s", "tool_cpu_s", "CPU s", beneath=True)
 
 

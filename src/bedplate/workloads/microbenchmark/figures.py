@@ -39,7 +39,6 @@ from bedplate.workloads.microbenchmark.model import (
 )
 
 _TOOL = "the driver of the microbenchmark"
-
 _STRICT = ConfigDict(strict=True, extra="forbid")
 
 Count = Annotated[int, Field(ge=0)]
@@ -325,17 +324,11 @@ _PERCENTILES = {
 }
 
 _NOTHING_DONE = because("nothing-done", "the test did nothing, or took no time")
-
 _NOTHING_WRITTEN = because("nothing-written", "the writer wrote nothing")
-
 _NOTHING_LOOKED_FOR = because("nothing-looked-for", "nothing was looked for")
-
 _NOTHING_TIMED = because("nothing-timed", "nothing was timed")
-
 _NO_SIZE = because("no-size-told", "the driver says no size of the file")
-
 _NO_FLUSHES = because("flushes-unknown", "the device's flushes were not counted at both ends of the test")
-
 _NO_DOCUMENT = because("no-document", "the driver's document of this test is not there")
 
 
@@ -471,7 +464,6 @@ def _latencies(latency: BenchLatency) -> Iterator[tuple[str, float | None, Reaso
 _PAGE_BYTES = 4096
 
 LATE_SHARE_MAX = 0.05
-
 LATE_S_MAX = 1.0
 
 # Tests of 100 kB values have a thousandth of the entries.

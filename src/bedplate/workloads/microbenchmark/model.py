@@ -13,9 +13,7 @@ from bedplate.model.figure import Better, Metric, Scale, taken_from
 from bedplate.model.plan import RecordWords, WorkloadModel
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
-
 _RATIO, _PROPORTION, _COUNT = Scale.RATIO, Scale.PROPORTION, Scale.COUNT
-
 _TIMED = "of those that were timed: each transaction that writes (a whole batch), every 16th random read"
 
 # Where some figures are taken from, unlike the others of their group.
@@ -67,7 +65,6 @@ WORKLOAD = "microbenchmark"
 WRITE = "write"
 
 READ = "read"
-
 COLD = "cold"
 
 # The phase under which the tests' figures stand, an item for each; in the course each test is a phase itself.

@@ -46,9 +46,7 @@ _SMALL_WRITES = (
 )
 
 _SMALL_READS = ("readrandom", "readseq", "readreverse", "readwhilewriting")
-
 _LARGE_WRITES = ("fillrand100K", "fillseq100K")
-
 _LARGE_READS = ("readrand100K", "readseq100K")
 
 # As published; what only some engines have is asked for by its name.
@@ -219,11 +217,8 @@ PLAN = MicrobenchmarkTable
 _BYTES_PER_S = 400e6
 
 _FSYNC_S = 0.002
-
 _OPERATIONS_PER_S = 300_000.0
-
 _KEY_BYTES = 16
-
 _LARGE_VALUE_BYTES = 100_000
 
 # The driver's map: 3.2 times the keys and values of its largest test, and 16 MiB.

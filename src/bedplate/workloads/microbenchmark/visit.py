@@ -190,9 +190,7 @@ def _verify(options: Mapping[str, Any], call: BenchCall) -> None:
 _LIMIT_S = 24 * 3600.0
 
 _S_PER_ENTRY = 0.1
-
 _SYNC_LIMIT_S = 3600.0
-
 _LINES_QUOTED = 6
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pydantic import ValidationInfo
 
 READ_ONLY = "read-only"
-
 READ_WRITE = "read-write"
 
 # What stands for the script of a run of several.
@@ -121,9 +120,7 @@ DUMP, COPY = "dump", "copy"
 SHA256, SIZE = "source_sha256", "source_bytes"
 
 _DETAILS = re.compile(r"(DETAIL|HINT|CONTEXT|QUERY|STATEMENT|LINE \d+|LOCATION):")
-
 _QUOTED, _PARAMETER = re.compile(r'"[^"]*"'), re.compile(r'"\$[0-9]{1,4}"')
-
 _NAME_CHARACTERS_MAX = 4000
 
 _Noted = TypeVar("_Noted")

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _READABLE = ("none", "gzip", "lz4", "zstd")
 
 COMPRESSION = "source_compression"
-
 SCRIPTS = ("prepare", "settle")
 
 

@@ -201,13 +201,9 @@ Variables: TypeAlias = Annotated[
 ]
 
 CopyLevel: TypeAlias = Annotated[OwnDirectory, within(own_directory, form=values.TEXT)]
-
 ScriptOfDataset: TypeAlias = Annotated[Script, within(script_of_dataset, form=values.TEXT)]
-
 Filler: TypeAlias = Annotated[str, within(values.one_of, FILLERS)]
-
 WarmUp: TypeAlias = Annotated[float | str, within(values.warmup)]
-
 Protocol: TypeAlias = Annotated[str, within(values.one_of, PROTOCOLS)]
 
 # Threads of pgbench where the plan is silent. A thread for each client since version 2: one that serves two sessions
@@ -217,7 +213,6 @@ _JOBS_UNTIL_VERSION_2 = 2
 WARMUP_LIMIT_S = 600.0
 
 _READING_S = 10.0
-
 _WHOLE_S = 5
 
 # 30 s is the shortest that PostgreSQL takes, and so much WAL that no checkpoint is asked for by its amount.
@@ -495,13 +490,9 @@ PLAN = PgbenchTable
 ROWS_PER_SCALE = 100_000
 
 _PAGE_HEADER = 24
-
 _HEAP_ROW = 128 + 4
-
 _BTREE_SPECIAL = 16
-
 _BTREE_ENTRY = 16 + 4
-
 _BTREE_FILL = 0.9
 
 # Where a plan does not say: 300 MB, which is more than PostgreSQL's usual buffers and loaded in seconds; with little memory

@@ -193,7 +193,6 @@ _BEGUN_AGAIN = because(
 )
 
 _NO_SUMMARY = because("no-summary", "sysbench printed no summary that could be read")
-
 _NO_ATTEMPT = because("no-transaction", "no transaction was begun")
 
 

@@ -7,7 +7,6 @@ from bedplate.model.figure import Better, Metric, Scale, taken_from
 from bedplate.model.plan import RecordWords, WorkloadModel
 
 READ_ONLY = "oltp_read_only"
-
 SCRIPTS = (READ_ONLY, "oltp_read_write", "oltp_update_index", "oltp_write_only")
 
 # A plan says on which servers; each has the same datasets and runs, so that they are compared.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SQL_ENGINES = registry.engines_with("sql")
 
 SysbenchScript: TypeAlias = Annotated[str, within(values.one_of, SCRIPTS)]
-
 TableCount: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 
 
@@ -91,7 +90,6 @@ class SysbenchTable(WorkloadTable):
 PLAN = SysbenchTable
 
 _LOAD_S_PER_ROW = 3e-5
-
 _EMULATED = 20.0
 
 # 188 bytes of columns and two indexes; then what updates split and leave.

@@ -49,13 +49,10 @@ from bedplate.workloads.tpch.model import (
 )
 
 NOT_AUDITED = because("not-audited", "not an audited TPC-H result, and not comparable with published ones")
-
 WITHOUT_REFRESH = because("without-refresh-functions", "without the refresh functions RF1 and RF2")
 
 _COARSE = because("coarse-times", "queries under 1 s count to the nearest 0.1 s, which is coarse for them")
-
 _QUERIES = 22
-
 _SECONDS_PER_HOUR = 3600
 
 # Table 11, clause 5.3.4: from this scale factor on, at least so many streams.
@@ -170,9 +167,7 @@ def _positive(name: str, value: float) -> None:
 
 
 _WITHOUT_SCALE = because("no-scale-factor", "the dataset has no scale factor")
-
 _NOT_ENDED = because("not-ended", "it did not end")
-
 _STREAMS_UNKNOWN = because("streams-unknown", "how many streams there were is not known")
 
 

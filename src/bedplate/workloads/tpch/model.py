@@ -16,7 +16,6 @@ WORKLOAD = "tpch"
 LOAD = "load"
 
 POWER = "power"
-
 THROUGHPUT = "throughput"
 
 # Level `parameters`: the specification's validation parameters, or drawn from the plan's seed.
@@ -31,7 +30,6 @@ LOAD_PHASES = ("load", "primary keys", "foreign keys", "indexes", "analyze", "ch
 QUERIES = "queries"
 
 STREAM = "stream "
-
 QUERY_NUMBERS = tuple(range(1, 23))
 
 
@@ -74,18 +72,14 @@ MODEL = TpchModel(
 )
 
 _CSV_BYTES = 1.112e9
-
 _CSV_BYTES_PER_POWER_OF_TEN = 26e6
-
 _PAGE_HEADER = 24
-
 _LINE_POINTER = 4
 
 # 7.4 MB of 18.6's template database, and at least a page or two for each relation and its maps.
 _CATALOGUES_BYTES = 10_000_000
 
 _INDEX_REFERENCE_BYTES = 8 * KIB
-
 _INDEX_GROWTH = 0.024
 
 # Free space and visibility maps, and what the averages leave out.

@@ -31,7 +31,6 @@ from bedplate.workloads.tpch.model import (
 )
 
 ScaleFactor: TypeAlias = Annotated[float, within(values.scale_factor)]
-
 Streams: TypeAlias = Annotated[int, within(values.whole_number, 0, 100)]
 
 
@@ -112,14 +111,12 @@ _QUERIES_S_PER_SCALE_FACTOR = 95.0
 _LOAD_REQUEST_BYTES = 128 * KIB
 
 _READS_PER_PAGE = 0.2
-
 _READ_AGAIN = 5.0
 
 # Generic code runs some twenty times slower on an emulated processor.
 _EMULATION = 20.0
 
 _QUERIES = 22
-
 _COLD = "cold"
 
 

@@ -30,9 +30,7 @@ from bedplate.workloads.tpch.queries import ORDERS, TABLES, SchemaTable, exact_s
 RECORD = "data.json"
 
 _PACKAGE = "tpchgen-cli"
-
 _READ_BYTES = 1 << 20
-
 _TELL_BYTES = 64 * _READ_BYTES
 
 # An order has 1 to 7 lines (clause 4.2.5.2).

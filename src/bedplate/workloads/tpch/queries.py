@@ -30,7 +30,6 @@ STATISTICS_TARGET = 1000
 _INTEGER_IDENTIFIERS_UP_TO = Decimal(300)
 
 _IDENTIFIER = "identifier"
-
 _DECIMAL = "numeric(15,2)"
 
 
@@ -743,7 +742,6 @@ CONTAINER_SYLLABLES = (
 )
 
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD")
-
 SHIP_MODES = ("REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB")
 
 # Clause 2.4.13.3; the only lists that no data is generated from as such.
@@ -766,7 +764,6 @@ COLORS = tuple(_COLOR_WORDS.split())
 _Value = TypeVar("_Value")
 
 _WORD_BYTES = 8
-
 _WORDS = 1 << (8 * _WORD_BYTES)
 
 _VALIDATION: Mapping[int, Mapping[str, str]] = {
@@ -1084,11 +1081,8 @@ def query_text(query: int, parameters: Mapping[str, str]) -> str:
 Row = tuple[str | None, ...]
 
 _CENT = Decimal("0.01")
-
 _SUM_TOLERANCE = Decimal(100)
-
 _RATIO_TOLERANCE = Decimal("0.01")
-
 _SHOWN_DIFFERENCES = 5
 
 

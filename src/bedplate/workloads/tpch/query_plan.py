@@ -36,11 +36,8 @@ _STRUCTURE = (
 )
 
 _CHILDREN = "Plans"
-
 _SUBPLAN = "Subplan Name"
-
 _RETURNS = re.compile(r" \(returns \$\d+(?:,\$\d+)*\)$")
-
 _TOOL = "EXPLAIN (FORMAT JSON)"
 
 PLANS_FILE = "plans.json"

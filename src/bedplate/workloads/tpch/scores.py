@@ -25,9 +25,7 @@ NONE_TRUSTED = "No cell has a trusted run, so these scores are suspect throughou
 SOME_UNTRUSTED = "No trusted run, so that they set no best time and drop no query: {cells}."
 
 _QUERY = "query_s"
-
 _COMPOSITE = "tpch_composite"
-
 _NO_POWER_RUN = because("no-power-run", "no power run came before it in its visit")
 
 
