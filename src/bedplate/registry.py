@@ -7,7 +7,8 @@ when they are asked for: a visit stays on the standard library, and a start of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -98,6 +99,8 @@ def _object(folder: str, role: str) -> Any:
     return getattr(import_module(f"{folder}.{_roles(folder)[role]}"), role.upper())
 
 
+@cache
 def _roles(folder: str) -> Mapping[str, str]:
-    roles: Mapping[str, str] = import_module(folder).ROLES
-    return roles
+    """The file of each role that a folder has."""
+    files: Mapping[str, Sequence[str]] = import_module(folder).ROLES
+    return {role: file for file, roles in files.items() for role in roles}

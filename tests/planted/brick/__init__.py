@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "plan": "plan",
-    "estimate": "estimate",
-    "run": "run",
-    "figures": "figures",
-    "analysis": "analysis",
-    "terminal": "terminal",
-    "page": "page",
-    "export": "export",
+    "model": ("model",),
+    "plan": ("plan",),
+    "estimate": ("estimate",),
+    "run": ("run",),
+    "figures": ("figures",),
+    "analysis": ("analysis",),
+    "terminal": ("terminal",),
+    "page": ("page",),
+    "export": ("export",),
 }

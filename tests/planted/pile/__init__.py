@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "plan": "plan",
-    "durability": "durability",
-    "server": "server",
+    "model": ("model",),
+    "plan": ("plan",),
+    "durability": ("durability",),
+    "server": ("server",),
 }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "plan": "plan",
-    "own_programs": "prepare",
-    "durability": "visit",
-    "power_cut": "oracle",
-    "faulty_disk": "oracle",
-    "reproduction": "oracle",
+    "model": ("model",),
+    "plan": ("plan",),
+    "prepare": ("own_programs",),
+    "visit": ("durability",),
+    "oracle": ("power_cut", "faulty_disk", "reproduction"),
 }

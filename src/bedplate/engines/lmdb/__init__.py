@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "plan": "plan",
-    "rules": "plan",
-    "own_library": "prepare",
-    "data_directory": "prepare",
-    "durability": "visit",
-    "microbenchmark": "visit",
-    "power_cut": "oracle",
-    "faulty_disk": "oracle",
-    "page_names": "oracle",
-    "reproduction": "oracle",
+    "model": ("model",),
+    "plan": ("plan", "rules"),
+    "prepare": ("own_library", "data_directory"),
+    "visit": ("durability", "microbenchmark"),
+    "oracle": ("power_cut", "faulty_disk", "page_names", "reproduction"),
 }

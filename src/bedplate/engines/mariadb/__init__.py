@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "metrics": "model",
-    "plan": "plan",
-    "estimate": "plan",
-    "rules": "plan",
-    "canary": "plan",
-    "preparation": "prepare",
-    "settings_check": "prepare",
-    "data_directory": "prepare",
-    "durability": "visit",
-    "server": "visit",
-    "sql": "visit",
-    "power_cut": "oracle",
-    "faulty_disk": "oracle",
-    "page_names": "oracle",
-    "reproduction": "oracle",
-    "server_log": "reading",
-    "counter_figures": "reading",
+    "model": ("model", "metrics"),
+    "plan": ("plan", "estimate", "rules", "canary"),
+    "prepare": ("preparation", "settings_check", "data_directory"),
+    "visit": ("durability", "server", "sql"),
+    "oracle": ("power_cut", "faulty_disk", "page_names", "reproduction"),
+    "reading": ("server_log", "counter_figures"),
 }

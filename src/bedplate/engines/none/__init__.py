@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "durability": "visit",
+    "model": ("model",),
+    "visit": ("durability",),
 }

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "metrics": "model",
-    "plan": "plan",
-    "estimate": "plan",
-    "canary": "plan",
-    "run": "visit",
-    "figures": "figures",
-    "validity": "figures",
-    "analysis": "reading",
-    "terminal": "terminal",
+    "model": ("model", "metrics"),
+    "plan": ("plan", "estimate", "canary"),
+    "visit": ("run",),
+    "figures": ("figures", "validity"),
+    "reading": ("analysis",),
+    "terminal": ("terminal",),
 }

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "metrics": "model",
-    "plan": "plan",
-    "estimate": "plan",
-    "run": "visit",
-    "records": "model",
-    "figures": "figures",
-    "validity": "figures",
-    "analysis": "reading",
-    "terminal": "terminal",
-    "page": "page",
-    "export": "export",
+    "model": ("model", "metrics", "records"),
+    "plan": ("plan", "estimate"),
+    "visit": ("run",),
+    "figures": ("figures", "validity"),
+    "reading": ("analysis",),
+    "terminal": ("terminal",),
+    "page": ("page",),
+    "export": ("export",),
 }

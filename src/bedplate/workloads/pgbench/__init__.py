@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "plan": "plan",
-    "estimate": "plan",
-    "rules": "plan",
-    "canary": "plan",
-    "warnings": "plan",
-    "inputs": "prepare",
-    "publications": "publications",
-    "run": "visit",
-    "figures": "figures",
-    "validity": "figures",
-    "analysis": "reading",
-    "terminal": "terminal",
+    "model": ("model",),
+    "plan": ("plan", "estimate", "rules", "canary", "warnings"),
+    "prepare": ("inputs",),
+    "publications": ("publications",),
+    "visit": ("run",),
+    "figures": ("figures", "validity"),
+    "reading": ("analysis",),
+    "terminal": ("terminal",),
 }

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-# Which file has what a room of the house asks for: the object of that name, in capitals.
+# What rooms of the house ask for, by the file that has it: the object of that name, in capitals.
 ROLES = {
-    "model": "model",
-    "plan": "plan",
-    "estimate": "plan",
-    "inputs": "prepare",
-    "run": "visit",
-    "records": "query_plan",
-    "figures": "figures",
-    "validity": "figures",
-    "analysis": "reading",
-    "terminal": "terminal",
-    "page": "page",
-    "export": "export",
+    "model": ("model",),
+    "plan": ("plan", "estimate"),
+    "prepare": ("inputs",),
+    "visit": ("run",),
+    "query_plan": ("records",),
+    "figures": ("figures", "validity"),
+    "reading": ("analysis",),
+    "terminal": ("terminal",),
+    "page": ("page",),
+    "export": ("export",),
 }
