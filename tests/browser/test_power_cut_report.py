@@ -213,7 +213,8 @@ def test_a_page_of_power_cuts_alone_begins_with_what_is_safe(
     build_report([power_cut_study(tmp_path / "study", recipe=recipe)], tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html", width=width, dark=dark) as found:
         page = found.page
-        assert "Safe" == page.locator("#answer .headline dt").first.inner_text()
+        # Ten cuts show too little to be called safe.
+        assert "Open" == page.locator("#answer .headline dt").first.inner_text()
         assert "none of 10 cuts" in page.locator("#answer .headline .first").inner_text()
         sections = page.eval_on_selector_all("main > section", "every => every.map((one) => one.id)")
         assert ["answer", "durability"] == sections[:2]

@@ -17,6 +17,8 @@ import pytest
 from bedplate.engines.external.oracle import POWER_CUT
 from bedplate.engines.external.prepare import PROGRAMS_KEY, read_folder
 from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, RequirementMissing
+from bedplate.figures.power_cut import read_cuts
+from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.figures.run import make_figures
 from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.account import server_account
@@ -28,8 +30,18 @@ from bedplate.host.recorder import recorder_reasons
 from bedplate.host.shut_in import DATA, PROGRAMS, Confinement
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
+from bedplate.model.device_cache import CACHES
+from bedplate.model.durability import UNSAFE, PowerCutVerdict, measured_durability
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, PointRecord, RecordingFacts
+from bedplate.model.power_cut import (
+    LOG_FILE,
+    POINTS_FILE,
+    RECORDING_FILE,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.visit.cuts import Driven, OracleAnswer, Recorded, Subject
@@ -375,6 +387,103 @@ def test_each_planted_fault_is_found_and_none_where_none_is(
     assert [] == bench.left_behind()
 
 
+# Appends lines with a sum; what it does before it acknowledges is filled in.
+_LOG_WRITER = """#!/usr/bin/env python3
+import os, sys, time, zlib
+opt = dict(word[2:].split("=", 1) for word in sys.argv[2:])
+log = os.open(os.path.join(sys.argv[1], "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+other = os.open(os.path.join(sys.argv[1], "other"), os.O_WRONLY | os.O_CREAT, 0o600)
+os.fsync(log)
+os.fsync(os.open(sys.argv[1], os.O_RDONLY))
+os.write(1, b"begin\\n")
+until, number = time.monotonic() + float(opt["duration"]), 0
+while time.monotonic() < until:
+    number += 1
+    for client in range(int(opt["clients"])):
+        line = b"%9d %19d " % (client, number)
+        os.write(log, b"%s%08x\\n" % (line, zlib.crc32(line)))
+        """
+
+_LOG_CHECKER = """#!/usr/bin/env python3
+import json, os, sys, zlib
+clients = {}
+with open(os.path.join(sys.argv[1], "log"), "rb") as log:
+    for line in log.read().splitlines(keepends=True):
+        if len(line) != 39 or line[-9:] != b"%08x\\n" % zlib.crc32(line[:-9]):
+            break
+        client, number = map(int, line.split()[:2])
+        clients[client] = number
+print(json.dumps({"clients": clients}))
+"""
+
+_ACKNOWLEDGES = """
+        os.write(1, b"ack %d %d\\n" % (client, number))
+    time.sleep(0.004)
+"""
+
+
+def judged_engine(bench: Bench, recorder: str, *, before_ack: str) -> tuple[PowerCutVerdict, Path]:
+    folder = bench.base / "engine"
+    folder.mkdir()
+    promise = '[[promise]]\nclass = "durable"\nsource = "its README"\n'
+    (folder / "engine.toml").write_text(f'name = "forgetful"\n{promise}')
+    for name, text in (("writer", f"{_LOG_WRITER}{before_ack}{_ACKNOWLEDGES}"), ("checker", _LOG_CHECKER)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    request = asked(bench, recorder, engine="toy", settings={}, profiles="subset-512,lost,ordered", points=9)
+    own = read_folder(folder)
+    cluster = ClusterLevels(settings=Levels(programs=own.digest), configuration=own.text)
+    visit = bench.live(
+        replace(
+            request,
+            cell=replace(request.cell, cluster=cluster),
+            native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(folder)},
+        )
+    )
+    (directory,) = (bench.directory / "runs").iterdir()
+    run = codec.read(RunRecord, directory / "record.json")
+    assert (Outcome.COMPLETED, ()) == (run.outcome, run.reasons)
+    verdict = verdict_of(visit, run, read_cuts(directory))
+    assert verdict is not None
+    assert [] == bench.left_behind()
+    return verdict, directory
+
+
+def test_an_engine_that_never_syncs_is_unsafe_and_not_the_recorder_broken(
+    bench: Bench, recorder: str
+) -> None:
+    verdict, directory = judged_engine(bench, recorder, before_ack="pass")
+    assert () == verdict.refused
+    assert verdict.never_synced is not None
+    assert "9 of 9 cuts lost some" in str(verdict.never_synced)
+    assert [UNSAFE, UNSAFE, UNSAFE] == [verdict.cuts(cache).shown for cache in CACHES]
+    facts = codec.read(RecordingFacts, directory / RECORDING_FILE)
+    # mkfs and the mount flushed, so that the recorder is known to see flushes.
+    assert (facts.all_flushes or 0) > facts.flushes
+    # What is in the page cache alone is missing with any device: no cut is laid to tearing.
+    cuts = [record for record in read_cuts(directory).points if not record.point.control]
+    for record in cuts:
+        is_ordered = record.point.profile is Profile.ORDERED
+        assert is_ordered or (record.weaker is not None and record.weaker.profile is Profile.ORDERED)
+
+
+def test_what_is_missing_without_a_cut_is_the_finding_and_the_run_completes(
+    bench: Bench, recorder: str
+) -> None:
+    verdict, directory = judged_engine(
+        bench, recorder, before_ack="os.fdatasync(log) if number < 5 else os.ftruncate(log, 39)"
+    )
+    assert verdict.without_cut is not None
+    assert "acknowledged transactions are missing" in str(verdict.without_cut)
+    assert "without any cut" in str(verdict.without_cut)
+    assert () == verdict.refused
+    measured = measured_durability(verdict, None)
+    assert measured is not None
+    assert UNSAFE == measured.volatile_cache
+    assert "" == (directory / POINTS_FILE).read_text()
+    assert (directory / LOG_FILE).exists()
+
+
 def test_a_writer_is_timed_on_the_file_system_of_its_cell(bench: Bench) -> None:
     visit: VisitRequest = bench.request(FilesystemLevels("ext4"))
     folder = read_folder(EXAMPLES / "toy")
@@ -422,17 +531,6 @@ def test_a_writer_is_timed_on_the_file_system_of_its_cell(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("program", "text", "said"),
     [
-        (
-            "checker",
-            """#!/bin/sh\necho '{"clients": {"0": 1, "1": 1}}'\n""",
-            "nothing was cut, the writer was only ended",
-        ),
-        # More than was ever acknowledged, whatever the disk has.
-        (
-            "checker",
-            """#!/bin/sh\necho '{"clients": {"0": 1000000000, "1": 1000000000}}'\n""",
-            "the checker finds corrupt, silent: client 0 has transaction 1000000000",
-        ),
         ("writer", "#!/bin/sh\necho begin\n", "the writer acknowledged nothing"),
         (
             "writer",

@@ -12,6 +12,36 @@ from tests.support.studies.former_studies import NAMES, answers, differences, sa
 # the path, and where a word of many changed both words.
 NAMED: dict[str, str] = {
     **{
+        f"{where}: '{class_}' before, 'unknown'": "behind bad cuts in order, of which nothing says whether the recorder or the engine lost "
+        "something, no class rests on what was promised"
+        for class_ in ("durable", "bounded loss")
+        for where in (
+            ".show.studies[].cells[].durability.volatile_cache",
+            ".show.studies[].cells[].durability.protected_cache",
+            *(
+                f".export.{table}[].durability_{cache}"
+                for table in ("runs", "figures")
+                for cache in ("volatile", "volatile_512", "protected")
+            ),
+        )
+    },
+    **{
+        f".advise.durability.{cell}.class": "the same"
+        for cell in (
+            "ext2-pg8k-9d0b98b9",
+            "ext4-pg8k-0150c9bd",
+            "ext4-pg8k-70848273",
+            "ext4-pg8k-data-writeback-ace7bbc7",
+            "ext4-pg8k-journal-none-3ea85162",
+            "xfs-pg8k-c179d13c",
+        )
+    },
+    ".advise.sentences: [{'kind': 'limits', 'text': 'Nothing is recommended: no run has a speed, or another figure of the whole run, yet.', "
+    "'cel before": "the same: fewer cells are durable",
+    ".export.power_cuts[].weaker": "with which device that asks less a cut was bad too, empty of others",
+    ".export.verdicts[].never_synced": "that an engine acknowledged far more commits than it flushed, empty of others",
+    ".export.verdicts[].without_cut": "what is missing without any cut, empty of others",
+    **{
         f'{where}: ["image file: the figures include': "where the power was cut, the engine stood on a disk in memory"
         for where in (".show.studies[].marks", ".advise.marks", ".page.studies[].marks")
     },

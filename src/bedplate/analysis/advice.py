@@ -1239,7 +1239,7 @@ def _with_its_cuts(found: Advised, cell: str) -> str:
     facts, words = found.overview.cells[cell], cell_words(found.overview, cell)
     if facts.durability is None or facts.durability.basis != "measured":
         return words
-    own_cuts = speaking([run for run in facts.cuts if run.measured], found.cache)
+    _, own_cuts = speaking([run for run in facts.cuts if run.measured], found.cache)
     counted = counted_words(own_cuts) if own_cuts.all_cuts.cuts else cut_words(own_cuts.drawn)
     # Why a class stands that the cuts alone would not give.
     why = (
@@ -1281,6 +1281,8 @@ def _refused_verdicts(found: Advised) -> Iterable[Sentence]:
             continue
         is_measured = facts.durability is not None and facts.durability.basis == "measured"
         stands = "others of its recordings give its class" if is_measured else "its class is as declared"
+        if any(run.verdict.refused and run.verdict.doubts_promise for run in facts.cuts):
+            stands = "nothing is known of its class, as what was declared is in doubt"
         words = f"a verdict of its power cuts was refused, so that {stands}: {'; '.join(refused)}"
         yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
 

@@ -395,15 +395,17 @@ def _cut_truth(word: str, run: CutRun) -> Truth:
     recoveries = run.verdict.recoveries
     otherwise = Truth.CANNOT_TELL if recoveries is not None and recoveries.refused else Truth.FAILS
     if word == BAD:
-        return Truth.HOLDS if run.verdict.all_cuts.bad else otherwise
-    declared, measured = run.declared, run.measured
+        is_bad = run.verdict.without_cut is not None or run.verdict.all_cuts.bad > 0
+        return Truth.HOLDS if is_bad else otherwise
+    # What a visit promised that failed afterwards, with a bad cut behind it already.
+    declared, measured = run.declared or run.declared_first, run.measured
     if declared is None or measured is None:
         return Truth.CANNOT_TELL
     pairs = [(declared.class_with(cache), measured.class_with(cache)) for cache in CACHES]
-    if any(UNKNOWN in pair for pair in pairs):
-        return Truth.CANNOT_TELL
-    worse = any(CLASSES.index(measured) > CLASSES.index(said) for said, measured in pairs)
-    return Truth.HOLDS if worse else otherwise
+    known = [pair for pair in pairs if UNKNOWN not in pair]
+    if any(CLASSES.index(measured) > CLASSES.index(said) for said, measured in known):
+        return Truth.HOLDS
+    return Truth.CANNOT_TELL if len(known) < len(pairs) else otherwise
 
 
 def _as_truth(holds: bool) -> Truth:  # noqa: FBT001 -- what is asked

@@ -38,7 +38,16 @@ from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
 from bedplate.analysis.pooled import pooled_in_short, pooled_line, pooled_pairs, ratio_words
-from bedplate.analysis.power_cut_view import CutRun, cut_cell_words, percent_from_above, speaking
+from bedplate.analysis.power_cut_view import (
+    CutRun,
+    cut_cell_words,
+    percent_from_above,
+    speaking,
+    weaker_words,
+)
+from bedplate.analysis.power_cut_view import (
+    pooled as pooled_cuts,
+)
 from bedplate.analysis.run_heads import has_speed, view_of, writes
 from bedplate.analysis.search import Searched, SetUp, answer_lines, search_of, set_up, settings_words
 from bedplate.analysis.wording import (
@@ -54,7 +63,7 @@ from bedplate.analysis.wording import (
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
 from bedplate.model.course import and_more
-from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_4K
+from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import (
     BOUNDED,
     BOUNDED_LOSS,
@@ -573,11 +582,11 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             refused[why] = (*refused.get(why, ()), run)
         elif ground is not None and ground.words == PAGES_TEAR:
             torn.append(run)
-        elif broke_itself(run.verdict.profiles):
+        elif broke_itself(run.verdict.by_device):
             fallen.append(run)
         elif _volatile(run).broken:
             # Where cuts that tear nothing are too few, nobody knows what broke it: that is said of the cell alone.
-            if is_broken_otherwise(run.verdict.profiles, run.verdict.pages):
+            if is_broken_otherwise(run.verdict.by_device, run.verdict.pages):
                 broken.append(run)
         elif ground is None and (again := run.verdict.cuts(VOLATILE_4K).recut).bad:
             if are_untorn(run.verdict.pages, run.verdict.recovered_pages):
@@ -689,6 +698,13 @@ def _volatile(run: CutRun) -> CutCounts:
     return run.verdict.cuts(VOLATILE_4K).drawn
 
 
+# Of each kind of cache behind a number of cuts.
+_IN_SHORT = {
+    PROTECTED: "in order",
+    VOLATILE_4K: "with 4 KiB sectors",
+    VOLATILE_512: "with 512-byte sectors",
+}
+
 # A factor and its level in some cells; None in cells that do not have the factor.
 Separating: TypeAlias = "tuple[str, Scalar | None]"
 
@@ -710,6 +726,10 @@ class CutCell:
     cuts: CacheCuts
     durability: str
     within: str = ""
+    why: tuple[str, ...] = ()
+    """what the recording itself says of bad cuts, a sentence each"""
+    elsewhere: Mapping[str, CacheCuts] = field(default_factory=dict)
+    """by every other kind of cache: the cuts with it, where some were bad"""
 
     @property
     def tally(self) -> CutCounts:
@@ -771,6 +791,8 @@ class CutsAnswer:
     not_asked: tuple[str, ...]
     uncounted: tuple[str, ...]
     copies: tuple[WithoutCopies, ...]
+    without_cut: Mapping[str, str] = field(default_factory=dict)
+    """by cell what was missing or damaged though nothing was cut, in words"""
 
     @property
     def safe(self) -> tuple[CutCell, ...]:
@@ -789,7 +811,13 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
     if not any(facts.cuts for facts in cells):
         return None
     judged = [each for facts in cells if (each := _judged_cuts(facts, cache)) is not None]
-    known = {each.cell for each in judged}
+    without_cut = {
+        facts.id: str(run.verdict.without_cut)
+        for facts in cells
+        for run in facts.cuts
+        if run.verdict.without_cut is not None
+    }
+    known = {each.cell for each in judged} | without_cut.keys()
     sound = tuple(each for each in judged if each.is_sound)
     unknown = [facts for facts in cells if facts.cuts and facts.id not in known]
     refused = [facts.id for facts in unknown if any(run.verdict.refused for run in facts.cuts)]
@@ -808,14 +836,24 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
             if any(run.verdict.recoveries and run.verdict.recoveries.refused for run in facts.cuts)
         ),
         copies=without_copies(found),
+        without_cut=without_cut,
     )
 
 
 def _judged_cuts(facts: CellFacts, cache: str) -> CutCell | None:
     """Of the recordings that give a class; None where none does, or none was cut with this cache and nothing else was bad."""
     runs = [run for run in facts.cuts if run.measured is not None]
-    cuts = speaking(runs, cache)
-    return CutCell(facts.id, cuts, durability_class(facts.durability, cache)) if cuts.all_cuts.cuts else None
+    spoken, cuts = speaking(runs, cache)
+    if not cuts.all_cuts.cuts:
+        return None
+    others = {each: pooled_cuts(runs, each) for each in CACHES if each != spoken}
+    return CutCell(
+        facts.id,
+        cuts,
+        durability_class(facts.durability, cache),
+        why=tuple(str(run.verdict.never_synced) for run in runs if run.verdict.never_synced is not None),
+        elsewhere={each: counts for each, counts in others.items() if counts.all_cuts.bad},
+    )
 
 
 @dataclass(frozen=True)
@@ -1793,11 +1831,14 @@ def _unit(answer: RunAnswer) -> str:
 
 def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
     rank = 0 if first else 1
+    for cell, words in found.without_cut.items():
+        yield HeadlineLine("Unsafe", f"{names[cell]}: {words}.", rank, lead=words)
     if found.safe:
-        for words, bound in _safe_words(found, names):
-            yield HeadlineLine("Safe", words, rank, lead=bound)
+        for words, bound, cuts in _safe_words(found, names):
+            # A class needs so many cuts to be better than promised, and so does the word.
+            yield HeadlineLine("Safe" if cuts >= CUTS_FOR_MORE else "Open", words, rank, lead=bound)
             rank = 3
-    else:
+    elif found.groups or not found.without_cut:
         yield HeadlineLine(
             "Open", f"no cell that was cut is known to be safe with a {CACHE_WORDS[found.cache]}.", rank
         )
@@ -1805,6 +1846,12 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
         worst = any(each.corrupt or each.lost for each in group.bad)
         head = "Unsafe" if worst else "Less safe"
         yield HeadlineLine(head, f"{group_words(group, names)}.", 2, lead=group.name)
+    if other := [each for each in found.sound if each.elsewhere]:
+        listed = ", ".join(
+            f"{names[each.cell]} ({_elsewhere_words(each, (BOUNDED, LOSS, *BROKEN))})"
+            for each in other[:_SHOWN]
+        )
+        yield HeadlineLine("Unsafe", f"bad as another device leaves it: {listed}{_rest(other)}.", 2)
     for durability in dict.fromkeys(each.durability for each in found.promising_less):
         own = [each for each in found.promising_less if each.durability == durability]
         listed = ", ".join(names[each.cell] for each in own[:_SHOWN])
@@ -1822,14 +1869,14 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
             yield HeadlineLine("Open", f"{listed}{_rest(cells)}: {words}.", rank + 2)
 
 
-def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """A text for each number of cuts, and how it begins; what was cut most first, as its bound is the lowest."""
+def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str, int]]:
+    """A text for each number of cuts, how it begins, and that number; what was cut most first, as its bound is the lowest."""
     cache = f" (with a {CACHE_WORDS[found.cache]})"
     for count in sorted({each.tally.cuts for each in found.safe}, reverse=True):
         own = [each for each in found.safe if each.tally.cuts == count]
         listed = _with_common([names[each.cell] for each in own[: 2 * _SHOWN]])
         bound = none_bad_words(own)
-        yield f"{bound}: {listed}{and_more(len(own), 2 * _SHOWN)}{cache}.", bound
+        yield f"{bound}: {listed}{and_more(len(own), 2 * _SHOWN)}{cache}.", bound, count
         cache = ""
 
 
@@ -1857,6 +1904,7 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
         ]
         if listed:
             words.append(f"{what} on {', '.join(listed)}{_rest(having)}")
+    words += [f"{own[each.cell]}: {why}" for each in group.bad for why in each.why[:1]]
     if group.good:
         listed = [own[each.cell] for each in group.good[:_SHOWN]]
         words.append(f"{', '.join(listed)}{_rest(group.good)}: {none_bad_words(group.good)}")
@@ -1868,17 +1916,36 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
 
 def _share_words(cell: CutCell, findings: Sequence[str], *, first: bool) -> str:
     """`3 of 208 cuts, 2 of 40 in recovery`; `3 of 208` behind the first. What is counted apart is named where it was bad."""
-    cuts = CutCounts.together((cell.cuts.drawn, cell.cuts.sought))
+    elsewhere = _elsewhere_words(cell, findings)
+    return ", ".join((*_shares(cell.cuts, findings, first=first), *([elsewhere] if elsewhere else [])))
+
+
+def _shares(cuts: CacheCuts, findings: Sequence[str], *, first: bool = False) -> list[str]:
+    placed = CutCounts.together((cuts.drawn, cuts.sought))
     counted = (
-        (cuts, f" {'cut' if cuts.cuts == 1 else 'cuts'}" if first else ""),
-        (cell.cuts.recut, f" in{NO_BREAK}recovery"),
-        (cell.cuts.enumerated, f"{NO_BREAK}states"),
+        (placed, f" {'cut' if placed.cuts == 1 else 'cuts'}" if first else ""),
+        (cuts.recut, f" in{NO_BREAK}recovery"),
+        (cuts.enumerated, f"{NO_BREAK}states"),
     )
-    return ", ".join(
+    shares = [
         f"{bad:,}{NO_BREAK}of{NO_BREAK}{tally.cuts:,}{words}"
         for tally, words in counted
         if (bad := tally.of(*findings))
-    )
+    ]
+    if weaker := cuts.weaker.of(*findings):
+        shares.append(weaker_words(weaker))
+    return shares
+
+
+def _elsewhere_words(cell: CutCell, findings: Sequence[str]) -> str:
+    """`1 of 15 with 512-byte sectors`: the bad cuts with every other kind of cache, so that none of them is left out."""
+    named = []
+    for cache, cuts in cell.elsewhere.items():
+        own = _shares(replace(cuts, weaker=CutCounts()), findings)
+        if weaker := cuts.weaker.of(*findings) if not own else 0:
+            own = [f"{weaker:,} of these also"]
+        named += [f"{', '.join(own)} {_IN_SHORT[cache]}"] if own else []
+    return ", ".join(named)
 
 
 def none_bad_words(cells: Sequence[CutCell]) -> str:

@@ -14,6 +14,7 @@ from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import (
+    UNKNOWN,
     CacheCuts,
     CutCounts,
     PageGround,
@@ -22,6 +23,7 @@ from bedplate.model.durability import (
     measured_durability,
     page_ground,
     promised,
+    without_promise,
     worst_of,
 )
 from bedplate.model.levels import Scalar
@@ -46,7 +48,7 @@ from bedplate.model.reason import distinct, pages_unmended, sentences
 from bedplate.model.visit import Durability, VisitKey
 from bedplate.statistics.comparison import proportion
 from bedplate.study.power_cut_stories import read_stories
-from bedplate.units import format_size
+from bedplate.units import format_count, format_size
 
 if TYPE_CHECKING:
     from bedplate.study.stored import StoredVisit
@@ -141,7 +143,7 @@ class CutRun:
         tearing = self.verdict.cuts(cache).tearing
         return page_ground(
             self._shown(cache),
-            self.verdict.profiles,
+            self.verdict.by_device,
             self.verdict.pages,
             unit,
             tearing=tearing,
@@ -183,10 +185,15 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
     refused = distinct(
         reason.about("power cuts: verdict refused") for run in runs for reason in run.verdict.refused
     )
+    is_doubtful = any(run.verdict.refused and run.verdict.doubts_promise for run in runs)
+    if is_doubtful and declared is not None:
+        declared = without_promise(declared)
     if not verdicts:
         if declared is None or not refused:
             return declared
         return replace(declared, reasons=(*declared.reasons, *refused))
+    if is_doubtful:
+        verdicts.append(Durability(UNKNOWN, UNKNOWN, "declared"))
     reasons = [reason for found in verdicts for reason in found.reasons]
     together = verdicts[0]
     for found in verdicts[1:]:
@@ -235,8 +242,15 @@ def bound_words(tally: CutCounts) -> str:
 def cut_cell_words(cuts: CacheCuts) -> str:
     """`0 of 150, < 2.5 %; 2 of 16 in recovery`: the drawn cuts with their bound, and what was bad of those that have no share."""
     others = ((cuts.sought, "sought"), (cuts.enumerated, "states"), (cuts.recut, "in recovery"))
-    bad = (f"{tally.bad:,} of {tally.cuts:,} {words}" for tally, words in others if tally.bad)
+    bad = [f"{tally.bad:,} of {tally.cuts:,} {words}" for tally, words in others if tally.bad]
+    if cuts.weaker.cuts:
+        bad.append(weaker_words(cuts.weaker.cuts))
     return "; ".join((bound_words(cuts.drawn), *bad))
+
+
+def weaker_words(count: int) -> str:
+    """Of bad cuts that were drawn for a device that asks more, and are bad with this one too."""
+    return f"{format_count(count, 'cut')} of another device, bad with this one too"
 
 
 def recovery_words(run: CutRun) -> list[str]:
@@ -265,20 +279,21 @@ def pooled(runs: Sequence[CutRun], cache: str) -> CacheCuts:
         sought=CutCounts.together(found.sought for found in every),
         enumerated=CutCounts.together(found.enumerated for found in every),
         recut=CutCounts.together(found.recut for found in every),
+        weaker=CutCounts.together(found.weaker for found in every),
         idle=sum(found.idle for found in every),
         tearing=sum(found.tearing for found in every),
         is_late=any(found.is_late for found in every),
     )
 
 
-def speaking(runs: Sequence[CutRun], cache: str) -> CacheCuts:
-    """The cuts by which a cell is called bad or sound with a kind of cache: that cache's own, unless those of one that asks less alone were bad.
+def speaking(runs: Sequence[CutRun], cache: str) -> tuple[str, CacheCuts]:
+    """The cuts by which a cell is called bad or sound with a kind of cache, and theirs: that cache's own, unless those of one that asks less alone were bad.
 
     A device can behave as each that asks less of a file system (`model.device_cache.CACHES`).
     """
     asking = CACHES[: CACHES.index(cache) + 1][::-1]
-    every = [pooled(runs, each) for each in asking]
-    return next((found for found in every if found.all_cuts.bad), every[0])
+    every = [(each, pooled(runs, each)) for each in asking]
+    return next((found for found in every if found[1].all_cuts.bad), every[0])
 
 
 def told_apart(run: CutRun, runs: Sequence[CutRun]) -> tuple[str, ...]:

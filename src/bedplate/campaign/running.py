@@ -385,6 +385,8 @@ class StudyOutcome:
     failed: int
     start: StartOutcome | None
     kernel_release: str
+    bad_without_cut: int = 0
+    """runs of power cuts in which something was missing or damaged where nothing was cut"""
 
     @property
     def exit_code(self) -> int:
@@ -392,7 +394,7 @@ class StudyOutcome:
         if self.start is not None and (self.start.needs_kernel is not None or self.start.not_built):
             return EXIT_REQUIREMENT_MISSING
         left_behind = self.start is not None and self.start.left_behind
-        return EXIT_SOME_RUNS_FAILED if self.failed or left_behind else EXIT_DONE
+        return EXIT_SOME_RUNS_FAILED if self.failed or left_behind or self.bad_without_cut else EXIT_DONE
 
 
 def run(
@@ -681,4 +683,5 @@ def _measure(
         failed,
         start,
         study_plan.machine.kernel_release,
+        store.bad_without_cut(study_plan.schedule),
     )

@@ -20,11 +20,12 @@ from bedplate.units import format_count, format_milliseconds
 _INDENT = "  "
 
 
-def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
-    """For each run how many of its cuts were bad, whether they can be cut again, and its folder; below it what its stories say together."""
+def run_lines(study: Path, folders: Mapping[str, Path]) -> Iterator[str]:
+    """For each run its name, how many of its cuts were bad, whether they can be cut again, and its folder; below it what its stories say together."""
     if not folders:
         raise StudyError(f"{study} has no run of power cuts")
-    for folder in folders:
+    width = max(map(len, folders))
+    for name, folder in folders.items():
         cuts = read_cuts(folder)
         points = [record for record in cuts.points if not record.point.control]
         bad = sum(record.outcome.is_bad for record in points)
@@ -35,7 +36,7 @@ def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
             words = f"recoveries refused ({len(refused)} not whole)  "
         remounted = sum(record.failed_once is not None for record in (*cuts.points, *cuts.recuts))
         words += f"{remounted} good at the second look only  " if remounted else ""
-        yield f"{bad:>4} of {len(points):<4} bad  {words}{log:8}  {folder.relative_to(StudyLayout(study).visits)}"
+        yield f"{name:{width}}  {bad:>4} of {len(points):<4} bad  {words}{log:8}  {folder.relative_to(StudyLayout(study).visits)}"
         bad_numbers = {record.point.number for record in (*points, *again) if _is_bad(record)}
         explained = [
             story
@@ -76,6 +77,8 @@ def point_lines(
     """
     cuts = read_cuts(folder)
     yield from (f"{_INDENT}{problem}" for problem in cuts.problems)
+    if cuts.recording is not None:
+        yield from (f"{_INDENT}without any cut: {problem}" for problem in cuts.recording.without_cut)
     yield from (f"{_INDENT}cuts in recovery do not count: {reason}" for reason in recoveries_not_whole(cuts))
     found = (*cuts.points, *cuts.recuts)
     chosen = [record for record in found if every or _is_bad(record) or record.failed_once is not None]
@@ -86,7 +89,8 @@ def point_lines(
         point = record.point
         kind = "control" if point.control else point.placement.value
         again = "" if point.recovery_of is None else f"recovery from {point.recovery_of}: "
-        yield f"{point.number:>5}  {point.profile.value:10}  {kind:8}  {again}{_finding(record, cuts)}"
+        weaker = "" if record.weaker is None else f", and as {record.weaker.profile.value}"
+        yield f"{point.number:>5}  {point.profile.value:10}  {kind:8}  {again}{_finding(record, cuts)}{weaker}"
         story = stories.get(point.number)
         more = record.problems[:1] if story is None else (*record.problems[:1], *story.lines[1:])
         yield from (f"{_INDENT * 4}{line}" for line in more)

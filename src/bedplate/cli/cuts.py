@@ -60,7 +60,7 @@ IN_GUEST = click.option(
     "run",
     metavar="[RUN]",
     required=False,
-    help="the run's folder, as for `replay`; without it all with a kept log",
+    help="the run, as for `replay`; without it all with a kept log",
 )
 @click.argument(
     "point",
@@ -153,8 +153,10 @@ def _tell(
     from bedplate.cli.cut_images import tell_stories  # noqa: PLC0415
     from bedplate.cli.cut_script import told_of_kernel  # noqa: PLC0415
 
-    def told(story: Story) -> None:
-        print(*story.lines, sep="\n  ", flush=True)
+    names = {folder: name for name, folder in run_names(study).items()}
+
+    def told(name: str, story: Story) -> None:
+        print(f"{name}, {story.lines[0]}", *story.lines[1:], sep="\n  ", flush=True)
 
     all_told = True
     with ExitStack() as stack:
@@ -162,13 +164,13 @@ def _tell(
         for folder, points in due.items():
             if folder not in in_guests:
                 _note(told_of_kernel(folder))
-                tell_stories(study, folder, points, most=most, told=told)
+                tell_stories(study, folder, points, most=most, told=partial(told, names[folder]))
                 continue
             if guests is None:
                 guests = _guests(study, stack)
             try:
                 hold = _in_guest(guests, folder, points, most)
-                tell_stories(study, folder, points, most=most, told=told, hold=hold)
+                tell_stories(study, folder, points, most=most, told=partial(told, names[folder]), hold=hold)
             except BedplateError as error:
                 if len(due) == 1:
                     raise
@@ -257,7 +259,7 @@ def _due_words(bad: int, due: int, most: int) -> str:
 
 @click.command(name="bundle")
 @_STUDY
-@click.argument("run", metavar="RUN", help="the run's folder, as for `replay`")
+@click.argument("run", metavar="RUN", help="the run, as for `replay`")
 @click.argument(
     "point", metavar="POINT", type=int, help="the number of the cut, as `power-cut points` says it"
 )
@@ -432,7 +434,7 @@ def _try_command(
     "run",
     metavar="[RUN]",
     required=False,
-    help="the run's folder, as for `replay`; without it all are counted, and what their stories say",
+    help="the run, as for `replay`; without it all are counted and named, and what their stories say",
 )
 @click.option("--all", "every", is_flag=True, help="the cuts that were not bad too, and the controls")
 def _points_command(study: Path, run: str | None, *, every: bool) -> int:
@@ -442,7 +444,7 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
 
     (study,) = require_studies([study])
     if run is None:
-        lines = run_lines(study, runs_of(study))
+        lines = run_lines(study, run_names(study))
     else:
         folder = find_run(study, run)
         lines = point_lines(folder, every=every, stories=read_stories(study, folder))
@@ -453,7 +455,11 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
 
 @power_cut.command(name="replay")
 @click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
-@click.argument("run", metavar="RUN", help="the run's folder, or any part of its path that no other has")
+@click.argument(
+    "run",
+    metavar="RUN",
+    help="the run's name, as `power-cut points` says it (`ext4`, `xfs-2`), or any part of its path that no other has",
+)
 @click.argument(
     "point",
     metavar="[POINT]",
@@ -576,21 +582,43 @@ def runs_of(study: Path) -> list[Path]:
     ]
 
 
-def find_run(study: Path, run: str) -> Path:
-    """The one run of power cuts whose folder `run` names: its path, or any part of that below the study's visits."""
+def run_names(study: Path) -> dict[str, Path]:
+    """The runs of power cuts by their short names: `ext4`, or `xfs-1` and `xfs-2` where several are of a type, in the order of their paths."""
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
-    visits, found = StudyLayout(study).visits, runs_of(study)
+    visits = StudyLayout(study).visits
+    by_type: dict[str, list[Path]] = {}
+    for folder in runs_of(study):
+        # A cell's name begins with the type of its file system.
+        by_type.setdefault(folder.relative_to(visits).parts[0].partition("-")[0], []).append(folder)
+    return {
+        kind if len(folders) == 1 else f"{kind}-{number}": folder
+        for kind, folders in by_type.items()
+        for number, folder in enumerate(folders, start=1)
+    }
+
+
+def find_run(study: Path, run: str) -> Path:
+    """The one run of power cuts that `run` names: its short name, its path, or any part of that below the study's visits."""
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+
+    visits, names = StudyLayout(study).visits, run_names(study)
+    if run in names:
+        return names[run]
     itself = Path(run).resolve()
-    named = [path for path in found if path.resolve() == itself or run in str(path.relative_to(visits))]
+    named = {
+        name: path
+        for name, path in names.items()
+        if path.resolve() == itself or run in str(path.relative_to(visits))
+    }
     if len(named) == 1:
-        return named[0]
-    if not found:
+        return next(iter(named.values()))
+    if not names:
         raise StudyError(f"{study} has no run of power cuts")
     which = "several runs of power cuts fit" if named else "no run of power cuts fits"
     raise StudyError(
-        f"{which} {run!r}; give a part of one of these paths that no other has",
-        *(str(path.relative_to(visits)) for path in named or found),
+        f"{which} {run!r}; give one of these names, or a part of a path that no other has",
+        *(f"{name}  {path.relative_to(visits)}" for name, path in (named or names).items()),
     )
 
 

@@ -94,6 +94,22 @@ def finding_of(record: PointRecord, recording: RecordingFacts | None) -> str:
     return BOUNDED if by_count or by_time else LOSS
 
 
+def as_weaker(record: PointRecord) -> PointRecord:
+    """A bad cut as the device leaves it that asks less, and after which it was bad too; ValueError of one that was not."""
+    if record.weaker is None:
+        raise ValueError(f"cut {record.point.number} was bad with no other device")
+    weaker = record.weaker
+    return replace(
+        record,
+        point=replace(record.point, profile=weaker.profile, state=None),
+        outcome=weaker.outcome,
+        lost_transactions=weaker.lost_transactions,
+        lost_ms=weaker.lost_ms,
+        problems=weaker.problems,
+        weaker=None,
+    )
+
+
 def recovery_s(record: PointRecord) -> float | None:
     """Seconds until the engine answered again; None where it never did."""
     if record.mount_s is None or record.consistent is None:

@@ -4,6 +4,10 @@ A verdict is worth as much as the experiment that it comes from, so three things
 what must fail did fail (controls, in which the device lies about its flushes), that what must pass did pass (the cuts in
 order, where a protected cache was declared to suffice), and that the recorded device was flushed as the cell's own was.
 Where one does not hold, the verdict is refused with the reason, and makes no class.
+
+These are guards against an experiment that sees too little, or too much. A cut that was found bad outranks the first kind: an
+oracle that was seen to find a loss needs no control for that. The second kind asks whether the recorder dropped what was written
+or the flushes that were sent; it stands only where nothing in the recording itself answers that.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from dataclasses import dataclass, replace
 from bedplate.figures.facts import Rule, Spoken, judge, spoken
 from bedplate.figures.power_cut import (
     Cuts,
+    as_weaker,
     finding_of,
     is_drawn,
     is_placed,
@@ -31,7 +36,9 @@ from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF, engine_model
 from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import (
     BOUNDED_LOSS,
+    BROKEN,
     DURABLE,
+    LOSS,
     WHOLE,
     CacheCuts,
     CutCounts,
@@ -57,7 +64,7 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.reason import Reason, because, pages_unmended
 from bedplate.model.visit import FlushCount, Outcome, RunRecord, Validity, VisitRecord
-from bedplate.units import percent
+from bedplate.units import format_count, percent
 
 # One control in some 80 is whole by chance, with barriers off as well (all that matters had just been written back).
 CONTROLS_BAD_MIN = 0.5
@@ -108,25 +115,34 @@ class CutEvidence(RunEvidence):
     untorn: str = UNTORN_OFF
     pages: PageFacts | None = None
     recovered: tuple[RecoveredPages | None, ...] = ()
+    grave: int = 0
+    """cuts that took something, or damaged it, beyond what the engine's settings allow; and what was so without any cut"""
+    was_flushed: bool = False
+    """whether the log has a flush at all, so that the recorder is known to see those that are sent"""
 
 
 def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdict | None:
     """The verdict on a run; None where nothing was recorded. Refused ones have their reasons and no classes."""
-    if cuts.recording is None or not cuts.points:
+    if cuts.recording is None or not (cuts.points or cuts.recording.without_cut):
         return None
-    validity, reasons = judge_cuts(visit, run, cuts)
+    evidence = _evidence(visit, run, cuts)
+    validity, reasons = _judgement(evidence)
     refused = reasons if validity is not Validity.VALID else ()
-    if run.outcome is not Outcome.COMPLETED:
+    # What was found bad stays so, whatever became of the rest.
+    if run.outcome is not Outcome.COMPLETED and not evidence.grave:
         refused = (NOT_COMPLETED, *refused)
-    elif visit.outcome is not Outcome.COMPLETED:
+    elif visit.outcome is not Outcome.COMPLETED and not evidence.grave:
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
     return PowerCutVerdict(
         caches=_caches(cuts, cuts.recording, visit, is_refused=bool(refused)),
         profiles=with_unmounted(cuts.points, cuts.recording),
+        weaker=tallies([as_weaker(each) for each in cuts.points if each.weaker is not None], cuts.recording),
         controls=_controls(cuts.points, cuts.recording),
         loss=_loss((*cuts.points, *_counted_recuts(cuts)), cuts.recording),
         window_bytes=cuts.recording.window_bytes,
         refused=refused,
+        never_synced=None if refused else _never_synced(evidence, cuts),
+        without_cut=_without_cut(cuts.recording),
         of_the_cell=run.spec.levels.get(recorded.DEVICE_UNIT) is None
         and (visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal),
         image_bytes=cuts.recording.image_bytes,
@@ -156,7 +172,38 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
 
 def judge_cuts(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tuple[Reason, ...]]:
     """Whether the experiment holds, with every reason why it does not."""
-    return judge(_evidence(visit, run, cuts), POWER_CUT_RULES)
+    return _judgement(_evidence(visit, run, cuts))
+
+
+def _judgement(evidence: CutEvidence) -> tuple[Validity, tuple[Reason, ...]]:
+    rules = [rule for rule in POWER_CUT_RULES if not evidence.grave or rule not in OUTRANKED]
+    return judge(evidence, rules)
+
+
+def _never_synced(evidence: CutEvidence, cuts: Cuts) -> Reason | None:
+    """Of an engine that waits for the device: that it sent far fewer flushes than it promised commits, and what cuts took for it."""
+    if not evidence.grave or _too_few_flushes(evidence) is None:
+        return None
+    points = [record for record in cuts.points if not record.point.control]
+    bad = sum(record.outcome.is_bad for record in points)
+    flushed = f"flushed {format_count(evidence.flushes, 'time')}" if evidence.flushes else "never flushed"
+    what = (
+        "lost some"
+        if all(record.outcome is PointOutcome.LOST for record in points if record.outcome.is_bad)
+        else "were bad"
+    )
+    words = f"it acknowledged {format_count(evidence.acknowledged, 'commit')} and {flushed}; {bad:,} of {format_count(len(points), 'cut')} {what}"
+    return because(
+        "acknowledged-and-not-flushed", words, commits=evidence.acknowledged, flushes=evidence.flushes
+    )
+
+
+def _without_cut(recording: RecordingFacts) -> Reason | None:
+    """What is missing or damaged where nothing was cut, in its first words."""
+    if not recording.without_cut:
+        return None
+    words = recording.without_cut[0]
+    return because("bad-without-cut", f"without any cut: {words}", acknowledged=recording.acknowledged)
 
 
 def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
@@ -188,7 +235,16 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         untorn=_untorn_wanted(visit),
         pages=recording.pages if recording else None,
         recovered=_recovered_pages(cuts),
+        grave=_grave(cuts),
+        was_flushed=recording is not None and bool(recording.flushes or recording.all_flushes),
     )
+
+
+def _grave(cuts: Cuts) -> int:
+    """Of the recording and of recoveries that count; a loss that the engine's settings allow is what they say."""
+    records = (*(each for each in cuts.points if not each.point.control), *_counted_recuts(cuts))
+    without_cut = cuts.recording is not None and bool(cuts.recording.without_cut)
+    return without_cut + sum(finding_of(record, cuts.recording) in (LOSS, *BROKEN) for record in records)
 
 
 def _untorn_wanted(visit: VisitRecord) -> str:
@@ -267,14 +323,21 @@ def _caches(
 ) -> dict[str, CacheCuts]:
     """The cuts by the kind of cache that their profile stands for."""
     mine = _by_cache(record for record in cuts.points if not record.point.control)
-    again = _by_cache(_counted_recuts(cuts))
+    recuts = _by_cache(_counted_recuts(cuts))
+    weaker = _by_cache(
+        as_weaker(record)
+        for record in (*(each for each in cuts.points if not each.point.control), *_counted_recuts(cuts))
+        if record.weaker is not None
+        and CACHE_OF_PROFILE[record.weaker.profile] != CACHE_OF_PROFILE[record.point.profile]
+    )
     page_bytes = visit.cell.database_block_bytes or 0
     found = {
         cache: CacheCuts(
             drawn=tally((each for each in records if is_drawn(each)), recording),
             sought=tally((each for each in records if is_placed(Placement.SOUGHT, each)), recording),
             enumerated=tally((each for each in records if is_placed(Placement.ENUMERATED, each)), recording),
-            recut=tally(again[cache], recording),
+            recut=tally(recuts[cache], recording),
+            weaker=tally(weaker[cache], recording),
             idle=sum(map(_is_idle, records)),
             tearing=sum(tears_pages(each, page_bytes) for each in records),
             is_late=visit.dataset.levels.get(COMPLETIONS) == LATE,
@@ -384,6 +447,8 @@ def _order_fails(evidence: CutEvidence) -> Spoken | str | None:
     tally = evidence.protected
     if evidence.promised not in (DURABLE, BOUNDED_LOSS):
         return None
+    if not evidence.in_order and evidence.grave:
+        return None
     if not evidence.in_order:
         return (
             f"no cut was made in order, where a protected cache was declared {evidence.promised}: nothing shows that the "
@@ -402,25 +467,41 @@ def _order_fails(evidence: CutEvidence) -> Spoken | str | None:
 
 def _flushes_differ(evidence: CutEvidence) -> str | None:
     rates = evidence.visit_flushes
+    # The recorder sees flushes: that few came, or that cuts were bad though many came, is what was found.
+    if evidence.grave and evidence.was_flushed:
+        return None
     if not rates:
         return "the visit counted no flushes, so those of the recording cannot be held against them"
-    stray = max(STRAY_FLUSHES_MAX, STRAY_FLUSHES_SHARE_MAX * evidence.acknowledged)
+    stray = _stray_flushes(evidence)
     if not any(rates.values()):
         if evidence.flushes > stray:
             return f"{evidence.flushes} flushes were recorded, where syncs in the visit reached its device without one"
         return None
-    recorded = f"{evidence.flushes} flushes were recorded for {evidence.acknowledged} commits of {evidence.clients} sessions"
     most = max(rates.values())
     if most < 1 and evidence.flushes > FLUSHES_SHARE_MAX * most * evidence.acknowledged + stray:
-        return f"{recorded}, where {most:.2g} of a sync in the visit flushed its device at the most"
-    if not evidence.waits:
+        return f"{_recorded_words(evidence)}, where {most:.2g} of a sync in the visit flushed its device at the most"
+    return _too_few_flushes(evidence)
+
+
+def _recorded_words(evidence: CutEvidence) -> str:
+    return f"{evidence.flushes} flushes were recorded for {evidence.acknowledged} commits of {evidence.clients} sessions"
+
+
+def _stray_flushes(evidence: CutEvidence) -> float:
+    return max(STRAY_FLUSHES_MAX, STRAY_FLUSHES_SHARE_MAX * evidence.acknowledged)
+
+
+def _too_few_flushes(evidence: CutEvidence) -> str | None:
+    """Of an engine whose commits wait for the device, on a file system whose syncs were counted to flush it."""
+    rates = evidence.visit_flushes
+    if not evidence.waits or not any(rates.values()):
         return None
     fewest = min(1.0, *rates.values())
     least = FLUSHES_SHARE_MIN * fewest * evidence.acknowledged / max(1, evidence.clients)
     # So many may have come by themselves, in the visit too.
-    if evidence.flushes < (least if fewest == 1 else least - stray):
+    if evidence.flushes < (least if fewest == 1 else least - _stray_flushes(evidence)):
         what = "every sync" if fewest == 1 else f"{fewest:.2g} of a sync"
-        return f"{recorded}, where {what} in the visit flushed its device"
+        return f"{_recorded_words(evidence)}, where {what} in the visit flushed its device"
     return None
 
 
@@ -480,3 +561,6 @@ POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
     FLUSHES_DIFFER,
     PAGES_WRITTEN_OTHERWISE,
 )
+
+# Guards against an experiment that sees too little: a cut that was found bad was seen.
+OUTRANKED = (INPUT_UNREADABLE, CUTS_MISSING, NOTHING_ACKNOWLEDGED, CONTROLS_PASS)

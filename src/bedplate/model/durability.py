@@ -49,6 +49,9 @@ BOUNDED_LOSS = "bounded loss"
 UNSAFE = "unsafe"
 UNKNOWN = "unknown"
 
+# The basis of a class that power cuts show.
+MEASURED = "measured"
+
 # In the values of a reason: the class that an engine's settings promise at best.
 PROMISED = "promised"
 
@@ -94,6 +97,9 @@ _OTHERS_COMMITS = 10
 
 # A commit of nothing else writes no WAL record that it waits for (RecordTransactionCommit, src/backend/access/transam/xact.c).
 _ONLY_TEMPORARY = "; a script makes temporary tables, and a commit that writes to nothing else waits for nothing and leaves nothing"
+
+# Of the rule of that name: the recorded device was not flushed as the visit's own (figures/power_cut_verdict.py).
+FLUSHES_DIFFER = "flushes-differ"
 
 FSCK_FOUND_ERRORS = because(
     "fsck-found-errors", "fsck found errors after a clean unmount, without any power cut"
@@ -354,15 +360,23 @@ def worst(first: str, second: str) -> str:
 
 
 def worst_of(first: Durability, second: Durability) -> Durability:
-    """The first with no better class than the second has, for any cache."""
+    """The first with no better class than the second has, for any cache. What one was seen to lose, no doubt about the other takes back."""
+    lost = {
+        cache
+        for cache in CACHES
+        for one in (first, second)
+        if one.basis == MEASURED and one.class_with(cache) == UNSAFE
+    }
+    together = {
+        cache: UNSAFE if cache in lost else worst(first.class_with(cache), second.class_with(cache))
+        for cache in CACHES
+    }
     tells_512 = (first.volatile_cache_512, second.volatile_cache_512) != (None, None)
     return replace(
         first,
-        volatile_cache=worst(first.volatile_cache, second.volatile_cache),
-        protected_cache=worst(first.protected_cache, second.protected_cache),
-        volatile_cache_512=worst(first.class_with(VOLATILE_512), second.class_with(VOLATILE_512))
-        if tells_512
-        else None,
+        volatile_cache=together[VOLATILE_4K],
+        protected_cache=together[PROTECTED],
+        volatile_cache_512=together[VOLATILE_512] if tells_512 else None,
     )
 
 
@@ -452,6 +466,11 @@ class CutCounts:
         return self.of(*BROKEN)
 
     @property
+    def grave(self) -> int:
+        """Those that took or damaged more than the engine's settings allow."""
+        return self.of(LOSS, *BROKEN)
+
+    @property
     def worst(self) -> str | None:
         """The gravest finding; None without a cut."""
         return max(self.findings, key=FINDINGS.index, default=None)
@@ -493,7 +512,8 @@ class CacheCuts:
     seen to wait, or, where writes were completed late (`is_late`), behind a flush that met some on their way. `recut` are those in the
     recovery from another cut. `shown` is the class that all show, None without a cut or in a verdict that is refused. `idle` are the
     drawn ones at which no write waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are
-    the weighted ones of the others that tear within a page. `enumerated` are states that were tried one by one.
+    the weighted ones of the others that tear within a page. `enumerated` are states that were tried one by one. `weaker` are the bad cuts of
+    devices that ask more, which were bad with this one too: they show that it can happen, and are no sample.
     """
 
     drawn: CutCounts = field(default_factory=CutCounts)
@@ -504,11 +524,17 @@ class CacheCuts:
     tearing: int = 0
     is_late: bool = False
     enumerated: CutCounts = field(default_factory=CutCounts)
+    weaker: CutCounts = field(default_factory=CutCounts)
+
+    @property
+    def first_hand(self) -> CutCounts:
+        """Those that were made with such a cache."""
+        return CutCounts.together((self.drawn, self.sought, self.enumerated, self.recut))
 
     @property
     def all_cuts(self) -> CutCounts:
-        """All of them."""
-        return CutCounts.together((self.drawn, self.sought, self.enumerated, self.recut))
+        """All by which it is judged."""
+        return CutCounts.together((self.first_hand, self.weaker))
 
 
 @dataclass(frozen=True)
@@ -574,8 +600,13 @@ class PowerCutVerdict:
     loss: Loss
     window_bytes: int
     """the most that the device's cache held"""
+    weaker: Mapping[str, CutCounts] = field(default_factory=dict)
     refused: tuple[Reason, ...] = ()
     """why there is no verdict; joined by `; `"""
+    never_synced: Reason | None = None
+    """that an engine acknowledged far more commits than it sent flushes, and what cuts took for it; null of others"""
+    without_cut: Reason | None = None
+    """what is missing or damaged though nothing was cut, against the engine's promise; null of others"""
     of_the_cell: bool = True
     """false where a journal in RAM was kept, or the device was said to write a unit whole, so that the verdict is no class of the
     cell as it is"""
@@ -614,6 +645,12 @@ class PowerCutVerdict:
         return CutCounts.together(self.cuts(cache).drawn for cache in (VOLATILE_4K, VOLATILE_512))
 
     @property
+    def doubts_promise(self) -> bool:
+        """Whether what was promised tells nothing more: something was lost, or the engine was not seen to flush what it promised to."""
+        is_bad = self.without_cut is not None or self.all_cuts.grave > 0
+        return is_bad or any(reason.code == FLUSHES_DIFFER for reason in self.refused)
+
+    @property
     def recut(self) -> CutCounts:
         """Every cut in a recovery."""
         return CutCounts.together(self.cuts(cache).recut for cache in CACHES)
@@ -621,7 +658,18 @@ class PowerCutVerdict:
     @property
     def all_cuts(self) -> CutCounts:
         """Every cut that is no control."""
-        return CutCounts.together(self.cuts(cache).all_cuts for cache in CACHES)
+        return CutCounts.together(self.cuts(cache).first_hand for cache in CACHES)
+
+    @property
+    def by_device(self) -> Mapping[str, CutCounts]:
+        """The drawn cuts by profile, with those of other profiles that were bad with this one too."""
+        names = dict.fromkeys((*self.profiles, *self.weaker))
+        return {
+            name: CutCounts.together(
+                counts[name] for counts in (self.profiles, self.weaker) if name in counts
+            )
+            for name in names
+        }
 
 
 def cut_words(tally: CutCounts) -> str:
@@ -648,9 +696,11 @@ def measured_durability(verdict: PowerCutVerdict, declared: Durability | None) -
     """
     if verdict.refused or not verdict.of_the_cell:
         return None
+    if verdict.without_cut is not None:
+        return Durability(UNSAFE, UNSAFE, MEASURED, (verdict.without_cut,))
     if all(verdict.cuts(cache).shown is None for cache in CACHES):
         return None
-    reasons: list[Reason] = []
+    reasons: list[Reason] = [] if verdict.never_synced is None else [verdict.never_synced]
     classes: dict[str, str] = {}
     for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED):
         classes[cache], said = _measured_with(cache, verdict, declared)
@@ -658,10 +708,24 @@ def measured_durability(verdict: PowerCutVerdict, declared: Durability | None) -
     return Durability(
         classes[VOLATILE_4K],
         classes[PROTECTED],
-        "measured",
+        MEASURED,
         (*reasons, *_asides(verdict)),
         # A device with small sectors may write a block whole, too.
         volatile_cache_512=worst(classes[VOLATILE_512], classes[VOLATILE_4K]),
+    )
+
+
+def without_promise(declared: Durability) -> Durability:
+    """What is left of a declaration that is in doubt: what it called unsafe, and nothing better."""
+    left = {
+        cache: UNSAFE if declared.class_with(cache) == UNSAFE else UNKNOWN
+        for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
+    }
+    return replace(
+        declared,
+        volatile_cache=left[VOLATILE_4K],
+        protected_cache=left[PROTECTED],
+        volatile_cache_512=None if declared.volatile_cache_512 is None else left[VOLATILE_512],
     )
 
 
@@ -671,6 +735,12 @@ def _measured_with(
     """The class that stands for one kind of cache, and what is to be said of it."""
     words, found = CACHE_WORDS[cache], verdict.cuts(cache)
     said = declared.class_with(cache) if declared else UNKNOWN
+    if found.shown is None and verdict.doubts_promise and said != UNSAFE:
+        # Such a device can behave as each that asks less.
+        is_bad = any(verdict.cuts(less).all_cuts.grave for less in CACHES[: CACHES.index(cache)])
+        stands = UNSAFE if is_bad else UNKNOWN
+        words = f"{words}: not cut, and {stands}, as cuts with another device were bad"
+        return stands, [because("not-cut", words, cache=cache)]
     if found.shown is None:
         return said, [because("not-cut", f"{words}: not cut, so {said} is as declared", cache=cache)]
     counted = f"{words}: {counted_words(found)}"
@@ -709,6 +779,8 @@ def counted_words(cuts: CacheCuts) -> str:
         words.append(f"states tried one by one: {cut_words(cuts.enumerated)}")
     if cuts.recut.cuts:
         words.append(f"in recovery {cut_words(cuts.recut)}")
+    if cuts.weaker.cuts:
+        words.append(f"bad with a device that asks more, and with this one too: {finding_words(cuts.weaker)}")
     return "; ".join(words)
 
 

@@ -357,6 +357,21 @@ class CutPoint:
 
 
 @dataclass(frozen=True)
+class WeakerCut:
+    """The same position of the log, cut with a device that asks less: what came of it."""
+
+    profile: Profile
+    """`ordered`, `lost` or `subset-4k`"""
+    outcome: PointOutcome
+    lost_transactions: int = 0
+    """those of the acknowledged that are missing"""
+    lost_ms: float | None = None
+    """how long before the cut the first missing transaction was acknowledged"""
+    problems: tuple[str, ...] = ()
+    """findings, the gravest first"""
+
+
+@dataclass(frozen=True)
 class PointRecord:
     """What came of one cut. Times in seconds are None where that did not happen."""
 
@@ -388,7 +403,7 @@ class PointRecord:
     engine_start_s: float | None = None
     """time of the engine's start, with its recovery; null where it did not start"""
     oracle_s: float | None = None
-    """time of the questions; null where nothing could be asked"""
+    """time of the questions; null where nothing could be asked, or a checker of others gave no answer"""
     unclean: bool | None = None
     """whether a check of the unmounted file system found errors though it had mounted and the engine been asked; null where none was
     made"""
@@ -409,6 +424,9 @@ class PointRecord:
     pages: RecoveredPages | None = None
     """of the whole of a recovery: how the pages of the server that recovered came to the file system. Null of every other cut, and where
     neither `untorn_writes` nor a `device_unit` asks for it"""
+    weaker: WeakerCut | None = None
+    """of a bad cut: the first of `ordered`, `lost`, `subset-4k` that asks less of a file system and with which this position is bad too. Null where
+    it is bad with its own profile alone, of good cuts and controls, and in older records, where nobody looked"""
 
     @property
     def volatile_changes(self) -> int:
@@ -481,8 +499,13 @@ class RecordingFacts:
     log_bytes: int | None = None
     """size of the log, which `log.xz` is unpacked to and to no more; null in older records"""
     whole_log: PointOutcome | None = None
-    """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
-    of an engine whose oracle is bedplate's own"""
+    """what was found on the whole log, which nothing cut: of somebody's own engine before a cut was judged, of others where a cut in order
+    was bad. Null where that was not asked"""
+    without_cut: tuple[str, ...] = ()
+    """what was missing or damaged there against the engine's promise, the gravest first: no cut was judged then; empty else"""
+    all_flushes: int | None = None
+    """flushes of the disk in the whole log, those of mkfs and the mount too: without any, the recorder was never asked for one; null in older
+    records"""
     recoveries: tuple[int, ...] = ()
     """numbers of the cuts whose recovery is recorded and cut again, unless they are bad themselves"""
     pages: PageFacts | None = None

@@ -31,6 +31,7 @@ from bedplate.model.plan import (
     SearchRecord,
     pruned_lines,
 )
+from bedplate.model.power_cut import RECORDING_FILE, RecordingFacts
 from bedplate.model.reason import sentences
 from bedplate.model.visit import FORMAT_VERSION, Outcome, RunRecord, Timing, VisitRecord
 from bedplate.study.checksums import (
@@ -282,6 +283,17 @@ class StudyStore:
             bool(self.layout.attempts_at(visit)) and not self._is_completed(visit, known)
             for visit in schedule.visits
         )
+
+    def bad_without_cut(self, schedule: Schedule) -> int:
+        """How many runs of power cuts found something missing or damaged where nothing was cut, by their last attempts."""
+        bad = 0
+        for visit in schedule.visits:
+            attempts = self.layout.attempts_at(visit)
+            runs = self.layout.attempt(visit, max(attempts)) / "runs" if attempts else None
+            for path in runs.glob(f"*/{RECORDING_FILE}") if runs else ():
+                with contextlib.suppress(StudyError):
+                    bad += bool(codec.read(RecordingFacts, path).without_cut)
+        return bad
 
     def due_visits(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
         """Visits that have no finished attempt, in order; with `retry_failed` also those that failed or are damaged."""

@@ -858,6 +858,7 @@ def _findings(found: CacheCuts) -> Iterator[tuple[str, str]]:
         ("sought: ", found.sought),
         ("enumerated: ", found.enumerated),
         ("in recovery: ", found.recut),
+        ("of other devices: ", found.weaker),
     ):
         yield from _found(tally, kind)
 
@@ -884,7 +885,8 @@ def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
     if run.verdict.refused:
         return notes.marks(*(f"refused: {reason}" for reason in run.verdict.refused), before="\n")
     differs = disagreement(run.declared, run.measured)
-    asides = [*([differs] if differs else []), *recording_words(run)]
+    findings = [str(each) for each in (run.verdict.without_cut, run.verdict.never_synced) if each is not None]
+    asides = [*findings, *([differs] if differs else []), *recording_words(run)]
     if not run.verdict.of_the_cell and run.spec.levels.get(DEVICE_UNIT) is None:
         asides.append(
             "the journal in RAM was kept, as if it were on a device of its own: no class of the cell as it is"

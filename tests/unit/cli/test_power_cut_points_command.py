@@ -36,7 +36,12 @@ def test_every_run_stands_with_its_bad_cuts_and_a_name_that_replay_takes(study: 
     lines = said(str(study))
     assert len(lines) == len(runs_of(study)) == 4
     (btrfs,) = [line for line in lines if "btrfs" in line]
-    assert btrfs.split()[:6] == ["10", "of", "40", "bad", "no", "log"]
+    assert btrfs.split()[:7] == ["btrfs", "10", "of", "40", "bad", "no", "log"]
+    # Two of ext4 have a number each.
+    assert ["btrfs", "ext4-1", "ext4-2", "xfs"] == sorted(line.split()[0] for line in lines)
+    for line in lines:
+        name, *_, path = line.split()
+        assert find_run(study, name) == find_run(study, path)
     folder = find_run(study, btrfs.split()[-1])
     (folder / LOG_FILE).touch()
     assert "log kept" in next(line for line in said(str(study)) if "btrfs" in line)
@@ -91,4 +96,4 @@ def test_a_run_without_a_bad_cut_says_so_and_damage_is_told(study: Path, tmp_pat
 
 def test_a_study_without_power_cuts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="has no run of power cuts"):
-        list(run_lines(tmp_path, []))
+        list(run_lines(tmp_path, {}))

@@ -271,7 +271,7 @@ def test_a_page_of_power_cuts_has_durability_first_and_no_word_of_speed(tmp_path
     study = power_cut_study(tmp_path / "study", recipe=replace(CUT_RECIPE, runs=(), repetitions=1))
     found = overview(study)
     told = answered(found)
-    assert "Safe" == told.points[0].head
+    assert "Open" == told.points[0].head
     assert ((), None) == (told.volatile.unjudged, told.protected)
     assert not any("Which cell" in text for text in told.volatile.unknown)
     chapters = chapters_of([found])

@@ -301,7 +301,6 @@ class ExternalCuts:
             return OracleAnswer(
                 None,
                 detected=(words,),
-                oracle_s=time.monotonic() - started,
                 out_of_time=not isinstance(error, PrintedTooMuch),
             )
         oracle_s = time.monotonic() - started
@@ -310,7 +309,7 @@ class ExternalCuts:
         if done.status:
             said = done.stderr.strip() or done.stdout.strip()
             words = f"the checker {how_it_ended(done.status)}{': ' if said else ''}{said[-LONGEST_WORDS:]}"
-            return OracleAnswer(None, detected=(words,), oracle_s=oracle_s)
+            return OracleAnswer(None, detected=(words,))
         return judge_document(done.stdout, promised, oracle_s=oracle_s)
 
     def refused_settings(self, subject: Subject) -> Sequence[str]:  # noqa: ARG002 -- of engines that start a server with them

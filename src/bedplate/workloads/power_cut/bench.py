@@ -70,6 +70,7 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
     RecoveredPages,
+    WeakerCut,
     late_us,
     sector_bytes,
 )
@@ -202,6 +203,38 @@ def judge(
     )
 
 
+# Of devices from the one that asks least: `model.device_cache.CACHES`, and in one of them what tears nothing first.
+_WEAKER = (Profile.ORDERED, Profile.LOST, Profile.SUBSET_4K)
+
+# What a profile asks no more than: a cut that is bad with one of those is no fault of what this one does besides.
+_WEAKER_THAN: Mapping[Profile, Sequence[Profile]] = {
+    Profile.ORDERED: (),
+    Profile.LOST: _WEAKER[:1],
+    Profile.WHOLE: _WEAKER[:2],
+    Profile.SUBSET_4K: _WEAKER[:2],
+    Profile.UNTORN_8K: _WEAKER[:2],
+    Profile.UNTORN_16K: _WEAKER[:2],
+    Profile.SUBSET_8K: _WEAKER[:2],
+    Profile.SUBSET_16K: _WEAKER[:2],
+    Profile.SUBSET_512: _WEAKER,
+}
+
+
+def with_weaker(record: PointRecord, replay: Callable[[CutPoint], PointRecord]) -> PointRecord:
+    """A bad cut with what came of the same position where a device asks less, the first that is bad too; any other record as it is.
+
+    So a cut is laid to the tearing of sectors only if it is good without that.
+    """
+    if not record.outcome.is_bad or record.point.control or record.point.placement is Placement.WHOLE:
+        return record
+    for profile in _WEAKER_THAN[record.point.profile]:
+        other = replay(replace(record.point, profile=profile, state=None))
+        if other.outcome.is_bad:
+            weaker = WeakerCut(profile, other.outcome, other.lost_transactions, other.lost_ms, other.problems)
+            return replace(record, weaker=weaker)
+    return record
+
+
 def _problems(of_filesystem: Sequence[str], of_engine: Sequence[str]) -> Sequence[str]:
     """What the file system and its repair said comes first: what an engine misses then is what they took."""
     kept = of_filesystem
@@ -227,7 +260,7 @@ def _outcome(recovered: Recovered, answer: OracleAnswer | None, *, is_lost: bool
 
 
 def _lost_words(transactions: int, acknowledged: Acknowledged) -> str:
-    return f"{transactions} of {acknowledged.transactions} acknowledged transactions are missing"
+    return f"{transactions:,} of {acknowledged.transactions:,} acknowledged transactions are missing"
 
 
 def _shortened(text: str) -> str:
@@ -835,7 +868,13 @@ class SecondCuts:
             base=built.images,
         )
         with builder:
-            return [self._examiner.replay(point, builder, promised) for point in building_order(points)]
+            return [
+                with_weaker(
+                    self._examiner.replay(point, builder, promised),
+                    lambda weaker: self._examiner.replay(weaker, builder, promised),
+                )
+                for point in building_order(points)
+            ]
 
     def _record(
         self, driver: Path, built: Built, promised: Acknowledged

@@ -111,7 +111,7 @@ _VERDICTS: Table[_Verdict] = Table(
         *field_columns(
             PowerCutVerdict,
             lambda row: row.record.verdict,
-            "refused of_the_cell",
+            "refused never_synced without_cut of_the_cell",
         ),
         *_counts_of_cache(
             "volatile",
@@ -168,6 +168,12 @@ _CUTS: Table[RunRow[_Cut]] = Table(
             "finding",
             lambda row: finding_of(row.record.record, row.record.recording),
             "`ok`, `needs fsck`, `bounded loss`, `loss`, `corrupt, detected`, `corrupt, silent`, `file system lost`",
+        ),
+        Column(
+            "weaker",
+            lambda row: row.record.record.weaker and row.record.record.weaker.profile.value,
+            "of a bad cut the first of `ordered`, `lost`, `subset-4k` that asks less of a file system and with which the same position is bad too; "
+            "empty of others",
         ),
         *field_columns(
             PointRecord,

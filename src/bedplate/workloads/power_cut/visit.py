@@ -143,6 +143,7 @@ class _Cuts:
         self._foreign_syncs: int | None = None
         self._about: dict[str, Scalar] = {}
         self._whole_log: PointOutcome | None = None
+        self._without_cut: tuple[str, ...] = ()
         self._pages: PageWatch | None = None
         self._requests: RequestTrace | None = None
         self._has_fua = dataset.flag(HAS_FUA) is True
@@ -174,6 +175,7 @@ class _Cuts:
         try:
             with read_log(setup.log) as log:
                 begin, end = measured_span(log)
+                log_end = len(log)
                 settled = self._settled(log, end)
                 if driven.acknowledged is None:
                     driven = self._counted(driven, log)
@@ -196,7 +198,7 @@ class _Cuts:
                     loses_journal=loses_journal,
                 )
                 if settled is not None:
-                    self._require_whole(setup.log, job, settled, demands_all=driven.demands_all)
+                    self._judge_whole(setup.log, job, settled, demands_all=driven.demands_all)
                 long_writes, uncovered = self._long_writes(log, range(begin, end))
                 facts = replace(
                     self._facts(log, begin, end, driven, job),
@@ -212,8 +214,20 @@ class _Cuts:
             codec.write(recording.directory / JOB_FILE, job)
             with self._packing(setup.log) as packing:
                 with recording.timed_phase(POINTS):
-                    is_bad = self._replay(setup.log, job, packing)
-                if is_bad or self._keep_logs != KEEP_BAD:
+                    # Where so much is missing without a cut, cuts would show the same.
+                    judged = replace(job, points=(), recuts=()) if facts.without_cut else job
+                    bad = self._replay(setup.log, judged, packing)
+                    if self._whole_log is None and any(
+                        record.point.profile is Profile.ORDERED for record in bad
+                    ):
+                        # Either the recorder dropped what was written, or the engine loses it: the whole log tells them apart.
+                        outcome = self._whole_log_record(setup.log, job, log_end).outcome
+                        if not outcome.is_bad:
+                            facts = replace(facts, whole_log=outcome)
+                            codec.write(recording.directory / RECORDING_FILE, facts)
+                if bad or facts.without_cut:
+                    packing.want()
+                if bad or facts.without_cut or self._keep_logs != KEEP_BAD:
                     recording.tell(POINTS, "the log is packed", position=len(job.points), of=len(job.points))
                     packing.finish()
         finally:
@@ -311,19 +325,27 @@ class _Cuts:
         require_protocol(log, clients=self._clients, own_marks=own)
         return settled
 
-    def _require_whole(self, log: Path, job: ReplayJob, settled: int, *, demands_all: bool) -> None:
-        """A positive control, before a cut is judged: where nothing was cut, an oracle that finds something is wrong itself."""
+    def _whole_log_record(self, log: Path, job: ReplayJob, settled: int) -> PointRecord:
+        """A positive control: what is found where nothing was cut."""
         self._recording.tell(POINTS, "the whole log, which nothing cut", position=0, of=len(job.points))
         (record,) = self._bench.replayed(
             log, job.uncut(settled), lambda _: None, log_folder=self._recording.directory
         )
-        outcome = record.outcome
-        self._whole_log = outcome
-        if outcome.is_bad and (demands_all or outcome is not PointOutcome.LOST):
+        return record
+
+    def _judge_whole(self, log: Path, job: ReplayJob, settled: int, *, demands_all: bool) -> None:
+        """Before a cut is judged: an oracle that finds something where nothing was cut is wrong itself, or the engine is."""
+        record = self._whole_log_record(log, job, settled)
+        self._whole_log = record.outcome
+        if not record.outcome.is_bad or (record.outcome is PointOutcome.LOST and not demands_all):
+            return
+        problems = record.problems or (record.outcome.value,)
+        if record.outcome is PointOutcome.DETECTED and record.oracle_s is None:
             raise BedplateError(
-                f"nothing was cut, the writer was only ended, and all is on the disk; the checker finds {outcome.value}: "
-                f"{'; '.join(record.problems)}. Either it is wrong, or the writer acknowledged what was not there; no cut was judged"
+                f"nothing was cut, the writer was only ended, and all is on the disk; {'; '.join(problems)}. A checker that gives no answer "
+                "there gives none worth reading behind a cut; none was judged"
             )
+        self._without_cut = problems
 
     def _packing(self, log: Path) -> LogPacking:
         """The log of a run with a bad cut whatever its size; of a good one if it is wanted, or small."""
@@ -437,6 +459,10 @@ class _Cuts:
             pressure_from=log.find_mark(PRESSURE.encode(), begin),
             facts={**Levels(writer.facts), **_said_of(driven), **self._about, "kernel": os.uname().release},
             whole_log=self._whole_log,
+            without_cut=self._without_cut,
+            all_flushes=sum(
+                1 for index in range(len(log)) if log.flags[index] & FLUSH and log.devices[index] == DISK
+            ),
             pages=self._pages.facts_of(log, measured, self._unit) if self._pages else None,
             free_space=self._free_space,
             aged=self._aged,
@@ -453,18 +479,20 @@ class _Cuts:
         long = [index for index in span if log.is_write(index) and log.lengths[index] > WHOLE_BLOCK_BYTES]
         return len(long), sum(is_torn(log, self._unit, index) for index in long)
 
-    def _replay(self, log: Path, job: ReplayJob, packing: LogPacking) -> bool:
-        """Write down every point; whether one is bad that should not be, whose log is wanted."""
-        recording, is_bad = self._recording, False
+    def _replay(self, log: Path, job: ReplayJob, packing: LogPacking) -> list[PointRecord]:
+        """Write down every point; those that are bad and should not be, whose log is wanted."""
+        recording, bad = self._recording, []
         started = time.monotonic()
         told: list[str] = []
         with (recording.directory / POINTS_FILE).open("w", encoding="utf-8") as file:
-            records = self._bench.replayed(log, job, told.append, log_folder=recording.directory)
+            records: Iterator[PointRecord] = iter(())
+            if job.points:
+                records = self._bench.replayed(log, job, told.append, log_folder=recording.directory)
             for done, record in enumerate(records, start=1):
                 file.write(codec.dumps(record, indent=None) + "\n")
                 file.flush()
                 if record.outcome.is_bad and not record.point.control:
-                    is_bad = True
+                    bad.append(record)
                     packing.want()
                 recording.tell(POINTS, _words(record), position=done, of=job.most_records)
         if told:
@@ -472,7 +500,7 @@ class _Cuts:
         recording.add(
             TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
         )
-        return is_bad
+        return bad
 
 
 def measured_span(log: Log) -> tuple[int, int]:

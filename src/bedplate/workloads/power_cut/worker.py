@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
@@ -57,6 +58,7 @@ from bedplate.workloads.power_cut.bench import (
     judge,
     looked_again,
     why_again,
+    with_weaker,
 )
 from bedplate.workloads.power_cut.log import (
     JOURNAL,
@@ -409,7 +411,10 @@ class WorkerShare:
         with self.builder() as builder:
             for point in building_order(self._job.points)[share::of]:
                 promised = self.marks.before(point.position)
-                record = self.site.replay(point, builder, promised)
+                record = with_weaker(
+                    self.site.replay(point, builder, promised),
+                    partial(self.site.replay, builder=builder, promised=promised),
+                )
                 yield record
                 recut = recuts.get(point.number)
                 # After a bad cut a second one asks nothing: what it finds was there before it.

@@ -156,6 +156,7 @@ def _cache_row(cell: CellFacts, run: CutRun, cache: str) -> CacheRow:
             bound_words(found.drawn),
             *_findings(found.drawn),
             *(f"in recovery: {words}" for words in _findings(found.recut)),
+            *(f"of other devices, bad here too: {words}" for words in _findings(found.weaker)),
         ),
         sought=(f"{sought.bad} of {sought.cuts}", *_findings(sought)) if sought.cuts else (),
         verdict=words,
@@ -176,6 +177,7 @@ def _cache(run: CutRun, cache: str) -> dict[str, Any] | None:
 
 def _notes(run: CutRun) -> Iterator[str]:
     yield from (f"refused: {reason}" for reason in run.verdict.refused)
+    yield from (str(each) for each in (run.verdict.without_cut, run.verdict.never_synced) if each is not None)
     differs = disagreement(run.declared, run.measured)
     if differs:
         yield differs
