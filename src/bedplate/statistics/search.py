@@ -304,12 +304,15 @@ NOISE_WEIGHT = 1.0
 
 NOISE_VARIANCE = 0.02**2
 
-# Degrees of freedom of a cell's multiple of the noise, and of a run's.
-CELL_TAILS = 4.0
+# Degrees of freedom of a cell's multiple of the noise, and of a run's. Few, as one cell may scatter ten times as much as another.
+CELL_TAILS = 1.5
 
 RUN_TAILS = 4.0
 
 PASSES = 4
+
+# So many visits show how much a cell scatters. One with fewer may scatter as much as the worst of those.
+VISITS_OF_SCATTER = 3
 
 # Variances with a smaller share are left out.
 SHARE_MIN = 0.01
@@ -377,6 +380,10 @@ class _Model:
             near = shares > SHARE_MIN
             grid, prior, shares = grid[near], prior[near], shares[near] / shares[near].sum()
             noise, own = self._tails(squares, own)
+        seen = self.own.sum(axis=0) >= VISITS_OF_SCATTER
+        if seen.any():
+            widest = np.where(seen, own, np.maximum(own, own[seen].max()))
+            noise, own = noise * (widest / own)[self.cells], widest
         counts = _allotted(shares, draws)
         found = [
             self._draws(point, noise, count, random)

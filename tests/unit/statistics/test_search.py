@@ -335,6 +335,27 @@ def test_a_cell_that_scatters_is_known_less() -> None:
     assert deviations[3] > 1.3 * deviations[0]
 
 
+@pytest.mark.parametrize("few", [0, 1, 2])
+def test_a_cell_of_few_visits_may_scatter_as_much_as_the_worst(few: int) -> None:
+    """Two figures that lie close together by luck do not show that a cell is quiet, where another one scatters by 45 %."""
+    space = space_of(*range(6))
+    random = np.random.default_rng(2)
+    tried = [
+        Tried(block, cell, math.exp(random.normal(0, 0.45 if cell == 3 else 0.02)), 1.0)
+        for block in range(8)
+        for cell in range(6)
+        if cell != 5 or block < few
+    ]
+    known = posterior(space, tried, seed=1)
+    assert known.scatter[5] == known.scatter.max() > 4 * known.scatter[0]
+
+
+def test_where_no_cell_has_three_visits_the_scatter_is_what_the_runs_show() -> None:
+    space = space_of(*range(6))
+    known = posterior(space, _rows([(cell, 0.0) for cell in range(6)], blocks=2), seed=1)
+    assert np.ptp(known.scatter) < known.scatter.min()
+
+
 def test_what_a_block_does_to_all_of_its_visits_drops_out() -> None:
     space = space_of(*range(6))
     tried = _rows([(cell, 0.05 * cell) for cell in range(6)])
@@ -422,7 +443,7 @@ def test_what_is_outside_of_a_refuted_proof_is_held_against_its_leader() -> None
     assert (Ending.NOT_KNOWN, (2,), (1,)) == (end.ending, end.cells, end.refuted)
     assert end.proof is not None
     assert 2 not in end.proof.rivals
-    assert end.chance > 0.95
+    assert end.chance > 0.9
     assert end.left_out is not None
     assert end.left_out > 0.95
 
