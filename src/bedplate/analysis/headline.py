@@ -37,7 +37,7 @@ from bedplate.analysis.labels import DEFAULT, FILESYSTEM_BLOCK, TYPE, level_text
 from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble, is_chosen
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
-from bedplate.analysis.pooled import pooled_in_short, pooled_line, pooled_pairs, ratio_words
+from bedplate.analysis.pooled import as_high_words, pooled_in_short, pooled_line, pooled_pairs, ratio_words
 from bedplate.analysis.power_cut_view import (
     CutRun,
     cut_cell_words,
@@ -1494,7 +1494,16 @@ _HEADS = {"mattered": "matters"}
 _BELOW_A_CELL = "    "
 
 # What is not here may go where there is room for few lines.
-_RANKS = {"Search": 1, "Refuted": 1, "Gain": 1, "Proof": 2, "Doubted": 2, "Outside": 3, "Matters": 3}
+_RANKS = {
+    "Search": 1,
+    "Refuted": 1,
+    "Gain": 1,
+    "But": 1,
+    "Proof": 2,
+    "Doubted": 2,
+    "Outside": 3,
+    "Matters": 3,
+}
 
 
 def instead_lines(found: Overview) -> tuple[HeadlineLine, ...]:
@@ -1670,20 +1679,11 @@ def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     beside = [*answer.tied[:_SHOWN], *filter(None, (answer.following, answer.default))]
     by_cell = {each.other.cell: each for each in reversed(beside)}
     words = [
-        f"{head} is {_as_high(comparison)} {names[cell]}"
+        f"{head} is {as_high_words(comparison)} {names[cell]}"
         for cell, each in reversed(by_cell.items())
         for head, comparison in each.behind_in
     ]
     return f"{'; '.join(words[:_SHOWN])}{_rest(words)}." if words else ""
-
-
-def _as_high(comparison: Comparison) -> str:
-    """`2.1 times (1.9 to 2.3) that of`; `+0.03 (+0.01 to +0.05) beside`."""
-    figures = ratio_words(comparison).removeprefix("×")
-    if comparison.kind is not EstimateKind.RATIO:
-        return f"{figures} beside"
-    estimate, blank, bounds = figures.partition(" ")
-    return f"{estimate} times{blank}{bounds} that of"
 
 
 def _alone_words(answer: RunAnswer, names: Mapping[str, str]) -> str:

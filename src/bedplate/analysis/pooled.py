@@ -526,6 +526,15 @@ def ratio_words(comparison: Comparison) -> str:
     return f"{words['estimate']} ({words['bounds']}{confidence})"
 
 
+def as_high_words(comparison: Comparison) -> str:
+    """`2.1 times (1.9 to 2.3) that of`; `+0.03 (+0.01 to +0.05) beside`."""
+    figures = ratio_words(comparison).removeprefix("×")
+    if comparison.kind is not EstimateKind.RATIO:
+        return f"{figures} beside"
+    estimate, blank, bounds = figures.partition(" ")
+    return f"{estimate} times{blank}{bounds} that of"
+
+
 def estimate_words(kind: EstimateKind, value: float | None, decimals: int) -> str:
     """`×1.08`; a difference with its sign."""
     if value is None:

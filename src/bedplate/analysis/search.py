@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bedplate.analysis.advice import Objective, objectives_of
 from bedplate.analysis.comparison import accepting
 from bedplate.analysis.labels import CellLabel, factor_levels, label_cells, level_text, short_name
 from bedplate.analysis.overview import Measurement, Overview, overview
-from bedplate.analysis.pooled import figure_words
-from bedplate.analysis.wording import durability_class, durability_told, number_words
+from bedplate.analysis.pooled import as_high_words, figure_words
+from bedplate.analysis.wording import durability_class, durability_told, figure, number_words, unit_words
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, FilesystemLevels, digest, engine_model
 from bedplate.model.device_cache import PROTECTED
-from bedplate.model.figure import Metric, Status
+from bedplate.model.figure import Better, Metric, Status
 from bedplate.model.filesystem import LABEL, TRAITS, FilesystemTraits
 from bedplate.model.levels import Scalar, as_in_a_plan
 from bedplate.model.metrics import METRICS
@@ -40,7 +41,7 @@ from bedplate.model.plan import (
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import AlikeFailures, Outcome, VisitRecord
 from bedplate.near_names import did_you_mean
-from bedplate.statistics.comparison import Comparison, compare
+from bedplate.statistics.comparison import Comparison, compare, direction, judged_together
 from bedplate.statistics.design import DesignCell, design
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.search import (
@@ -247,6 +248,12 @@ class SearchedCell:
     closed: Reason | None = None
     """why it is not visited any more, or never was"""
 
+    @property
+    def figure(self) -> Summary | None:
+        """Its trusted repetitions, those of the last proof where it took part; None without one, and where some were stopped at a limit."""
+        summary = self.proved or self.measured
+        return summary if summary.basis == TRUSTED and not summary.censored else None
+
 
 @dataclass(frozen=True)
 class SearchMoment:
@@ -291,6 +298,17 @@ class Searched:
     def run(self) -> tuple[str, str]:
         """Dataset and name of the run that it is a figure of."""
         return self.record.dataset, self.record.runs[self.stage]
+
+    @cached_property
+    def objectives(self) -> tuple[Objective, ...]:
+        """The figures of its run that have a better direction, and what sentences call them."""
+        return objectives_of(self.counted, self.run)
+
+    def with_head(self, value: str) -> str:
+        """A value of the figure with what it is called and its unit: `1,269 tps`, `p99 15 ms`."""
+        heads = {each.metric.name: each.head for each in self.objectives}
+        head, unit = heads.get(self.metric.name, self.metric.name), unit_words(self.metric)
+        return f"{head} {value} {unit}" if unit else f"{value} {head}"
 
     @cached_property
     def counted(self) -> Overview:
@@ -452,7 +470,7 @@ class Searched:
         number = self.entrants.number(cell)
         closed = self.entrants.closed.get(self.entrants.numbers[cell])
         own = [each for each in self.tried if each.cell == number]
-        in_proof = {each.block for each in own if each.proof and each.proof == self._proofs}
+        in_proof = {each.block for each in own if each.proof and each.proof == self.proofs}
         runs = self.counted.of(cell, self.run)
         believed = sum(each.value is not None for each in own)
         return SearchedCell(
@@ -479,7 +497,8 @@ class Searched:
         return self.stage + 1 == len(self.record.runs)
 
     @property
-    def _proofs(self) -> int:
+    def proofs(self) -> int:
+        """How many proofs were begun."""
         return max((each.proof for each in self.tried), default=0)
 
     @cached_property
@@ -652,12 +671,12 @@ def _value(m: Measurement, metric: str) -> float | None:
     return value if value is not None and 0 < value < math.inf else None
 
 
-def shown_first(found: Searched) -> tuple[SearchedCell, ...]:
+def shown_first(search: Searched) -> tuple[SearchedCell, ...]:
     """The cells that may win or were visited: those of the last proof, then the best chance first.
 
     A cell that was never visited is known so little that its chance can exceed that of the proved ones.
     """
-    shown = [cell for cell in found.cells if cell.closed is None or cell.visits]
+    shown = [cell for cell in search.cells if cell.closed is None or cell.visits]
     return tuple(sorted(shown, key=lambda cell: (cell.proved is None, -cell.best, -cell.near, -cell.visits)))
 
 
@@ -672,29 +691,29 @@ def predicted_words(predicted: Predicted | None) -> tuple[str, str]:
     return value, f"{low}–{high}"
 
 
-def accepted_words(found: Searched) -> str:
+def accepted_words(search: Searched) -> str:
     """How many runs in doubt are believed, as their doubts were accepted; empty where none is."""
-    added = found.counted.marks[len(found.overview.marks) :]
+    added = search.counted.marks[len(search.overview.marks) :]
     return " ".join(added)
 
 
-def doubted_words(found: Searched) -> tuple[str, ...]:
+def doubted_words(search: Searched) -> tuple[str, ...]:
     """How many completed runs are not believed, then each doubt once with how many runs have it and one's words; empty where all are."""
-    if not found.doubted:
+    if not search.doubted:
         return ()
-    doubts = [reason for m in found.doubted for reason in m.reasons]
+    doubts = [reason for m in search.doubted for reason in m.reasons]
     counts = Counter(reason.code for reason in doubts)
     one_of = {reason.code: reason.sentence for reason in reversed(doubts)}
-    of = f"of {len(found.runs)} run{'s' if len(found.runs) > 1 else ''}"
+    of = f"of {len(search.runs)} run{'s' if len(search.runs) > 1 else ''}"
     return (
-        f"{len(found.doubted)} {of}, which are not believed: the model has no figure of them",
+        f"{len(search.doubted)} {of}, which are not believed: the model has no figure of them",
         *(f"{count} {of}, such as: {one_of[code]}" for code, count in counts.most_common()),
     )
 
 
-def left_out_words(found: Searched) -> tuple[str, ...]:
+def left_out_words(search: Searched) -> tuple[str, ...]:
     """Why cells are not visited, each reason once with how many cells it holds for."""
-    reasons = Counter(cell.closed.sentence for cell in found.cells if cell.closed is not None)
+    reasons = Counter(cell.closed.sentence for cell in search.cells if cell.closed is not None)
     return tuple(
         f"{count} cell{'s' if count > 1 else ''} left out: {sentence}."
         for sentence, count in reasons.most_common()
@@ -716,14 +735,14 @@ class FactorMatter:
     high: float
 
 
-def factors_that_matter(found: Searched) -> tuple[FactorMatter, ...]:
+def factors_that_matter(search: Searched) -> tuple[FactorMatter, ...]:
     """Every factor of the candidates, the strongest first; none before the first believed figure."""
-    if found.lead is None:
+    if search.lead is None:
         return ()
-    levels = found.entrants.space.levels
+    levels = search.entrants.space.levels
     made = design(DesignCell(each, {}) for each in levels)
     matters = [
-        matter for name in made.factors if (matter := _matter(name, levels, found.known.draws)) is not None
+        matter for name in made.factors if (matter := _matter(name, levels, search.known.draws)) is not None
     ]
     return tuple(sorted(matters, key=lambda each: -each.ratio))
 
@@ -765,74 +784,106 @@ def _contrast(
     return np.asarray(np.mean(means, axis=0))
 
 
-def time_words(found: Searched) -> str:
+def time_words(search: Searched) -> str:
     """`1 h 20 min of 4 h`; of all nodes together where there are several."""
-    nodes = found.record.at_once
+    nodes = search.record.at_once
     each = f" on {nodes} nodes" if nodes > 1 else ""
-    return f"{format_duration(found.spent_s)} of {format_duration(found.budget_s)}{each}"
+    return f"{format_duration(search.spent_s)} of {format_duration(search.budget_s)}{each}"
 
 
-def progress_words(found: Searched) -> str:
+def progress_words(search: Searched) -> str:
     """Where it is, in one line."""
-    end, of = found.end, run_words(found)
+    end, of = search.end, run_words(search)
     doubted = (
-        f"{len(found.doubted)} of {format_count(len(found.runs), 'run')} not believed; "
-        if found.doubted
+        f"{len(search.doubted)} of {format_count(len(search.runs), 'run')} not believed; "
+        if search.doubted
         else ""
     )
     if end is not None:
-        return f"search: {end.ending}{of}; {doubted}{time_words(found)}"
-    best = found.lead
+        return f"search: {end.ending}{of}{_named_in_short(search, end)}; {doubted}{time_words(search)}"
+    best = search.lead
     if best is None:
-        return f"search: no figure yet{of}; {doubted}{time_words(found)}"
+        return f"search: no figure yet{of}; {doubted}{time_words(search)}"
     chance = ""
-    if _has_chance(found, best.leader):
-        chance = f", within {percent(found.question.margin)} of the best with a chance of {chance_words(best.chance)}"
-    return f"search: {name(found, best.leader)} leads{of}{chance}; {doubted}{time_words(found)}"
+    if _has_chance(search, best.leader):
+        chance = f", within {percent(search.question.margin)} of the best with a chance of {chance_words(best.chance)}"
+    return f"search: {name(search, best.leader)} leads{of}{chance}; {doubted}{time_words(search)}"
 
 
-def run_words(found: Searched) -> str:
+def _named_in_short(search: Searched, end: SearchEnd) -> str:
+    """`: xfs, 1,269 tps`; of several the first, and how many more."""
+    if not end.cells:
+        return ""
+    summary = search.cells[end.cells[0]].figure
+    value = "" if summary is None else f", {search.with_head(figure(summary).mean)}"
+    more = f", and {len(end.cells) - 1} more" if len(end.cells) > 1 else ""
+    return f": {name(search, end.cells[0])}{value}{more}"
+
+
+def run_words(search: Searched) -> str:
     """` in read-write`, where several runs are searched for."""
-    return f" in {found.run[1]}" if len(found.record.runs) > 1 else ""
+    return f" in {search.run[1]}" if len(search.record.runs) > 1 else ""
 
 
-def progress_lines(found: Searched) -> tuple[str, ...]:
+def progress_lines(search: Searched) -> tuple[str, ...]:
     """Where it is, each line behind its name."""
-    proofs = max((block.proof for block in found.record.blocks), default=0)
-    blocks = len(found.record.blocks)
-    under_way = f", {format_count(found.pending, 'visit')} of them left" if found.pending else ""
-    left_s = max(found.budget_s - found.spent_s, 0.0)
+    proofs = max((block.proof for block in search.record.blocks), default=0)
+    blocks = len(search.record.blocks)
+    under_way = f", {format_count(search.pending, 'visit')} of them left" if search.pending else ""
+    left_s = max(search.budget_s - search.spent_s, 0.0)
     lines = [
-        progress_words(found).replace("search: ", "search       ", 1),
-        f"blocks       {blocks}{f', in proof {proofs}' if proofs and found.end is None else ''}{under_way}",
+        progress_words(search).replace("search: ", "search       ", 1),
+        f"blocks       {blocks}{f', in proof {proofs}' if proofs and search.end is None else ''}{under_way}",
     ]
-    if found.end is None:
+    if search.end is None:
         lines.append(f"left         {format_duration(left_s)} of its budget at most")
     return tuple(lines)
 
 
-def progress_document(found: Searched) -> dict[str, Any]:
+def progress_document(search: Searched) -> dict[str, Any]:
     """The same for a program."""
-    end, best = found.end, found.lead
+    end, best = search.end, search.lead
     return {
-        "best": found.record.best,
-        "runs": list(found.record.runs),
-        "run": found.run[1],
-        "budget_s": found.budget_s,
-        "spent_s": found.spent_s,
-        "blocks": len(found.record.blocks),
-        "proof": max((block.proof for block in found.record.blocks), default=0),
-        "pending": found.pending,
-        "leader": None if best is None else found.id_of(best.leader),
+        "best": search.record.best,
+        "runs": list(search.record.runs),
+        "run": search.run[1],
+        "budget_s": search.budget_s,
+        "spent_s": search.spent_s,
+        "blocks": len(search.record.blocks),
+        "proof": max((block.proof for block in search.record.blocks), default=0),
+        "pending": search.pending,
+        "leader": None if best is None else search.id_of(best.leader),
         "chance": None if best is None else best.chance,
         "ending": None if end is None else str(end.ending),
-        "cells": [] if end is None else [found.id_of(number) for number in end.cells],
+        "cells": [] if end is None else [search.id_of(number) for number in end.cells],
+        "margin": search.question.margin,
+        "figures": [] if end is None else [_figure_document(search, number) for number in end.cells],
+        "best_of_the_others": None
+        if end is None or (rival := _best_rival(search, end)) is None
+        else _figure_document(search, rival),
     }
 
 
-def name(found: Searched, number: int) -> str:
+def _figure_document(search: Searched, number: int) -> dict[str, Any]:
+    """The figure of a cell as its sentence has it; nothing of one without trusted repetitions."""
+    cell = search.cells[number]
+    summary = cell.figure or Summary(0)
+    return {
+        "cell": cell.id,
+        "label": cell.label.full,
+        "metric": search.metric.name,
+        "unit": search.metric.unit,
+        "value": summary.centre,
+        "low": summary.low,
+        "high": summary.high,
+        "trusted_repetitions": summary.n,
+        "of_the_proof": cell.proved is not None,
+    }
+
+
+def name(search: Searched, number: int) -> str:
     """What a cell is called."""
-    return found.labels[found.id_of(number)].full
+    return search.labels[search.id_of(number)].full
 
 
 def _believed_visits(search: Searched, number: int) -> int:
@@ -844,9 +895,9 @@ def _has_chance(search: Searched, number: int) -> bool:
     return _believed_visits(search, number) >= REPETITIONS_MIN
 
 
-def bounded_words(found: Searched) -> str:
+def bounded_words(search: Searched) -> str:
     """The figures in which a named cell may not be worse: `latency_ms_p99 or load_s`."""
-    return " or ".join(each.metric for each in found.record.not_worse)
+    return " or ".join(each.metric for each in search.record.not_worse)
 
 
 def chance_words(chance: float) -> str:
@@ -856,43 +907,91 @@ def chance_words(chance: float) -> str:
     return "below 1 %" if chance <= 0.005 else percent(chance)
 
 
-def end_words(found: Searched, end: SearchEnd) -> str:
-    """How it ended, in a sentence. Never a bare winner."""
-    margin = percent(found.question.margin)
-    if found.failed_alike:
-        return f"Not known: {'; '.join(found.failed_alike)}."
+def end_sentences(search: Searched, end: SearchEnd) -> tuple[str, ...]:
+    """How it ended. Never a bare winner: with its figure, of how many repetitions, and the margin."""
+    margin = percent(search.question.margin)
+    if search.failed_alike:
+        return (f"Not known: {'; '.join(search.failed_alike)}.",)
     if not end.cells:
-        nothing = "none of its runs is believed" if found.doubted else "no cell could be measured"
-        return f"Not known: {nothing}."
-    first = name(found, end.cells[0])
+        nothing = "none of its runs is believed" if search.doubted else "no cell could be measured"
+        return (f"Not known: {nothing}.",)
+    first = f"{name(search, end.cells[0])}, {_figure_words(search, end.cells[0])}"
     if end.ending is Ending.THIS:
-        return f"This one: {first}. No rival of its proof may be better by more than {margin}."
+        return (f"This one: {first}.", f"No rival of its proof may be better by more than {margin}.")
     if end.ending is Ending.ONE_OF:
+        one_of = f"One of these {len(end.cells)}, which cannot be told apart within {margin}."
         doubtful = () if end.proof is None else end.proof.doubtful
         if not doubtful:
-            return f"One of these {len(end.cells)}, which cannot be told apart within {margin}."
+            return (one_of,)
         return (
-            f"One of these {len(end.cells)}, which cannot be told apart within {margin}. Of {len(doubtful)} of them the proof leaves open whether "
-            f"they are worse in {bounded_words(found)} than was allowed."
+            one_of,
+            f"Of {len(doubtful)} of them the proof leaves open whether they are worse in {bounded_words(search)} than was allowed.",
         )
     if end.proof is not None and end.proof.unsure and end.proof.leader == end.cells[0]:
-        worse = " and ".join(found.record.not_worse[at].metric for at in end.proof.unsure)
-        return f"Not known: {first} leads, and its proof leaves open whether it is worse in {worse} than was allowed."
+        worse = " and ".join(search.record.not_worse[at].metric for at in end.proof.unsure)
+        return (
+            f"Not known: the proof leaves open whether its leader is worse in {worse} than was allowed.",
+            f"It is {first}.",
+        )
     proof = (
         "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
     )
-    guess = f"Not known: the budget ended, and {proof}. The best guess is {first}"
-    if _has_chance(found, end.cells[0]):
-        return (
-            f"{guess}, within {margin} of the best with a chance of {chance_words(end.chance)} by the model."
-        )
-    visits = _believed_visits(found, end.cells[0])
-    seen = (
-        f"of which {format_count(visits, 'visit')} cannot give a chance"
+    visits = _believed_visits(search, end.cells[0])
+    chance = (
+        f"It is within {margin} of the best with a chance of {chance_words(end.chance)} by the model."
+        if _has_chance(search, end.cells[0])
+        else f"{format_count(visits, 'visit')} of it cannot give a chance."
         if visits
-        else "which was never visited"
+        else ""
     )
-    return f"{guess}, {seen}."
+    return (
+        f"Not known: the budget ended, and {proof}.",
+        *(each for each in (f"The best guess is {first}.", chance) if each),
+    )
+
+
+def _figure_words(search: Searched, number: int) -> str:
+    """`with 1,269 tps (1,218 to 1,316) as the mean of 5 trusted repetitions of the proof`; of another cell also why its visits flatter it."""
+    cell = search.cells[number]
+    if cell.figure is not None:
+        of = " of the proof" if cell.proved else ", which flatter it, as it was chosen by them"
+        return f"with {_mean_words(search, cell.figure)} as the mean of {format_count(cell.figure.n, 'trusted repetition')}{of}"
+    if cell.measured.censored:
+        return f"of which {format_count(cell.measured.censored, 'repetition')} stopped at a limit, so that it has no mean"
+    value, bounds = predicted_words(cell.predicted)
+    visits = "of which no repetition is trusted" if cell.visits else "which was never visited"
+    return f"{visits}: the model expects {search.with_head(value)} ({bounds})"
+
+
+def _mean_words(search: Searched, summary: Summary) -> str:
+    """`1,269 tps (1,218 to 1,316)`: the interval, or the range where there is none."""
+    words = figure(summary)
+    kind = "" if words.is_interval or words.are_values else "range "
+    bounds = f" ({kind}{words.between(' to ')})" if words.low else ""
+    return f"{search.with_head(words.mean)}{bounds}"
+
+
+def _with_mean(search: Searched, number: int) -> str:
+    """`, with 1,180 tps (1,150 to 1,210), n = 5`; empty of a cell without a figure."""
+    summary = search.cells[number].figure
+    return "" if summary is None else f", with {_mean_words(search, summary)}, n = {summary.n}"
+
+
+def _standing(search: Searched, number: int) -> float:
+    """The better a cell's mean, the smaller; one without a figure comes last."""
+    summary = search.cells[number].figure
+    return -search.question.turned(summary.centre) if summary is not None and summary.centre else 0.0
+
+
+def _best_rival(search: Searched, end: SearchEnd) -> int | None:
+    """Of the open cells that the end does not name the one with the best mean, of those of its proof where there was one."""
+    others = [
+        number
+        for number, cell in enumerate(search.cells[: len(search.entrants.cells)])
+        if number not in end.cells and cell.closed is None and cell.figure is not None
+        if end.proof is None or cell.proved
+    ]
+    return min(others, key=lambda number: _standing(search, number), default=None)
 
 
 def refuse_before_the_first_visit(record: SearchRecord, cells: Mapping[str, Cell], seed: int) -> None:
@@ -937,35 +1036,35 @@ def next_step(study: Path) -> SearchStep:
     return SearchStep(words, found.spent_s, blocks)
 
 
-def _cuts(found: Searched) -> tuple[str, ...]:
+def _cuts(search: Searched) -> tuple[str, ...]:
     """The cells that the ends name in which no power was cut yet, the first of them first, as far as the budget goes."""
-    record = found.record
+    record = search.record
     if record.cut_dataset is None or record.extended is not None:
         return ()
     asked = {
         visit.cell_id
-        for visit in found.overview.study.schedule.visits
+        for visit in search.overview.study.schedule.visits
         if visit.dataset_id == record.cut_dataset
     }
-    named = [each.id_of(number) for each in stages(found.overview) if each.end for number in each.end.cells]
+    named = [each.id_of(number) for each in stages(search.overview) if each.end for number in each.end.cells]
     due = [cell for cell in dict.fromkeys(named) if cell not in asked]
-    left = found.budget_s - found.spent_s
+    left = search.budget_s - search.spent_s
     # For the first one time was kept back.
     room = max(int(left // record.cut_seconds), int(not asked)) if record.cut_seconds else len(due)
     return tuple(due[:room])
 
 
-def _refuse_a_figure_that_no_run_has(found: Searched) -> None:
+def _refuse_a_figure_that_no_run_has(search: Searched) -> None:
     """A whole search would pass before anybody is told."""
-    for name in found.record.runs:
-        _refuse_a_figure_that_a_run_lacks(found, name)
+    for name in search.record.runs:
+        _refuse_a_figure_that_a_run_lacks(search, name)
 
 
-def _refuse_a_figure_that_a_run_lacks(found: Searched, name: str) -> None:
-    run = (found.record.dataset, name)
-    runs = [m for cell in found.entrants.cells for m in found.overview.of(cell, run)]
+def _refuse_a_figure_that_a_run_lacks(search: Searched, name: str) -> None:
+    run = (search.record.dataset, name)
+    runs = [m for cell in search.entrants.cells for m in search.overview.of(cell, run)]
     completed = [m for m in runs if m.outcome is Outcome.COMPLETED]
-    metrics = (found.record.best, *(each.metric for each in found.record.not_worse))
+    metrics = (search.record.best, *(each.metric for each in search.record.not_worse))
     figures = [figure for m in completed for figure in m.by_metric.values()]
     having = sorted({figure.metric for figure in figures if figure.status is not Status.ABSENT})
     for metric in metrics:
@@ -1006,14 +1105,14 @@ def front_lines(every: Sequence[Searched]) -> Iterator[str]:
             yield f"  {found.run[1]}: {name(found, second)} beside {name(found, first)}: {figure_words(comparison)}"
 
 
-def beside_each_other(every: Sequence[Searched], found: Searched, first: int, second: int) -> Comparison:
+def beside_each_other(every: Sequence[Searched], search: Searched, first: int, second: int) -> Comparison:
     """Two cells in one run, by the blocks of all proofs that have both."""
     proofs = {block.number for each in every for block in each.record.blocks if block.proof}
     runs: dict[int, dict[int, Observation]] = {first: {}, second: {}}
-    for each in found.tried:
+    for each in search.tried:
         if each.cell in runs and each.block in proofs and each.value is not None:
             runs[each.cell][each.block] = Observation(each.value)
-    return compare(runs[first], runs[second], found.metric, margin=found.question.margin)
+    return compare(runs[first], runs[second], search.metric, margin=search.question.margin)
 
 
 DEVICE, DIRECTORY, JOURNAL_DEVICE, POOL = "DEVICE", "DIRECTORY", "JOURNAL_DEVICE", "POOL"
@@ -1178,56 +1277,62 @@ _SHOWN_REASONS = 4
 _HOUR_S = 3600.0
 
 
-def answer_lines(found: Searched) -> tuple[str, ...]:
+def answer_lines(search: Searched) -> tuple[str, ...]:
     """All of it; where the search goes on still, where it is."""
-    end = found.end
-    if end is None or not (found.is_at_the_last_run or not end.cells):
-        return (progress_words(found),)
-    every = stages(found.overview)
+    end = search.end
+    if end is None or not (search.is_at_the_last_run or not end.cells):
+        return (progress_words(search),)
+    every = stages(search.overview)
     return (
         *(line for each in every for line in _stage_lines(each)),
         *front_lines(every),
-        *_left_out_lines(found),
-        *(f"  accepted     {words}" for words in filter(None, (accepted_words(found),))),
+        *_left_out_lines(search),
+        *(f"  accepted     {words}" for words in filter(None, (accepted_words(search),))),
         *(f"  doubted      {words}" for each in every for words in doubted_words(each)),
-        f"  time         {time_words(found)}, {format_count(len(found.tried), 'visit')} of {len({each.cell for each in found.tried})} of {len(found.cells)} cells",
-        *(f"  more time    {line}" for line in more_time(found, end)),
+        f"  time         {time_words(search)}, {format_count(len(search.tried), 'visit')} of {len({each.cell for each in search.tried})} of {len(search.cells)} cells",
+        *(f"  more time    {line}" for line in more_time(search, end)),
     )
 
 
-def answer_document(found: Searched) -> dict[str, Any]:
+def answer_document(search: Searched) -> dict[str, Any]:
     """The same for a program: where it is, the cells that it names, and the lines."""
     return {
-        "title": found.overview.study.facts.title,
-        "search": progress_document(found),
-        "answer": list(answer_lines(found)),
+        "title": search.overview.study.facts.title,
+        "search": progress_document(search),
+        "answer": list(answer_lines(search)),
     }
 
 
-def _stage_lines(found: Searched) -> Iterator[str]:
-    """What was found of one run."""
-    end = found.end
+def _stage_lines(search: Searched) -> Iterator[str]:
+    """What came of one run."""
+    end = search.end
     if end is None:
         return
-    if len(found.record.runs) > 1:
-        yield f"{found.run[1]}:"
-    yield end_words(found, end)
+    if len(search.record.runs) > 1:
+        yield f"{search.run[1]}:"
+    yield from end_sentences(search, end)
     for number in end.cells:
-        yield from _cell_lines(found, end, number)
-    yield from _as_good_lines(found, end)
-    yield from _proof_lines(found, end)
-    yield from _matter_lines(found)
+        yield from _cell_lines(search, end, number)
+    yield from _as_good_lines(search, end)
+    rival = _best_rival(search, end)
+    if rival is not None and end.proof is None:
+        yield f"  beside       {name(search, rival)}{_with_mean(search, rival)}, the best of the others that were visited"
+    yield from _proof_lines(search, end)
+    yield from _but_lines(search, end)
+    yield from _matter_lines(search)
 
 
-def _cell_lines(found: Searched, end: SearchEnd, number: int) -> Iterator[str]:
-    cell = found.id_of(number)
-    yield f"  {name(found, number)}"
+def _cell_lines(search: Searched, end: SearchEnd, number: int) -> Iterator[str]:
+    cell = search.id_of(number)
+    # One alone has its name and figure in the sentence above.
+    if len(end.cells) > 1:
+        yield f"  {name(search, number)}, {_figure_words(search, number)}"
     if end.proof is not None and number in end.proof.doubtful:
-        yield f"    its proof leaves open whether it is worse in {bounded_words(found)} than was allowed"
-    facts = found.overview.cells.get(cell)
+        yield f"    its proof leaves open whether it is worse in {bounded_words(search)} than was allowed"
+    facts = search.overview.cells.get(cell)
     if facts is not None:
-        yield f"    after a power cut: {durability_told(facts)}{_cut_words(found, cell)}"
-        made = set_up(found.overview, cell)
+        yield f"    after a power cut: {durability_told(facts)}{_cut_words(search, cell)}"
+        made = set_up(search.overview, cell)
         for line in made.commands:
             yield f"    {line}"
         if made.settings:
@@ -1236,66 +1341,139 @@ def _cell_lines(found: Searched, end: SearchEnd, number: int) -> Iterator[str]:
             yield f"    {', '.join(made.further)}"
 
 
-def _as_good_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
+def _as_good_lines(search: Searched, end: SearchEnd) -> Iterator[str]:
     """How many more cells would do as well: a named one has no rival that is better, but may have many that are as good."""
-    named = {found.id_of(number) for number in end.cells}
+    named = {search.id_of(number) for number in end.cells}
     others = [
-        each for each in found.cells if each.near >= CHANCE and each.id not in named and each.closed is None
+        each for each in search.cells if each.near >= CHANCE and each.id not in named and each.closed is None
     ]
     if others:
         first = max(others, key=lambda each: each.near).label.full
         count = f"{len(others)} more cells are" if len(others) > 1 else "1 more cell is"
         yield (
-            f"  as good      {count} within {percent(found.question.margin)} of the best, each with a chance of {percent(CHANCE)} at least by "
+            f"  as good      {count} within {percent(search.question.margin)} of the best, each with a chance of {percent(CHANCE)} at least by "
             f"the model; the likeliest: {first}"
         )
 
 
-def _cut_words(found: Searched, cell: str) -> str:
-    if found.record.durable != MEASURED:
+def _cut_words(search: Searched, cell: str) -> str:
+    if search.record.durable != MEASURED:
         return ""
-    facts = found.overview.cells.get(cell)
+    facts = search.overview.cells.get(cell)
     if facts is not None and facts.durability is not None and facts.durability.basis == "measured":
         return ""
     return "; its power was not cut to an end that measures"
 
 
-def _proof_lines(found: Searched, end: SearchEnd) -> Iterator[str]:
+def _proof_lines(search: Searched, end: SearchEnd) -> Iterator[str]:
     proof = end.proof
     for refuted in end.refuted:
-        yield f"  refuted      a proof refuted {name(found, refuted)}, which the search had named"
+        yield f"  refuted      a proof refuted {name(search, refuted)}, which the search had named"
     if proof is None:
         return
     of_another = proof.leader not in end.cells[:1]
     if of_another:
-        yield f"  proof        of {name(found, proof.leader)}, which led when the last proof began"
-    for number, comparison in proof.rivals.items():
-        if proof.gain is not None and number == found.question.baseline:
+        yield f"  proof        of {name(search, proof.leader)}, which led when the last proof began"
+    for number, comparison in sorted(proof.rivals.items(), key=lambda pair: _standing(search, pair[0])):
+        if proof.gain is not None and number == search.question.baseline:
             continue
-        yield f"  proof        {name(found, number)} beside it: {figure_words(comparison)}"
-    for asked, comparison in zip(found.record.not_worse, proof.kept, strict=False):
+        yield f"  proof        {name(search, number)} beside it{_with_mean(search, number)}: {figure_words(comparison)}"
+    for asked, comparison in zip(search.record.not_worse, proof.kept, strict=False):
         yield (
             f"  not worse    {'its ' * of_another}{asked.metric} beside the plan's first cell: {figure_words(comparison)}; "
             f"{asked_percent(asked.share)} worse was allowed"
         )
-    if proof.gain is not None and found.question.baseline is not None:
+    if proof.gain is not None and search.question.baseline is not None:
         yield (
-            f"  gain         {'of that cell ' * of_another}over the plan's first cell, {name(found, found.question.baseline)}: {figure_words(proof.gain)}, "
+            f"  gain         {'of that cell ' * of_another}over the plan's first cell, {name(search, search.question.baseline)}{_with_mean(search, search.question.baseline)}: {figure_words(proof.gain)}, "
             f"{format_count(proof.gain.n, 'repetition')} that took no part in the choice"
         )
-    elif found.question.baseline is None:
+    elif search.question.baseline is None:
         yield "  gain         not known: the plan's first cell is left out, so nothing is beside it"
-    elif found.question.baseline == proof.leader:
+    elif search.question.baseline == proof.leader:
         yield "  gain         none: it is the plan's first cell"
     if end.left_out is not None:
         yield (
-            f"  outside      a cell outside of the proof is better by more than {percent(found.question.margin)} with a chance of "
+            f"  outside      a cell outside of the proof is better by more than {percent(search.question.margin)} with a chance of "
             f"{chance_words(end.left_out)}, by the model"
         )
 
 
-def _matter_lines(found: Searched) -> Iterator[str]:
-    matters = factors_that_matter(found)
+def _but_lines(search: Searched, end: SearchEnd) -> Iterator[str]:
+    """What the answer leaves aside: figures in which the first cell is shown worse, cells that look better, and a machine that changed."""
+    if not end.cells:
+        return
+    for head, comparison, other in _behind(search, end):
+        yield f"  but          its {head} is {as_high_words(comparison)} {name(search, other)}"
+    first = search.cells[end.cells[0]].figure
+    if first is not None and first.centre:
+        least = search.question.turned(first.centre)
+        better = [
+            (search.question.turned(cell.measured.centre), cell)
+            for number, cell in enumerate(search.cells)
+            if cell.proved is None
+            and cell.measured.centre
+            and number not in (*end.cells, _best_rival(search, end))
+            if search.question.turned(cell.measured.centre) > least
+        ]
+        for _, cell in sorted(better, key=lambda pair: -pair[0])[:_SHOWN_REASONS]:
+            yield f"  but          {cell.label.full} looks better with {_seen_words(search, cell)}"
+    yield from (f"  but          {words}" for words in search.overview.health.canary_changes)
+
+
+def _seen_words(search: Searched, cell: SearchedCell) -> str:
+    """`1,400 tps in 1 repetition, and the model gives it a chance of 2 % to be the best`, or what else speaks against it."""
+    summary = cell.measured
+    why = (
+        cell.closed.sentence
+        if cell.closed is not None
+        else "it is not believed"
+        if summary.basis != TRUSTED
+        else f"the model gives it a chance of {chance_words(cell.best)} to be the best"
+    )
+    return f"{search.with_head(figure(summary).mean)} in {format_count(summary.n, 'repetition')}; {why}"
+
+
+def _behind(search: Searched, end: SearchEnd) -> Iterator[tuple[str, Comparison, int]]:
+    """By the runs of the proof: in which other figures its leader is shown worse than the cells that the answer names."""
+    proof, rival, baseline = end.proof, _best_rival(search, end), search.question.baseline
+    if proof is None or proof.leader != end.cells[0]:
+        return
+    blocks = {each.block for each in search.tried if each.proof and each.proof == search.proofs}
+    others = dict.fromkeys(
+        number
+        for number in (*end.cells[1:], rival, baseline)
+        if number is not None and number != proof.leader and number in proof.rivals
+    )
+    # What was asked of a bound has a line of its own.
+    bounded = {search.metric.name, *(each.metric for each in search.record.not_worse)}
+    asked = [
+        (objective, other)
+        for objective in search.objectives
+        if objective.metric.name not in bounded
+        for other in others
+    ]
+    runs = {
+        number: [m for m in search.counted.of(search.id_of(number), search.run) if m.repetition - 1 in blocks]
+        for number in (proof.leader, *others)
+    }
+    comparisons = [
+        compare(
+            {m.repetition: objective.observation(m) for m in runs[other]},
+            {m.repetition: objective.observation(m) for m in runs[proof.leader]},
+            objective.metric,
+        )
+        for objective, other in asked
+    ]
+    judged = judged_together(comparisons, [objective.metric.name for objective, _ in asked])
+    for (objective, other), comparison in zip(asked, judged, strict=True):
+        metric = objective.metric
+        if comparison.verdict is direction(metric, larger=metric.better is Better.LOWER):
+            yield objective.head, comparison, other
+
+
+def _matter_lines(search: Searched) -> Iterator[str]:
+    matters = factors_that_matter(search)
     strong = [each for each in matters if each.low > 1 and each.ratio >= _MATTERS]
     for each in strong[:_SHOWN_MATTERS]:
         yield f"  mattered     {matter_words(each)}"
@@ -1313,8 +1491,8 @@ def matter_words(each: FactorMatter) -> str:
     )
 
 
-def _left_out_lines(found: Searched) -> Iterator[str]:
-    reasons = Counter(each.closed.sentence for each in found.cells if each.closed is not None)
+def _left_out_lines(search: Searched) -> Iterator[str]:
+    reasons = Counter(each.closed.sentence for each in search.cells if each.closed is not None)
     for sentence, count in reasons.most_common(_SHOWN_REASONS):
         yield f"  left out     {count} cell{'s' * (count > 1)}: {sentence}"
     others = reasons.most_common()[_SHOWN_REASONS:]
@@ -1322,41 +1500,41 @@ def _left_out_lines(found: Searched) -> Iterator[str]:
         yield f"  left out     {sum(count for _, count in others)} more, for {format_count(len(others), 'other reason')}"
 
 
-def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
+def more_time(search: Searched, end: SearchEnd) -> tuple[str, ...]:
     """What another hour would buy, and the command that buys it."""
-    if found.failed_alike:
+    if search.failed_alike:
         return ("nothing, until that is mended; then start a new search with another --study",)
     seconds = [
-        found.entrants.space.seconds[number]
-        for number in range(len(found.entrants.cells))
-        if found.open[number]
+        search.entrants.space.seconds[number]
+        for number in range(len(search.entrants.cells))
+        if search.open[number]
     ]
-    study = found.overview.study.directory
+    study = search.overview.study.directory
     if not seconds:
         return ("nothing: no cell is left to be visited",)
     if not end.cells:
         return (
             "nothing, until what speaks against the runs is mended; then start a new search with another --study",
         )
-    visits = max(int(_HOUR_S * found.record.at_once // (sum(seconds) / len(seconds))), 0)
+    visits = max(int(_HOUR_S * search.record.at_once // (sum(seconds) / len(seconds))), 0)
     hour = f"another hour is about {format_count(visits, 'visit')}"
-    repetitions = found.overview.study.schedule.repetitions
-    whole = repetitions * sum(found.entrants.space.seconds) / found.record.at_once
+    repetitions = search.overview.study.schedule.repetitions
+    whole = repetitions * sum(search.entrants.space.seconds) / search.record.at_once
     factorial = (
         f"all cells in {format_count(repetitions, 'repetition')}, about {format_duration(whole)} less what was visited: "
         f"`bedplate extend {study} --repetitions {repetitions}`"
     )
-    if found.record.extended is not None:
+    if search.record.extended is not None:
         return (hour,)
     if end.ending is Ending.NOT_KNOWN:
-        least = _proof_seconds(found, end)
-        minutes = math.ceil((found.spent_s + 2 * least) / found.record.at_once / 60)
-        minutes = max(minutes, math.ceil(found.record.budget_s / 60) + 1)
+        least = _proof_seconds(search, end)
+        minutes = math.ceil((search.spent_s + 2 * least) / search.record.at_once / 60)
+        minutes = max(minutes, math.ceil(search.record.budget_s / 60) + 1)
         command = f"`bedplate search PLAN --study {study} --budget {minutes}min`"
         return (f"{hour}; a proof of the best guess takes {format_duration(least)}: {command}",)
     if end.ending is Ending.ONE_OF:
-        each = sum(found.entrants.space.seconds[number] for number in end.cells)
-        more = int(_HOUR_S * found.record.at_once // each)
+        each = sum(search.entrants.space.seconds[number] for number in end.cells)
+        more = int(_HOUR_S * search.record.at_once // each)
         times = format_count(more, "more repetition")
         return (
             f"{hour}, {times} of these {len(end.cells)}; choose among them by another figure, or",
@@ -1365,9 +1543,9 @@ def more_time(found: Searched, end: SearchEnd) -> tuple[str, ...]:
     return (f"{hour}, and would change little: no rival is left", factorial)
 
 
-def _proof_seconds(found: Searched, end: SearchEnd) -> float:
+def _proof_seconds(search: Searched, end: SearchEnd) -> float:
     """The least that a proof takes: the best guess, its nearest rival and the baseline, three times."""
-    rivals = [] if found.lead is None else list(found.lead.rivals[:1])
-    beside = [] if found.question.baseline is None else [found.question.baseline]
+    rivals = [] if search.lead is None else list(search.lead.rivals[:1])
+    beside = [] if search.question.baseline is None else [search.question.baseline]
     cells = dict.fromkeys((end.cells[0], *rivals, *beside))
-    return REPETITIONS_MIN * sum(found.entrants.space.seconds[number] for number in cells)
+    return REPETITIONS_MIN * sum(search.entrants.space.seconds[number] for number in cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,16 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_search import RUN, VISIT_S, SearchRecipe, write_search
-from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import Recipe, cells_of, write_study, write_visit
 from tests.support.studies.written import write
 
+from bedplate.analysis.headline import instead_lines
 from bedplate.analysis.overview import overview, overview_of
 from bedplate.analysis.search import accepted_words, answer_lines, progress_words, searched, shown_first
+from bedplate.cli.app import call
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.cell import RunSpec
 from bedplate.model.figure import RunFigures
+from bedplate.model.levels import Levels
 from bedplate.model.metrics import censored
-from bedplate.model.plan import NotWorse, SearchRecord
+from bedplate.model.plan import NotWorse, ScheduledVisit, SearchRecord
 from bedplate.model.visit import Durability, Validity
 from bedplate.page.views import proof_rows
 from bedplate.statistics.search import Ending, SearchEnd
@@ -63,6 +68,164 @@ def test_it_names_the_planted_cell_with_its_proof_and_its_gain(tmp_path: Path) -
     assert gain.low is not None
     assert 1.1 < gain.low < 1.35
     assert found.budget_s > found.spent_s == len(found.tried) * VISIT_S
+
+
+def test_the_answer_has_its_figure_its_repetitions_its_margin_and_the_best_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = write_search(tmp_path / "study")
+    found = read(directory)
+    assert found.end is not None
+    best = found.cells[found.end.cells[0]]
+    rivals = [each for each in found.cells if each.proved and each.id != best.id]
+    rival = max(rivals, key=lambda each: (each.proved and each.proved.centre) or 0.0)
+    first, second, *others = answer_lines(found)
+    assert best.proved is not None
+    assert rival.proved is not None
+    assert first.startswith(f"This one: {best.label.full}, with {best.proved.centre:,.0f} tps (")
+    assert first.endswith(") as the mean of 5 trusted repetitions of the proof.")
+    assert "No rival of its proof may be better by more than 5 %." == second
+    proof = next(line for line in others if line.startswith("  proof "))
+    assert f"  proof        {rival.label.full} beside it, with {rival.proved.centre:,.0f} tps (" in proof
+    assert ", n = 5: ×" in proof
+    # Every place has the sentence, and a program the figures.
+    assert first == instead_lines(found.overview)[0].text
+    assert f"this one: {best.label.full}, {best.proved.centre:,.0f} tps; " in progress_words(found)
+    for command in ("advise", "summary"):
+        assert not call([command, str(directory)])
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"{first} {second}" in said
+        assert proof.split(": ×")[0].removeprefix("  proof        ") in said or command == "summary"
+    assert not call(["advise", str(directory), "--json"])
+    told = json.loads(capsys.readouterr().out)["search"]
+    assert 0.05 == told["margin"]
+    (of_best,), of_rival = told["figures"], told["best_of_the_others"]
+    for cell, told_of in ((best, of_best), (rival, of_rival)):
+        assert cell.proved is not None
+        assert (cell.id, "tps", cell.proved.centre, cell.proved.n, True) == tuple(
+            told_of[key] for key in ("cell", "metric", "value", "trusted_repetitions", "of_the_proof")
+        )
+
+
+def _changed(study: Study, cell: str, blocks: set[int], **times: float) -> Study:
+    """With these figures of a cell so many times as large, in these blocks."""
+
+    def changed(run: RunFigures) -> RunFigures:
+        figures = tuple(
+            replace(each, value=each.value * times[each.metric])
+            if each.metric in times and each.value is not None
+            else each
+            for each in run.figures
+        )
+        return replace(run, figures=figures)
+
+    return replace(
+        study,
+        visits=tuple(
+            replace(visit, runs=tuple(map(changed, visit.runs)))
+            if (visit.record.key.cell, visit.record.key.repetition - 1 in blocks) == (cell, True)
+            else visit
+            for visit in study.visits
+        ),
+    )
+
+
+def test_what_the_named_cell_is_worse_in_is_told(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study"))
+    found = read_of(study)
+    assert found.end is not None
+    assert not [line for line in answer_lines(found) if line.startswith("  but ")]
+    proved = {each.block for each in found.tried if each.proof}
+    slow = _changed(study, found.id_of(found.end.cells[0]), proved, latency_ms_p99=3.0)
+    lines = [line for line in answer_lines(read_of(slow)) if line.startswith("  but ")]
+    # Beside the best of the others and the plan's first cell.
+    assert 2 == len(lines)
+    assert all(line.startswith("  but          its p99 is ") and " times (" in line for line in lines)
+    # What a bound was set to has a line of its own.
+    assert slow.search is not None
+    bounded = replace(slow, search=replace(slow.search, not_worse=(NotWorse("latency_ms_p99", 9.0),)))
+    assert not [line for line in answer_lines(read_of(bounded)) if line.startswith("  but ")]
+
+
+def test_a_cell_that_looks_better_is_in_the_answer_with_what_speaks_against_it(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study"))
+    found = read_of(study)
+    other = next(each for each in found.cells if each.measured.n and each.proved is None)
+    doubted = read_of(
+        replace(
+            study,
+            visits=tuple(
+                replace(
+                    visit,
+                    runs=tuple(
+                        replace(
+                            run,
+                            validity=Validity.SUSPECT,
+                            reasons=planted("late"),
+                            figures=tuple(
+                                replace(each, value=9000.0) if each.metric == "tps" else each
+                                for each in run.figures
+                            ),
+                        )
+                        for run in visit.runs
+                    ),
+                )
+                if visit.record.key.cell == other.id
+                else visit
+                for visit in study.visits
+            ),
+        )
+    )
+    # Beside the end that the records had before the doubt.
+    vars(doubted)["after"] = found.end
+    (line,) = (line for line in answer_lines(doubted) if "looks better" in line)
+    assert (
+        f"  but          {other.label.full} looks better with 9,000 tps in 1 repetition; it is not believed"
+        == line
+    )
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_machine_that_changed_is_told_beside_the_answer(tmp_path: Path, *, changes: bool) -> None:
+    directory = write_search(tmp_path / "study")
+    study = read_study(directory)
+    recipe = Recipe(filesystem_blocks=(4096,), course_s=5, canaries=1)
+    cell = cells_of(recipe)[0]
+    specs = (RunSpec("canary", recipe.dataset.workload, Levels(script="read-write", clients=1)),)
+    count = len(study.schedule.visits)
+    visits = [
+        ScheduledVisit(count + number, cell.id, recipe.dataset.id, number + 1, canary=True)
+        for number in range(12)
+    ]
+    runs = {recipe.dataset.id: (*specs, *study.schedule.runs[recipe.dataset.id])}
+    write(
+        directory / "schedule.json",
+        replace(study.schedule, visits=(*study.schedule.visits, *visits), runs=runs),
+    )
+    for number, visit in enumerate(visits):
+        # The machine is half as fast from the middle on.
+        factor = 0.5 if changes and number >= 6 else 1.0 + 0.001 * (number % 3)
+        write_visit(
+            directory,
+            recipe,
+            cell,
+            dataset=recipe.dataset,
+            specs=specs,
+            visit=visit,
+            number=0,
+            change=lambda run, *_, factor=factor: replace(
+                run,
+                figures=tuple(
+                    replace(each, value=1000.0 * factor) if each.metric == "tps" else each
+                    for each in run.figures
+                ),
+            ),
+        )
+    found = read(directory)
+    assert len(study.visits) + 12 == len(found.overview.study.visits)
+    assert changes == any(
+        line.startswith("  but          The canary's tps changed with time") for line in answer_lines(found)
+    )
 
 
 def test_every_cell_of_the_plan_has_its_figures_apart(tmp_path: Path) -> None:
@@ -246,11 +409,14 @@ def test_a_rival_whose_other_figure_the_proof_leaves_open_is_named_with_that_dou
     # That the statistics say so of such runs has a test of its own; here they say it.
     end = SearchEnd(Ending.ONE_OF, (proof.leader, rival), 0.9, 0.01, open_proof)
     vars(found).update(after=end, proof=open_proof)
-    first, *others = answer_lines(found)
+    first, second, *others = answer_lines(found)
+    assert first.startswith("One of these 2, ")
     assert (
         "Of 1 of them the proof leaves open whether they are worse in latency_ms_p99 than was allowed."
-        in first
+        == second
     )
+    # Each that is named has its figure.
+    assert 2 == sum(" tps (" in line and " trusted repetitions of the proof" in line for line in others)
     said = "leaves open whether it is worse in latency_ms_p99 than was allowed"
     assert 1 == sum(said in line for line in others)
     notes = [row.note for row in proof_rows(found) if row.note.startswith("still open")]

@@ -116,7 +116,7 @@ def test_an_end_without_time_says_the_best_guess_its_chance_and_the_budget_that_
     assert found is not None
     said = "\n".join(answer_lines(found))
     assert said.startswith(
-        "Not known: the budget ended, and there was no time for a proof. The best guess is xfs"
+        "Not known: the budget ended, and there was no time for a proof.\nThe best guess is xfs"
     )
     assert "--budget " in said
 
@@ -136,9 +136,9 @@ def test_the_proof_of_a_cell_that_is_not_the_best_guess_names_whose_it_is(
     )
     # A chance from fewer than three visits is what the model was given, not what was seen.
     seen = {
-        never: ", which was never visited.",
-        once: f", of which {visits[once]} visit",
-        often: ", within 5 % of the best",
+        never: (", which was never visited: the model expects ",),
+        once: (", with ", f"{visits[once]} visit{'s' * (visits[once] > 1)} of it cannot give a chance."),
+        often: (", with ", "It is within 5 % of the best"),
     }
     for guess, words in seen.items():
         unknown = replace(found)
@@ -147,7 +147,8 @@ def test_the_proof_of_a_cell_that_is_not_the_best_guess_names_whose_it_is(
         with monkeypatch.context() as patch:
             patch.setattr("bedplate.analysis.search.stages", lambda _, only=unknown: (only,))
             lines = answer_lines(unknown)
-        assert f"The best guess is {name(found, guess)}{words}" in lines[0]
+        assert f"The best guess is {name(found, guess)}{words[0]}" in lines[1]
+        assert words[-1] in " ".join(lines[1:3])
         whose = [line for line in lines if line.startswith("  proof        of ")]
         assert [
             f"  proof        of {name(found, end.proof.leader)}, which led when the last proof began"
