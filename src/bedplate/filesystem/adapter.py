@@ -376,17 +376,6 @@ def size_or_text(text: str) -> Scalar:
         return text
 
 
-def number_facts(
-    superblock: Mapping[str, str],
-    source: str,
-    names: Mapping[str, str],
-    parse: Callable[[str | None], int | None] = number,
-) -> Iterator[ReadBack]:
-    """One fact for each of `names`, which maps our word to the tool's."""
-    for name, key in names.items():
-        yield fact(f"filesystem.superblock.{name}", parse(superblock.get(key)), source)
-
-
 _NO_DISCARD = "nodiscard"
 _LIMIT_S = 3600.0
 
@@ -470,10 +459,14 @@ class Filesystem(ABC):
     rules = OptionRules()
     # Any of these among the shown options: no barriers.
     barrier_off_shown: frozenset[str] = frozenset({"nobarrier"})
-    # The tool that shows the superblock, and its words for the block size and for mkfs's flags.
+    # The tool that shows the superblock, and its words for the block size, for mkfs's flags, and for what nobody asked for but
+    # explains a figure: the label, and facts by our own words.
     reader: str
     block_size_key: str
     number_flags: Mapping[str, str] = {}
+    label_key: str = "Filesystem volume name"
+    text_facts: Mapping[str, str] = {}
+    number_facts: Mapping[str, str] = {}
     not_shown: str = "the superblock does not show it"
 
     @property
@@ -617,7 +610,11 @@ class Filesystem(ABC):
         yield compared("filesystem.superblock.block_size_bytes", asked, size, self.reader)
 
     def _block_bytes(self, superblock: Mapping[str, str]) -> int | None:
-        return number(superblock.get(self.block_size_key))
+        return self._number(superblock.get(self.block_size_key))
+
+    def _number(self, text: str | None) -> int | None:
+        """A number as the tool prints it."""
+        return number(text)
 
     def _barrier(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         if self.traits.barrier_by == BARRIER_BY_WRITE_CACHE:
@@ -646,6 +643,9 @@ class Filesystem(ABC):
         else:
             yield compared(name, number_or_text(argument.value), number(superblock.get(key)), self.reader)
 
-    @abstractmethod
     def _facts(self, superblock: Mapping[str, str], /) -> Iterable[ReadBack]:
-        """What nobody asked for, but explains a figure."""
+        yield fact("filesystem.label", superblock.get(self.label_key), self.reader)
+        for name, key in self.text_facts.items():
+            yield fact(f"filesystem.superblock.{name}", superblock.get(key), self.reader)
+        for name, key in self.number_facts.items():
+            yield fact(f"filesystem.superblock.{name}", self._number(superblock.get(key)), self.reader)

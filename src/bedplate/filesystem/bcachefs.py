@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bedplate.errors import OutputNotUnderstood, PlanError
-from bedplate.filesystem.adapter import Argument, Filesystem, OptionRules, Site, fact
+from bedplate.filesystem.adapter import Argument, Filesystem, OptionRules, Site
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import LABEL, TRAITS
-from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, parse_size
 
 _REASON = "makes, reads back and checks bcachefs; no Debian release has it, so build it from its source"
@@ -33,6 +32,8 @@ class Bcachefs(Filesystem):
     rules = OptionRules(hidden={"nodiscard": ("discard",)})
     barrier_off_shown = frozenset({"journal_flush_disabled"})
     reader = "show-super"
+    label_key = "Label"
+    text_facts: Mapping[str, str] = {"version": "Version"}
 
     def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
         """Options of the plan's own are not taken, as none was ever tried."""
@@ -46,10 +47,6 @@ class Bcachefs(Filesystem):
 
     def _block_bytes(self, superblock: Mapping[str, str]) -> int | None:
         return parse_size(superblock["block_size"])
-
-    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        yield fact("filesystem.label", superblock.get("Label"), "show-super")
-        yield fact("filesystem.superblock.version", superblock.get("Version"), "show-super")
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

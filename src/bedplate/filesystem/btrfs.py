@@ -23,7 +23,6 @@ from bedplate.filesystem.adapter import (
     fact,
     not_verifiable,
     number,
-    number_facts,
     size_or_text,
 )
 from bedplate.filesystem.blocks import Layout, btrfs_layout
@@ -119,6 +118,16 @@ class Btrfs(Filesystem):
     fsck = ("btrfs", "check", "--readonly")
     rules = option_rules(os.cpu_count() or 1)
     reader = "dump-super"
+    label_key = "label"
+    text_facts: Mapping[str, str] = {
+        "features": "incompat_flags.names",
+        "ro_features": "compat_ro_flags.names",
+    }
+    number_facts: Mapping[str, str] = {
+        "node_bytes": "nodesize",
+        "devices": "num_devices",
+        "total_bytes": "total_bytes",
+    }
     block_size_key = "sectorsize"
 
     def layout(self, site: Site) -> Layout:
@@ -154,15 +163,11 @@ class Btrfs(Filesystem):
             yield not_verifiable(name, argument.text, self.not_shown)
 
     def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source, prefix = "dump-super", "filesystem.superblock"
-        numbers = {"node_bytes": "nodesize", "devices": "num_devices", "total_bytes": "total_bytes"}
-        yield from number_facts(superblock, source, numbers)
-        yield fact(f"{prefix}.checksum", _checksum(superblock), source)
-        yield fact(f"{prefix}.features", superblock.get("incompat_flags.names"), source)
-        yield fact(f"{prefix}.ro_features", superblock.get("compat_ro_flags.names"), source)
+        yield from super()._facts(superblock)
+        yield fact("filesystem.superblock.checksum", _checksum(superblock), self.reader)
         for kind in ("data", "metadata"):
-            yield fact(f"{prefix}.{kind}_profile", superblock.get(f"profile of {kind}"), "sysfs")
-        yield fact("filesystem.label", superblock.get("label"), source)
+            profile = superblock.get(f"profile of {kind}")
+            yield fact(f"filesystem.superblock.{kind}_profile", profile, "sysfs")
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

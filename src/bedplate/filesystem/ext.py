@@ -28,7 +28,6 @@ from bedplate.filesystem.adapter import (
     journal_comparisons,
     not_verifiable,
     number,
-    number_facts,
     size_or_text,
 )
 from bedplate.filesystem.blocks import Layout, ext_layout
@@ -105,6 +104,21 @@ class Ext(Filesystem):
     rules = COMPLETE
     reader = "dumpe2fs"
     block_size_key = "Block size"
+    text_facts: Mapping[str, str] = {
+        "default_mount_options": "Default mount options",
+        "checksum": "Checksum type",
+    }
+    number_facts: Mapping[str, str] = {
+        "inode_bytes": "Inode size",
+        "inodes": "Inode count",
+        "blocks": "Block count",
+        "reserved_blocks": "Reserved block count",
+        "blocks_per_group": "Blocks per group",
+        "flex_group_size": "Flex block group size",
+        "cluster_bytes": "Cluster size",
+        "stride_blocks": "RAID stride",
+        "stripe_width_blocks": "RAID stripe width",
+    }
     number_flags: Mapping[str, str] = {
         "-b": "Block size",
         "-I": "Inode size",
@@ -189,14 +203,10 @@ class Ext(Filesystem):
             yield not_verifiable(name, argument.text, self.not_shown)
 
     def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source = "dumpe2fs"
+        yield from super()._facts(superblock)
         features = " ".join(sorted(superblock.get("Filesystem features", "").split()))
-        yield fact("filesystem.superblock.features", features, source)
-        yield fact("filesystem.superblock.journal_bytes", _journal_bytes(superblock), source)
-        yield from number_facts(superblock, source, _NUMBERS)
-        for name, key in (("default_mount_options", "Default mount options"), ("checksum", "Checksum type")):
-            yield fact(f"filesystem.superblock.{name}", superblock.get(key), source)
-        yield fact("filesystem.label", superblock.get("Filesystem volume name"), source)
+        yield fact("filesystem.superblock.features", features, self.reader)
+        yield fact("filesystem.superblock.journal_bytes", _journal_bytes(superblock), self.reader)
 
 
 def read_live_options(name: str, *, proc: Path = PROC) -> tuple[str, ...] | None:
@@ -234,19 +244,6 @@ def journal_device_of(
     if journal is None or not (jbd2 / journal.name).exists():
         return None
     return decoded_number(int(code, 16)) if code else None
-
-
-_NUMBERS = {
-    "inode_bytes": "Inode size",
-    "inodes": "Inode count",
-    "blocks": "Block count",
-    "reserved_blocks": "Reserved block count",
-    "blocks_per_group": "Blocks per group",
-    "flex_group_size": "Flex block group size",
-    "cluster_bytes": "Cluster size",
-    "stride_blocks": "RAID stride",
-    "stripe_width_blocks": "RAID stripe width",
-}
 
 
 def _journal_bytes(superblock: Mapping[str, str]) -> int | None:

@@ -22,7 +22,6 @@ from bedplate.filesystem.adapter import (
     compared,
     fact,
     number,
-    number_facts,
     number_or_text,
 )
 from bedplate.filesystem.blocks import Layout, f2fs_layout
@@ -69,6 +68,14 @@ class F2fs(Filesystem):
     # Its other option for the same.
     barrier_off_shown = frozenset({"nobarrier", "fsync_mode=nobarrier"})
     reader = "dump.f2fs"
+    label_key = "label"
+    text_facts: Mapping[str, str] = {"features": "features"}
+    number_facts: Mapping[str, str] = {
+        "blocks": "block_count",
+        "segments_per_section": "segs_per_sec",
+        "sections_per_zone": "secs_per_zone",
+        "overprovisioned_segments": "overprov_segment_count",
+    }
     number_flags: Mapping[str, str] = {"-s": "segs_per_sec", "-z": "secs_per_zone"}
 
     def check(self, site: Site) -> CheckResult:
@@ -103,11 +110,9 @@ class F2fs(Filesystem):
             yield from super()._compare_argument(argument, superblock)
 
     def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source = "dump.f2fs"
-        yield fact("filesystem.label", superblock.get("label"), source)
-        yield fact("filesystem.superblock.features", superblock.get("features"), source)
-        yield from number_facts(superblock, source, {"sector_bytes": "log_sectorsize"}, parse=power)
-        yield from number_facts(superblock, source, _NUMBERS)
+        yield from super()._facts(superblock)
+        sector_bytes = power(superblock.get("log_sectorsize"))
+        yield fact("filesystem.superblock.sector_bytes", sector_bytes, self.reader)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:
@@ -136,11 +141,3 @@ def power(text: str | None) -> int | None:
     """Two to the power of a number, which is how the superblock keeps sizes."""
     exponent = number(text)
     return None if exponent is None else 1 << exponent
-
-
-_NUMBERS = {
-    "blocks": "block_count",
-    "segments_per_section": "segs_per_sec",
-    "sections_per_zone": "secs_per_zone",
-    "overprovisioned_segments": "overprov_segment_count",
-}

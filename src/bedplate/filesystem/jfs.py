@@ -22,7 +22,6 @@ from bedplate.filesystem.adapter import (
     decoded_number,
     fact,
     journal_comparisons,
-    number_facts,
 )
 from bedplate.filesystem.blocks import JFS_SUPERBLOCK_AT, Layout, jfs_layout
 from bedplate.model.filesystem import LABEL, TRAITS
@@ -63,6 +62,14 @@ class Jfs(Filesystem):
     fsck_journal_flag = "-j"
     rules = _RULES
     reader = "jfs_tune"
+    block_size_key = "Aggregate block size"
+    label_key = "Volume label"
+    number_facts: Mapping[str, str] = {
+        "version": "JFS version",
+        "aggregate_blocks": "Aggregate size",
+        "physical_block_bytes": "Physical block size",
+        "allocation_group_blocks": "Allocation group size",
+    }
 
     def layout(self, site: Site) -> Layout:
         """By the superblock: no tool prints where the log is."""
@@ -82,8 +89,10 @@ class Jfs(Filesystem):
     def _superblock(self, site: Site) -> Mapping[str, str]:
         return _tuned(site, site.device.path)
 
-    def _block_bytes(self, superblock: Mapping[str, str]) -> int | None:
-        return _leading_number(superblock.get("Aggregate block size"))
+    def _number(self, text: str | None) -> int | None:
+        """It prints some with a unit behind them."""
+        found = re.match(r"(\d+)\b", text or "")
+        return int(found[1]) if found else None
 
     def _state(self, site: Site, mount: Mounted) -> Iterator[ReadBack]:
         kind = "internal" if "JFS_INLINELOG" in mount.superblock["JFS flags"].split() else "external"
@@ -100,10 +109,9 @@ class Jfs(Filesystem):
             yield from super()._compare_argument(argument, superblock)
 
     def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source = "jfs_tune"
-        yield fact("filesystem.label", superblock.get("Volume label"), source)
-        yield fact("filesystem.superblock.flags", " ".join(superblock["JFS flags"].split()), source)
-        yield from number_facts(superblock, source, _NUMBERS, parse=_leading_number)
+        yield from super()._facts(superblock)
+        flags = " ".join(superblock["JFS flags"].split())
+        yield fact("filesystem.superblock.flags", flags, self.reader)
 
 
 def _tuned(site: Site, path: str) -> Mapping[str, str]:
@@ -129,16 +137,3 @@ def log_device_of(superblock: Mapping[str, str], log_superblock: Mapping[str, st
     code = superblock.get("Log device number", "0x0")
     same = superblock.get("External log UUID", "no") == log_superblock.get("Log device UUID")
     return decoded_number(int(code, 16)) if same and int(code, 16) else None
-
-
-_NUMBERS = {
-    "version": "JFS version",
-    "aggregate_blocks": "Aggregate size",
-    "physical_block_bytes": "Physical block size",
-    "allocation_group_blocks": "Allocation group size",
-}
-
-
-def _leading_number(text: str | None) -> int | None:
-    found = re.match(r"(\d+)\b", text or "")
-    return int(found[1]) if found else None

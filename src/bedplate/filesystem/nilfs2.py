@@ -26,7 +26,6 @@ from bedplate.filesystem.adapter import (
     compared,
     fact,
     factor_words,
-    number_facts,
     plan_words,
 )
 from bedplate.filesystem.blocks import Layout, Nilfs2AtRest, newest_superblock, nilfs2_layout
@@ -77,6 +76,14 @@ class Nilfs2(Filesystem):
     rules = _RULES
     reader = "nilfs-tune"
     block_size_key = "Block size"
+    text_facts: Mapping[str, str] = {"revision": "Filesystem revision #", "features": "Filesystem features"}
+    number_facts: Mapping[str, str] = {
+        "inode_bytes": "Inode size",
+        "segments": "Number of segments",
+        "blocks_per_segment": "# of blocks per segment",
+        "reserved_segments_percent": "Reserved segments %",
+        "commit_interval_s": "Commit interval",
+    }
     number_flags: Mapping[str, str] = {
         "-b": "Block size",
         "-B": "# of blocks per segment",
@@ -143,13 +150,6 @@ class Nilfs2(Filesystem):
             effective = plain if plain in features else f"^{plain}"
             yield compared(f"{MKFS_OPTION}-O.{plain}", part, effective, "nilfs-tune")
 
-    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source = "nilfs-tune"
-        yield fact("filesystem.label", superblock.get("Filesystem volume name"), source)
-        yield fact("filesystem.superblock.revision", superblock.get("Filesystem revision #"), source)
-        yield fact("filesystem.superblock.features", superblock.get("Filesystem features"), source)
-        yield from number_facts(superblock, source, _NUMBERS)
-
 
 def cleaners_of(target: Path) -> tuple[int, ...]:
     """The cleaners that work on this mount point."""
@@ -203,12 +203,3 @@ def _compare_cleaners(word: str, target: Path) -> ReadBack:
 def _period_of(pid: int) -> str | None:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     return words[words.index("-p") + 1] if "-p" in words else None
-
-
-_NUMBERS = {
-    "inode_bytes": "Inode size",
-    "segments": "Number of segments",
-    "blocks_per_segment": "# of blocks per segment",
-    "reserved_segments_percent": "Reserved segments %",
-    "commit_interval_s": "Commit interval",
-}

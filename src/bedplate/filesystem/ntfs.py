@@ -13,8 +13,6 @@ from bedplate.filesystem.adapter import (
     OptionRules,
     Site,
     compared,
-    fact,
-    number_facts,
     plan_words,
 )
 from bedplate.host.mount import find_mount
@@ -50,6 +48,14 @@ class MadeByMkntfs(Filesystem):
     fsck = ("ntfsfix", "-n")
     reader = "ntfsinfo"
     block_size_key = "Cluster Size"
+    label_key = "Volume Name"
+    text_facts: Mapping[str, str] = {"version": "Volume Version"}
+    number_facts: Mapping[str, str] = {
+        "sector_bytes": "Sector Size",
+        "index_block_bytes": "Index Block Size",
+        "mft_record_bytes": "MFT Record Size",
+        "clusters": "Volume Size in Clusters",
+    }
     number_flags: Mapping[str, str] = {
         **dict.fromkeys(("-c", "--cluster-size"), "Cluster Size"),
         **dict.fromkeys(("-s", "--sector-size"), "Sector Size"),
@@ -71,20 +77,6 @@ class MadeByMkntfs(Filesystem):
         size = self._block_bytes(superblock)
         yield compared("filesystem.superblock.block_size_bytes", levels.block_size_bytes, size, self.reader)
         yield from super().superblock_comparisons(levels, superblock)
-
-    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source = "ntfsinfo"
-        yield fact("filesystem.label", superblock.get("Volume Name"), source)
-        yield fact("filesystem.superblock.version", superblock.get("Volume Version"), source)
-        yield from number_facts(superblock, source, _NUMBERS)
-
-
-_NUMBERS = {
-    "sector_bytes": "Sector Size",
-    "index_block_bytes": "Index Block Size",
-    "mft_record_bytes": "MFT Record Size",
-    "clusters": "Volume Size in Clusters",
-}
 
 
 def parse_volume(text: str) -> Mapping[str, str]:

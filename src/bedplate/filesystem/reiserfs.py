@@ -21,7 +21,6 @@ from bedplate.filesystem.adapter import (
     decoded_number,
     fact,
     journal_comparisons,
-    number_facts,
 )
 from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.model.visit import ReadBack
@@ -69,6 +68,14 @@ class Reiserfs(Filesystem):
     barrier_off_shown = frozenset({"barrier=none"})
     reader = "debugreiserfs"
     block_size_key = "Blocksize"
+    label_key = "LABEL"
+    text_facts: Mapping[str, str] = {"format": "format"}
+    number_facts: Mapping[str, str] = {
+        "blocks": "Count of blocks on the device",
+        "journal_blocks": "Size",
+        "transaction_blocks_max": "Max transaction length",
+        "commit_age_s_max": "Max commit age",
+    }
     number_flags: Mapping[str, str] = {
         **dict.fromkeys(("-b", "--block-size"), "Blocksize"),
         **dict.fromkeys(("-s", "--journal-size"), "Size"),
@@ -102,11 +109,9 @@ class Reiserfs(Filesystem):
             yield from super()._compare_argument(argument, superblock)
 
     def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
-        source = "debugreiserfs"
-        yield fact("filesystem.label", superblock.get("LABEL"), source)
-        yield fact("filesystem.superblock.format", superblock.get("format"), source)
-        yield fact("filesystem.superblock.hash", superblock.get(_HASH, "").strip('"') or None, source)
-        yield from number_facts(superblock, source, _NUMBERS)
+        yield from super()._facts(superblock)
+        hash_function = superblock.get(_HASH, "").strip('"') or None
+        yield fact("filesystem.superblock.hash", hash_function, self.reader)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:
@@ -132,9 +137,3 @@ def parse_superblock(text: str) -> Mapping[str, str]:
 
 
 _HASH = "Hash function used to sort names"
-_NUMBERS = {
-    "blocks": "Count of blocks on the device",
-    "journal_blocks": "Size",
-    "transaction_blocks_max": "Max transaction length",
-    "commit_age_s_max": "Max commit age",
-}
