@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
-from math import prod
 from operator import itemgetter
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
@@ -20,7 +18,7 @@ from bedplate.model.levels import Levels, Scalar
 from bedplate.model.machine import CONTROLLER_DEADLINE_S, DIFFERING, LOCAL_DIRECTORY
 from bedplate.model.plan import CellChoice, Plan, PlannedWorkload
 from bedplate.plan import values
-from bedplate.plan.table import EngineTable, PlanTable, engine_tables
+from bedplate.plan.table import EngineTable, PlanTable, combination_count, combinations, engine_tables
 from bedplate.plan.values import TEXT, Form
 from bedplate.plan.words import in_quotes
 from bedplate.units import TIB
@@ -246,12 +244,12 @@ class RunTable(PlanTable):
     varying: ClassVar[tuple[str, ...]]
 
     def factors(self) -> dict[str, tuple[Any, ...]]:
-        """The levels of each key that may vary; None for one that is left open."""
-        return {key: getattr(self, key) or (None,) for key in self.varying}
+        """The levels of each key that may vary."""
+        return {key: getattr(self, key) for key in self.varying}
 
     def run_count(self) -> int:
         """Every combination of the levels."""
-        return prod(map(len, self.factors().values()))
+        return combination_count(self.factors())
 
     def levels(self, by_key: Mapping[str, Any], defaults: int) -> Mapping[str, Scalar | None]:  # noqa: ARG002 -- of what a version decides
         """One combination as records have it, by the names of their levels; `defaults` is the version of the plan's defaults."""
@@ -266,8 +264,7 @@ class RunTable(PlanTable):
     def specs(self, workload: str, defaults: int) -> Iterator[RunSpec]:
         """Every combination, the last key varying fastest; the level of a key that varies is part of the name."""
         factors = self.factors()
-        for combination in product(*factors.values()):
-            by_key = dict(zip(factors, combination, strict=True))
+        for by_key in combinations(factors):
             script = self.word(by_key["script"])
             name = self.name or script
             for key, level in by_key.items():

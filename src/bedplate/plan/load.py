@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import product
-from math import ceil, prod
+from math import ceil
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,12 +63,14 @@ from bedplate.plan.fields import (
 )
 from bedplate.plan.table import (
     EngineTable,
+    Factors,
     PlanTable,
     WorkloadTable,
     at_least_one,
+    combination_count,
+    combinations,
     engine_tables,
     keys_of,
-    levels_or_none,
     plain_setup,
     section_of,
 )
@@ -591,8 +592,8 @@ def _document(values: dict[str, Any], context: dict[str, Any]) -> Document:
 def _refuse_too_many(document: Document) -> None:
     """Counts before anything is multiplied out, so that a short text cannot fill the memory."""
     reasons = []
-    devices = prod(map(len, (*_device_factors(document), levels_or_none(document.machine.kernel))))
-    filesystems = sum(prod(map(len, _filesystem_factors(table))) for table in document.filesystem)
+    devices = combination_count({**_device_factors(document), "kernel": document.machine.kernel})
+    filesystems = sum(combination_count(_filesystem_factors(table)) for table in document.filesystem)
     used = {name for table in document.workload for name in table.engines()}
     engine = sum(map(document.setup_count, used))
     cells = devices * filesystems * engine
@@ -629,8 +630,8 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
         scratch_device=ScratchDevice(
             device=document.scratch_device.device, image_bytes=document.scratch_device.image_size
         ),
-        devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
-        kernels=tuple(map(KernelLevels, levels_or_none(document.machine.kernel))),
+        devices=tuple(DeviceLevels(**levels) for levels in combinations(_device_factors(document))),
+        kernels=tuple(map(KernelLevels, document.machine.kernel or (None,))),
         filesystems=_filesystems(document, reasons),
         engines=engines,
         workloads=workloads(tables, document.seed, reasons, defaults=defaults),
@@ -706,29 +707,23 @@ def _engines(document: Document) -> tuple[EngineSetup, ...]:
     return tuple(map(document.setup_of, used))
 
 
-def _device_factors(document: Document) -> tuple[tuple[Any, ...], ...]:
-    """In the order of DeviceLevels' fields."""
+def _device_factors(document: Document) -> Factors:
+    """By the fields of DeviceLevels."""
     scratch = document.scratch_device
-    return tuple(
-        map(
-            levels_or_none,
-            (
-                document.machine.memory,
-                scratch.throttle,
-                scratch.read_ahead,
-                scratch.scheduler,
-                scratch.latency,
-            ),
-        )
-    )
+    return {
+        "memory_bytes": document.machine.memory,
+        "throttle": scratch.throttle,
+        "read_ahead_kb": scratch.read_ahead,
+        "scheduler": scratch.scheduler,
+        "latency": scratch.latency,
+    }
 
 
-def _filesystem_factors(table: FilesystemTable) -> tuple[tuple[Any, ...], ...]:
-    """The block size last, so that the variants of one heat map stand together."""
+def _filesystem_factors(table: FilesystemTable) -> Factors:
+    """By the fields of FilesystemLevels, and a type's own. The block size last, so that the variants of one heat map stand together."""
     names = ("type", "mkfs_options", "mount_options", "journal", "journal_device", *FEATURES, "barrier")
-    return tuple(
-        map(levels_or_none, (*(getattr(table, name) for name in names), table.block_size or table.recordsize))
-    )
+    factors = {name: getattr(table, name) for name in names}
+    return {**factors, "block_size_bytes": table.block_size or table.recordsize}
 
 
 def _journal_device(document: Document, reasons: list[str]) -> ScratchDevice | None:
@@ -756,9 +751,10 @@ def _filesystems(document: Document, reasons: list[str]) -> tuple[FilesystemLeve
     places = _journal_places(document)
     found: dict[FilesystemLevels, int] = {}
     for index, table in enumerate(document.filesystem):
-        for levels in product(*_filesystem_factors(table)):
-            kind, mkfs, mount, journal, place, *features, barrier, block_size = levels
-            if journal == "external" and place is None:
+        for combination in combinations(_filesystem_factors(table)):
+            levels = {name: level for name, level in combination.items() if level is not None}
+            place, is_external = levels.pop("journal_device", None), levels.get("journal") == "external"
+            if is_external and place is None:
                 if len(places) > 1:
                     reasons.append(
                         f"filesystem[{index}].journal_device: [journal_device] names a device and RAM; "
@@ -772,16 +768,9 @@ def _filesystems(document: Document, reasons: list[str]) -> tuple[FilesystemLeve
                     f"filesystem[{index}].journal_device: {place!r} needs {key} in [journal_device]"
                 )
                 break
-            asked = zip(FEATURES, features, strict=True)
+            features = Levels({name: levels.pop(name) for name in FEATURES if name in levels})
             filesystem = FilesystemLevels(
-                type=kind,
-                block_size_bytes=block_size,
-                mkfs_options=mkfs or (),
-                mount_options=mount or (),
-                barrier=barrier,
-                journal=journal,
-                features=Levels({name: level for name, level in asked if level is not None}),
-                journal_device=place if journal == "external" else None,
+                **levels, features=features, journal_device=place if is_external else None
             )
             if found.get(filesystem) == index:
                 continue  # the place of a journal that is not external: no difference

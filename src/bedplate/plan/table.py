@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -41,12 +41,31 @@ def at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:
     return tables
 
 
+# The levels of factors, by the names that records have for these; none of what the plan leaves out.
+Factors: TypeAlias = Mapping[str, tuple[Any, ...]]
+
+
+def combinations(factors: Factors) -> Iterator[dict[str, Any]]:
+    """Every combination of the levels, the last factor's varying fastest; None of what the plan leaves out."""
+    for levels in product(*(levels or (None,) for levels in factors.values())):
+        yield dict(zip(factors, levels, strict=True))
+
+
+def combination_count(factors: Factors) -> int:
+    """How many these are, without making them."""
+    return prod(len(levels) or 1 for levels in factors.values())
+
+
+_SETTING = "settings."
+
+
 class EngineTable(PlanTable):
     """The keys of one engine. `level_names` says how the levels of its cells begin, by the table that a key stands in.
 
     `section` is what a plan calls the table, where that is not the engine's name.
     """
 
+    engine: ClassVar[str]
     section: ClassVar[str | None] = None
     level_names: ClassVar[dict[str, str]] = {}
 
@@ -64,52 +83,52 @@ class EngineTable(PlanTable):
         """With these settings, where the plan names none of them."""
         return self
 
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """The levels of what is compiled in, or chosen when the data are made."""
-        raise NotImplementedError
+    def build_factors(self) -> Factors:
+        """The levels of what is compiled in, or chosen when the data are made, by the fields of BuildLevels; of most engines nothing is."""
+        return {}
 
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """The levels of what is configured."""
-        raise NotImplementedError
+    def cluster_factors(self) -> Factors:
+        """The levels of what is configured, by the fields of ClusterLevels; of its settings by `settings.` and their names."""
+        return {}
+
+    def build_levels(self, combination: Mapping[str, Any]) -> BuildLevels:  # noqa: ARG002 -- of those that are built
+        """One combination of the factors of builds."""
+        return BuildLevels.unbuilt(self.engine)
 
     def setup(self) -> EngineSetup:
-        """Every combination."""
-        raise NotImplementedError
+        """Every combination of what was asked for; what was not is the engine's, or the workload's own way."""
+        builds = tuple(map(self.build_levels, combinations(self.build_factors())))
+        clusters = tuple(map(_cluster_levels, combinations(self.cluster_factors())))
+        return EngineSetup(self.engine, builds, clusters)
 
     def count(self) -> int:
         """How many combinations, before they are made."""
-        return prod(map(len, (*self.build_factors(), *self.cluster_factors())))
+        return combination_count(self.build_factors()) * combination_count(self.cluster_factors())
+
+
+def of_settings(levels: Factors) -> Factors:
+    """Settings by their names, as factors of a cluster."""
+    return {f"{_SETTING}{name}": own for name, own in levels.items()}
+
+
+def _cluster_levels(combination: Mapping[str, Any]) -> ClusterLevels:
+    known = {name: level for name, level in combination.items() if level is not None}
+    # A tree is the commit that it is asked for by.
+    settings = {
+        name.removeprefix(_SETTING): level.level if isinstance(level, SourceTree) else level
+        for name, level in known.items()
+        if name.startswith(_SETTING)
+    }
+    others = {name: level for name, level in known.items() if not name.startswith(_SETTING)}
+    return ClusterLevels(**others, settings=Levels(settings))
 
 
 class SettingsTable(EngineTable):
     """Of an engine that is the system's, whose keys are all settings of how its data are opened."""
 
-    engine: ClassVar[str]
-
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """None: the library is the system's."""
-        return ()
-
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+    def cluster_factors(self) -> Factors:
         """In the order of the keys."""
-        return tuple(levels_or_none(getattr(self, name)) for name in type(self).model_fields)
-
-    def setup(self) -> EngineSetup:
-        """Every combination of what was asked for; what was not is the library's, or the workload's own way."""
-        names = tuple(type(self).model_fields)
-        clusters = tuple(
-            ClusterLevels(
-                settings=Levels(
-                    {
-                        name: _level(level)
-                        for name, level in zip(names, levels, strict=True)
-                        if level is not None
-                    }
-                )
-            )
-            for levels in product(*self.cluster_factors())
-        )
-        return EngineSetup(self.engine, (BuildLevels.unbuilt(self.engine),), clusters)
+        return of_settings({name: getattr(self, name) for name in type(self).model_fields})
 
 
 def engine_tables() -> dict[str, type[EngineTable]]:
@@ -127,17 +146,6 @@ def section_of(engine: str) -> str:
 def plain_setup(engine: str) -> EngineSetup:
     """Of an engine without a table: there is one way to have it."""
     return EngineSetup(engine, (BuildLevels.unbuilt(engine),), (ClusterLevels(),))
-
-
-def _level(level: Any) -> Scalar:
-    """A tree by the commit that it is asked for by."""
-    found: Scalar = level.level if isinstance(level, SourceTree) else level
-    return found
-
-
-def levels_or_none(levels: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The levels of a factor; None where the key was left out."""
-    return levels or (None,)
 
 
 class WorkloadTable(PlanTable):
@@ -165,12 +173,11 @@ class WorkloadTable(PlanTable):
 
     def dataset_count(self) -> int:
         """How many datasets it loads, each in a visit of its own."""
-        return prod(map(len, self.dataset_factors().values()))
+        return combination_count(self.dataset_factors())
 
     def datasets(self) -> tuple[Levels, ...]:
         """Every combination of the levels, the last one varying fastest."""
-        factors = self.dataset_factors()
-        return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
+        return tuple(map(Levels, combinations(self.dataset_factors())))
 
     def engines(self) -> tuple[str, ...]:
         """The engines that it runs on, in the order of the plan."""

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from itertools import product
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import Field
 
-from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.model.levels import Levels
-from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, within
-from bedplate.plan.table import EngineTable, levels_or_none
+from bedplate.plan.table import EngineTable, Factors, of_settings
 from bedplate.units import KIB
 
 Stone: TypeAlias = Annotated[int, within(values.size, KIB, 64 * KIB)]
@@ -22,18 +18,10 @@ class PileTable(EngineTable):
 
     level_names: ClassVar[dict[str, str]] = {"pile": "cluster.settings."}
 
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        return ()
+    engine: ClassVar[str] = "pile"
 
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
-        return (levels_or_none(self.mortar), self.stone)
-
-    def setup(self) -> EngineSetup:
-        clusters = tuple(
-            ClusterLevels(settings=Levels({"mortar": mortar is True, "stone_bytes": stone}))
-            for mortar, stone in product(*self.cluster_factors())
-        )
-        return EngineSetup("pile", (BuildLevels.unbuilt("pile"),), clusters)
+    def cluster_factors(self) -> Factors:
+        return of_settings({"mortar": self.mortar or (False,), "stone_bytes": self.stone})
 
 
 PLAN = PileTable

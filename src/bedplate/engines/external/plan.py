@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -18,12 +18,11 @@ from bedplate.engines.external.prepare import (
 )
 from bedplate.errors import PlanError, StudyError
 from bedplate.model import codec, limits
-from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.model.levels import Levels, Scalar
+from bedplate.model.levels import Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.near_names import unknown_name
 from bedplate.plan.fields import Factor, within
-from bedplate.plan.table import EngineTable
+from bedplate.plan.table import EngineTable, Factors, of_settings
 from bedplate.plan.values import TEXT
 from bedplate.plan.words import joined
 
@@ -106,30 +105,22 @@ class ExternalTable(EngineTable):
             raise ValueError(joined(reasons))
         return self
 
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """None: the programs are as they are."""
-        return ()
+    engine: ClassVar[str] = OWN_ENGINE
 
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """The settings, in the order of the plan."""
-        return tuple(self._levels.values())
+    def cluster_factors(self) -> Factors:
+        """Which engine it is, then the settings in the order of the plan."""
+        if self.path is None:
+            return {}
+        named = {NAME: (self.path.description.name,), DIGEST: (self.path.digest,)}
+        return {**of_settings({**named, **self._levels}), "configuration": (self.path.text,)}
 
     def setup(self) -> EngineSetup:
-        """Every combination of the settings; PlanError without a folder."""
+        """With where its programs lie; PlanError without a folder."""
         if self.path is None:
             raise PlanError(
                 f'engine.path: missing; engine = "{OWN_ENGINE}" is the one of [engine], path = "my-engine"'
             )
-        named = {NAME: self.path.description.name, DIGEST: self.path.digest}
-        clusters = tuple(
-            ClusterLevels(
-                settings=Levels({**named, **dict(zip(self._levels, levels, strict=True))}),
-                configuration=self.path.text,
-            )
-            for levels in product(*self.cluster_factors())
-        )
-        folder = None if self.path.folder is None else str(self.path.folder)
-        return EngineSetup(OWN_ENGINE, (BuildLevels.unbuilt(OWN_ENGINE),), clusters, folder=folder)
+        return replace(super().setup(), folder=None if self.path.folder is None else str(self.path.folder))
 
 
 PLAN = ExternalTable

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -12,17 +11,15 @@ from bedplate.engines.mariadb.model import PAGE_SIZE, same_value, setting_name, 
 from bedplate.model.cell import (
     UNTORN_LEVELS,
     UNTORN_OFF,
-    BuildLevels,
     Cell,
     ClusterLevels,
 )
 from bedplate.model.engines import MARIADB
-from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import EngineSetup
+from bedplate.model.levels import Scalar
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, UntornWrites, within
 from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
-from bedplate.plan.table import EngineTable, levels_or_none
+from bedplate.plan.table import EngineTable, Factors, of_settings
 from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
@@ -66,35 +63,12 @@ class MariadbTable(EngineTable):
             return setting_value(level)
         return level if level in UNTORN_LEVELS else values.power_of_two(PAGE_SIZES, level)
 
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """None: the packages are the distribution's."""
-        return ()
+    engine: ClassVar[str] = MARIADB
 
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+    def cluster_factors(self) -> Factors:
         """The page size, how pages are written, then the settings."""
-        return (
-            levels_or_none(self.innodb_page_size),
-            levels_or_none(self.untorn_writes),
-            *self.settings.values(),
-        )
-
-    def setup(self) -> EngineSetup:
-        """Every combination."""
-        names = (PAGE_SIZE, *self.settings)
-        clusters = tuple(
-            ClusterLevels(
-                settings=Levels(
-                    {
-                        name: level
-                        for name, level in zip(names, (page, *levels), strict=True)
-                        if level is not None
-                    }
-                ),
-                untorn_writes=untorn,
-            )
-            for page, untorn, *levels in product(*self.cluster_factors())
-        )
-        return EngineSetup(MARIADB, (BuildLevels.unbuilt(MARIADB),), clusters)
+        page_size = of_settings({PAGE_SIZE: self.innodb_page_size})
+        return {**page_size, "untorn_writes": self.untorn_writes, **of_settings(self.settings)}
 
 
 PLAN = MariadbTable

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
@@ -30,11 +29,11 @@ from bedplate.model.cell import (
 )
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import EngineSetup, Plan
+from bedplate.model.plan import Plan
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, ListFactor, UntornWrites, within
 from bedplate.plan.rules import CellContext, Rule, filesystem_refusals
-from bedplate.plan.table import EngineTable, levels_or_none
+from bedplate.plan.table import EngineTable, Factors, of_settings
 from bedplate.plan.trees import PATCHES, SOURCE, patch_levels, source_trees
 from bedplate.plan.words import in_quotes, joined
 from bedplate.units import GIB, KIB, MIB, format_size, parse_size
@@ -173,46 +172,35 @@ class PostgresqlTable(EngineTable):
         more = {name: (known_settings.setting_value(value),) for name, value in settings.items()}
         return self.model_copy(update={"settings": {**self.settings, **more}})
 
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """In the order of BuildLevels' fields."""
-        return (self.source or self.version, self.block_size, self.wal_block_size, self.patches)
+    engine: ClassVar[str] = POSTGRESQL
 
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+    def build_factors(self) -> Factors:
+        """The version is the commit's where there is a source."""
+        return {
+            "version": self.source or self.version,
+            "block_size_bytes": self.block_size,
+            "wal_block_size_bytes": self.wal_block_size,
+            "patches": self.patches,
+        }
+
+    def build_levels(self, combination: Mapping[str, Any]) -> BuildLevels:
+        """A tree by its commit, and the version that it says it is of."""
+        source = combination["version"]
+        if isinstance(source, SourceTree):
+            combination = {**combination, "version": source.facts[VERSION], "source_commit": source.level}
+        return BuildLevels(self.engine, **combination)
+
+    def cluster_factors(self) -> Factors:
         """What initdb and bedplate decide, then the settings."""
-        scalars = (
-            self.data_checksums,
-            self.scaled_block_settings,
-            self.scaled_page_costs,
-            self.configuration,
-            self.untorn_writes,
-            self.wal_segment_size,
-        )
-        return (*map(levels_or_none, scalars), *self.settings.values())
-
-    def setup(self) -> EngineSetup:
-        """Every build with every cluster."""
-        builds = tuple(map(_build, product(*self.build_factors())))
-        return EngineSetup(POSTGRESQL, builds, tuple(map(self._cluster, product(*self.cluster_factors()))))
-
-    def _cluster(self, levels: tuple[Any, ...]) -> ClusterLevels:
-        checksums, scaled_blocks, scaled_costs, configuration, untorn, segment, *of_settings = levels
-        return ClusterLevels(
-            data_checksums=checksums,
-            settings=Levels(dict(zip(self.settings, of_settings, strict=True))),
-            scaled_block_settings=scaled_blocks,
-            configuration=configuration,
-            scaled_page_costs=scaled_costs,
-            untorn_writes=untorn,
-            wal_segment_bytes=segment,
-        )
-
-
-def _build(levels: tuple[Any, ...]) -> BuildLevels:
-    source, block_size, wal_block_size, patches = levels
-    if not isinstance(source, SourceTree):
-        return BuildLevels(POSTGRESQL, source, block_size, wal_block_size, patches=patches)
-    version = source.facts[VERSION]
-    return BuildLevels(POSTGRESQL, version, block_size, wal_block_size, source.level, patches)
+        return {
+            "data_checksums": self.data_checksums,
+            "scaled_block_settings": self.scaled_block_settings,
+            "scaled_page_costs": self.scaled_page_costs,
+            "configuration": self.configuration,
+            "untorn_writes": self.untorn_writes,
+            "wal_segment_bytes": self.wal_segment_size,
+            **of_settings(self.settings),
+        }
 
 
 def _is_positive(text: str) -> bool:
