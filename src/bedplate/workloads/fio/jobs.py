@@ -13,11 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
-from bedplate.plan.table import combination_count, combinations
 from bedplate.plan.words import at_most, in_quotes, joined
 from bedplate.units import parse_duration_s, parse_size
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
@@ -433,10 +433,13 @@ def _levels(option: str, value: object) -> tuple[Scalar, ...]:
 
 
 def _combinations(factors: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
-    count = combination_count(factors)
+    count = 1
+    for levels in factors.values():
+        count *= len(levels)
     if count > _MOST_JOBS:
         raise ValueError(f"the table comes to {count} jobs; allowed are {_MOST_JOBS}")
-    yield from combinations(factors)
+    for levels in product(*factors.values()):
+        yield dict(zip(factors, levels, strict=True))
 
 
 def _run_name(title: str, combination: Mapping[str, Scalar], factors: Mapping[str, Any]) -> str:
