@@ -9,6 +9,7 @@ Must not import: `visit`, `engines`, `plan`, `study`, `workloads`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -70,6 +71,18 @@ def extents_below(root: Path) -> Iterator[PlacedExtent]:
                 folders.append(path)
             elif stat.S_ISREG(status.st_mode):
                 yield from _of(root, path, is_folder=False)
+
+
+def sizes_below(root: Path) -> dict[str, int]:
+    """The sizes of the regular files below a folder, by their paths below it; what cannot be read is left out."""
+    sizes = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG((status := path.lstat()).st_mode):
+                    sizes[str(path.relative_to(root))] = status.st_size
+    return sizes
 
 
 def _of(root: Path, path: str, *, is_folder: bool) -> Iterator[PlacedExtent]:

@@ -948,6 +948,14 @@ class BlamedWrite:
         return sum(length for _, length in self.lost) < self.length
 
 
+class Unsynced(Enum):
+    """What of a file no sync had brought to the medium: its content, its size or map while the content was there, or its name."""
+
+    BYTES = "bytes"
+    SIZE = "size"
+    NAME = "name"
+
+
 @dataclass(frozen=True)
 class BlameEvidence:
     """What replays of one bad cut found."""
@@ -985,6 +993,9 @@ class BlameEvidence:
     """of such a cut: the write behind it with which all that had been promised is there; null where none was found"""
     writes_until_mended: int | None = None
     """how many writes and discards behind the cut that is"""
+    unsynced: Unsynced | None = None
+    """of such a cut that a write of the file system's own mends: what of the engine's files was not there before: `bytes`, `size`, `name`; null
+    where nobody looked, as in older stories"""
     repaired: bool = False
     """whether the file system had to be repaired, or was lost, with the smallest loss, and not without it"""
     replay_failed: bool = False
@@ -1161,11 +1172,23 @@ def _of_broken_filesystem(evidence: BlameEvidence) -> Reason:
     return because("metadata-missing", "it does not survive that a write of its own is missing")
 
 
-# Which of both the change was the blocks of a journal do not tell.
-_METADATA_NOT_SYNCED = because(
-    "metadata-not-synced",
-    "it acknowledged before a change of metadata had been synced: a name (an fsync of the directory) or a file's size (an fsync of the file)",
-)
+def _metadata_not_synced(unsynced: Unsynced | None) -> Reason:
+    """Which of both the change was the blocks of a journal do not tell; the files of the image do, where they were looked at."""
+    words = {
+        Unsynced.NAME: "a name had been synced (an fsync of the directory)",
+        Unsynced.SIZE: "a file's size or map had been synced (an fsync of the file)",
+    }
+    either = "a change of metadata had been synced: a name (an fsync of the directory) or a file's size (an fsync of the file)"
+    changed = either if unsynced is None else words.get(unsynced, either)
+    return because("metadata-not-synced", f"it acknowledged before {changed}")
+
+
+_UNSYNCED_WORDS = {
+    None: "bytes, a size or a name",
+    Unsynced.BYTES: "the bytes were not on the medium",
+    Unsynced.SIZE: "the bytes were on the medium, and the journal did not have them yet as a part of the file",
+    Unsynced.NAME: "a name was not in its directory yet, or still was",
+}
 
 
 def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
@@ -1174,8 +1197,9 @@ def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
         words = "its recovery replaced what had been durable, and did not make the replacement durable first"
         return because("recovery-not-synced", words)
     if evidence.found is PointOutcome.LOST and evidence.bad_without_loss:
-        if evidence.mended_by is not None and evidence.mended_by.place in _FILE_SYSTEMS_OWN:
-            return _METADATA_NOT_SYNCED
+        mends_by_own = evidence.mended_by is not None and evidence.mended_by.place in _FILE_SYSTEMS_OWN
+        if mends_by_own and evidence.unsynced is not Unsynced.BYTES:
+            return _metadata_not_synced(evidence.unsynced)
         return because("promised-before-written", "it acknowledged before it had written")
     may_pass_over = declared is not None and any(each.code in PAGES_PASSED_OVER for each in declared.reasons)
     if _waited_for(WrittenPlace.ENGINE_LOG, evidence):
@@ -1184,10 +1208,7 @@ def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
             words = f"{words}: without double writing a checkpoint may pass over a page that no sync covers"
         return because("damaged-until-log", words)
     if _waited_for(WrittenPlace.JOURNAL, evidence):
-        words = (
-            "it relied on a write that no fsync had waited for: the bytes were on the medium, and the journal did not have "
-            "them yet as a part of the file"
-        )
+        words = f"it relied on a change that no fsync had waited for: {_UNSYNCED_WORDS[evidence.unsynced]}"
         return because("relied-on-unsynced", words)
     if may_pass_over and _waited_for(WrittenPlace.METADATA, evidence):
         words = (
@@ -1203,7 +1224,7 @@ def _of_engine(evidence: BlameEvidence, declared: Durability | None) -> Reason:
             words = "its recovery drops transactions that were on the medium before the lost write was made"
             return because("recovery-drops-flushed", words)
         if all(write.place in _FILE_SYSTEMS_OWN for write in evidence.smallest):
-            return _METADATA_NOT_SYNCED
+            return _metadata_not_synced(None)
         return because("promised-before-flushed", "it acknowledged what no flush had put on the medium")
     if any(write.is_torn for write in evidence.smallest):
         words = "it took a write for whole of which the device kept a part, as a device may"

@@ -17,6 +17,7 @@ from bedplate.model.durability import (
     Party,
     Repeatability,
     Story,
+    Unsynced,
     WritingProcess,
     WrittenPlace,
     fault_of,
@@ -88,6 +89,9 @@ PROMISED_LESS = Durability(
         (replace(CORRUPT, smallest=(TORN,)), None, Party.ENGINE, "relied-on-whole-write"),
         (IN_ORDER, None, Party.ENGINE, "promised-before-written"),
         (replace(IN_ORDER, mended_by=replace(WRITE, place=WrittenPlace.JOURNAL)), None, Party.ENGINE, "metadata-not-synced"),
+        # What a commit of the file system brings was the engine's to sync; bytes that were nowhere are no change of metadata.
+        (replace(IN_ORDER, mended_by=IN_TREES, unsynced=Unsynced.NAME), None, Party.ENGINE, "metadata-not-synced"),
+        (replace(IN_ORDER, mended_by=IN_TREES, unsynced=Unsynced.BYTES), None, Party.ENGINE, "promised-before-written"),
         (replace(IN_ORDER, found=PointOutcome.SILENT), None, Party.ENGINE, "relied-on-order"),
         # Nothing is lost, and the journal's next write mends it: no page was torn, whatever its copies would have done.
         (UNSYNCED, None, Party.ENGINE, "relied-on-unsynced"),
@@ -272,3 +276,23 @@ def test_a_journal_in_memory_that_was_kept_is_no_reason_and_the_missing_flush_is
     lost, kept = (fault_of(CORRUPT, each) for each in (declared, with_kept_journal(declared)))
     assert ["journal-in-memory", "data-flushes-missing"] == [lost.reason.code, kept.reason.code]
     assert Party.FILE_SYSTEM is kept.party
+
+
+@pytest.mark.parametrize(
+    ("unsynced", "words"),
+    [
+        (None, "bytes, a size or a name"),
+        (Unsynced.BYTES, "the bytes were not on the medium"),
+        (
+            Unsynced.SIZE,
+            "the bytes were on the medium, and the journal did not have them yet as a part of the file",
+        ),
+        (Unsynced.NAME, "a name was not in its directory yet"),
+    ],
+)
+def test_what_was_relied_on_before_a_sync_is_said_by_what_was_late(
+    unsynced: Unsynced | None, words: str
+) -> None:
+    fault = fault_of(replace(UNSYNCED, unsynced=unsynced), None)
+    assert "relied-on-unsynced" == fault.reason.code
+    assert f"no fsync had waited for: {words}" in str(fault.reason)

@@ -12,7 +12,14 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.figures.power_cut import finding_of
-from bedplate.model.durability import BOUNDED, BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
+from bedplate.model.durability import (
+    BOUNDED,
+    BlamedWrite,
+    BlameEvidence,
+    Repeatability,
+    Unsynced,
+    WrittenPlace,
+)
 from bedplate.model.power_cut import (
     ChosenState,
     CutPoint,
@@ -226,13 +233,14 @@ class Inquest:
         # Where nothing was lost the cut itself is the same image.
         looks = (lossless, again) if self._losses.parts else (cut_record, lossless, again)
         late = self._mended() if lossless.outcome.is_bad else None
-        mended_by = None if late is None else self._late_write(late)
+        mended_by, unsynced = (None, None) if late is None else self._late_write(late)
         evidence = replace(
             blame,
             replays=self._replays,
             steadiness=self._steadiness(*looks),
             bad_without_loss=lossless.outcome.is_bad,
             mended_by=mended_by,
+            unsynced=unsynced,
             writes_until_mended=None if late is None or mended_by is None else self._writes_behind(late),
         )
         return Found(self._of_record(evidence, lossless), self._losses.only(()))
@@ -334,14 +342,21 @@ class Inquest:
             found = [each for piece in pieces for each in names.of(self._cut.log, piece)]
             yield self._write(entry, tuple((piece.start, piece.length) for piece in pieces), found)
 
-    def _late_write(self, position: int) -> BlamedWrite | None:
-        """The last entry before the position at which all was there; none where that is a mark or a flush, which brings nothing."""
-        log, entry = self._cut.log, position - 1
+    def _late_write(self, position: int) -> tuple[BlamedWrite | None, Unsynced | None]:
+        """The last entry before the position at which all was there, none where that is a mark or a flush, which brings nothing.
+
+        Beside it what of the engine's files had not been there at the cut, where that entry is the file system's own.
+        """
+        log, entry, begin = self._cut.log, position - 1, self._cut.point.position
         if not _is_change(log, entry):
-            return None
-        names = self._site.names_on((_all_before(position),), self._builder)
-        whole = Piece(entry, 0, log.lengths[entry])
-        return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
+            return None, None
+        images = self._site.names_on((_all_before(position), _all_before(begin)), self._builder)
+        write = self._write(
+            entry, ((0, log.lengths[entry]),), list(images.of(log, Piece(entry, 0, log.lengths[entry])))
+        )
+        if write.place in (WrittenPlace.JOURNAL, WrittenPlace.METADATA):
+            return write, images.unsynced(log, range(begin, position))
+        return write, None
 
     def _write(
         self, index: int, lost_ranges: tuple[tuple[int, int], ...], labels: list[Named]

@@ -40,7 +40,7 @@ from bedplate.host.pages import (
 )
 from bedplate.host.process import ProcessTitle
 from bedplate.model.cell import UNTORN_ON, Cell
-from bedplate.model.durability import WritingProcess, WrittenPlace
+from bedplate.model.durability import Unsynced, WritingProcess, WrittenPlace
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.power_cut import ENOSPC, IN_FLIGHT, PageFacts, Profile, RecoveredPages
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, format_size
@@ -638,6 +638,27 @@ class ImageNames:
     called: Mapping[str, str] = field(default_factory=dict)
     log_files: tuple[str, ...] = ()
     subject: Subject | None = None
+    sizes: Sequence[Mapping[str, int]] = ()
+    """of each image: the sizes of the engine's files by path"""
+
+    def unsynced(self, log: Log, entries: range) -> Unsynced | None:
+        """What of the engine's files the first image has and the second lacks, which was cut where `entries` begin, the first where they end.
+
+        None where the files could not be looked at.
+        """
+        if len(self.sizes) < 2 or not any(self.sizes):
+            return None
+        after, before = self.sizes[:2]
+        if before.keys() != after.keys():
+            return Unsynced.NAME
+        changed = {path for path, size in after.items() if size != before[path]} or set(after)
+        paths = {f"{DATA_DIRECTORY}/{path}" for path in changed}
+        for entry in filter(log.is_write, entries):
+            with log.data(entry, 0, log.lengths[entry]) as data:
+                owners = self.owners[0].of(log.devices[entry], log.offsets[entry], data)
+                if any(owner.path in paths for owner in owners):
+                    return Unsynced.BYTES
+        return Unsynced.SIZE
 
     def of(self, log: Log, piece: Piece) -> Iterator[Named]:
         """Of a part of a write; a discard brings nothing that has a name."""

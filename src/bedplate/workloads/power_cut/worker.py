@@ -30,7 +30,7 @@ from bedplate.filesystem.after_cut import (
     repairs_of,
     unmount_beside_twins,
 )
-from bedplate.filesystem.blocks import BlockOwners, PlacedExtent, extents_below
+from bedplate.filesystem.blocks import BlockOwners, PlacedExtent, extents_below, sizes_below
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import hand_over, in_place_of, server_account
 from bedplate.host.command import Commands
@@ -222,6 +222,7 @@ class CutSite:
     def names_on(self, points: Sequence[CutPoint], builder: ImageBuilder) -> ImageNames:
         """Whose the blocks are on the images of these cuts, once each has recovered as far as it does."""
         found: list[BlockOwners] = []
+        sizes: list[Mapping[str, int]] = []
         called: Mapping[str, str] = {}
         subject = self._job.subject
         pages = page_names(subject.engine)
@@ -234,29 +235,36 @@ class CutSite:
                         stack.enter_context(passing_loop(image, self._job.sector_bytes))
                         for image in built.images
                     ]
-                    owners, own_names = self._owners(self._site_on(loops), None if called else pages)
+                    owners, own_names, own_sizes = self._owners(
+                        self._site_on(loops), None if called else pages
+                    )
                     found.append(owners)
+                    sizes.append(own_sizes)
                     called = called or own_names
             finally:
                 for path in built.images:
                     path.unlink(missing_ok=True)
-        return ImageNames(found, pages, called, log_files(subject.engine), subject)
+        return ImageNames(found, pages, called, log_files(subject.engine), subject, sizes)
 
-    def _owners(self, site: Site, pages: PageNames | None) -> tuple[BlockOwners, Mapping[str, str]]:
-        """The maps of files before the engine changes any, and what it calls them."""
+    def _owners(
+        self, site: Site, pages: PageNames | None
+    ) -> tuple[BlockOwners, Mapping[str, str], Mapping[str, int]]:
+        """The maps of files before the engine changes any, what it calls them, and their sizes."""
         extents: tuple[PlacedExtent, ...] = ()
         called: Mapping[str, str] = {}
+        sizes: Mapping[str, int] = {}
         place = self._mount_point / DATA_DIRECTORY
         if self._mount(site, repair_first=self._needs_repair(site)).mounted:
             try:
                 extents = tuple(extents_below(self._mount_point))
+                sizes = {} if place.is_symlink() else sizes_below(place)
                 # A folder that the cut damaged may not even say what it is: its files have no names of the engine's then.
                 with contextlib.suppress(OSError):
                     if pages is not None and not place.is_symlink():
                         called = pages.file_names(self._server_site(place), self._job.subject)
             finally:
                 unmount_beside_twins(self._filesystem, site)
-        return BlockOwners(site.levels, self._filesystem.layout(site), extents), called
+        return BlockOwners(site.levels, self._filesystem.layout(site), extents), called, sizes
 
     def _site_on(self, devices: Sequence[AttachedDevice]) -> Site:
         device, *journal = devices

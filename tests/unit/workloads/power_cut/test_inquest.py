@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
-from bedplate.model.durability import BlameEvidence, Party, Repeatability, story_of
+from bedplate.filesystem.blocks import Owner
+from bedplate.model.durability import BlameEvidence, Party, Repeatability, Unsynced, WrittenPlace, story_of
 from bedplate.model.power_cut import (
     CutPoint,
     Placement,
@@ -19,7 +20,7 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
-from bedplate.workloads.power_cut.bench import Found
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Found
 from bedplate.workloads.power_cut.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.log import Acknowledgements, read_log, window
 from bedplate.workloads.power_cut.tearing import ImageNames
@@ -375,3 +376,36 @@ def test_that_replays_ended_is_said_of_those_that_did(tmp_path: Path) -> None:
     for most, is_said in ((200, False), (7, True)):
         lines = story_of(held(tmp_path, unsteady, Profile.LOST, most=most).evidence, None).lines
         assert is_said is (words in lines[1])
+
+
+class PlantedOwners:
+    """Of an image whose first file lies in the first 64 KiB of the device, and the next behind it."""
+
+    def of(self, device: int, offset: int, data: memoryview) -> tuple[Owner, ...]:
+        del device, data
+        path = f"{DATA_DIRECTORY}/{'log' if offset < 65536 else 'other'}"
+        return (Owner(WrittenPlace.OTHER_FILE, path, path),)
+
+
+@pytest.mark.parametrize(
+    ("before", "written_at", "unsynced"),
+    [
+        ({"log": 10}, 100, Unsynced.NAME),
+        ({"log": 10, "other": 5, "old": 1}, 100, Unsynced.NAME),
+        ({"log": 8, "other": 5}, 100, Unsynced.BYTES),
+        # What came of another file brings nothing of the one that has grown.
+        ({"log": 8, "other": 5}, 200, Unsynced.SIZE),
+        ({"log": 10, "other": 5}, 200, Unsynced.BYTES),
+        ({"log": 10, "other": 5}, None, Unsynced.SIZE),
+        ({}, 100, None),
+    ],
+)
+def test_what_no_sync_had_brought_is_looked_for_in_files_and_log(
+    tmp_path: Path, before: dict[str, int], written_at: int | None, unsynced: Unsynced | None
+) -> None:
+    after = {"log": 10, "other": 5} if before else {}
+    images = ImageNames((cast("Any", PlantedOwners()),) * 2, None, sizes=(after, before))
+    written = [Written(0, 0, b"x" * 512)]
+    written += [] if written_at is None else [Written(0, written_at, b"y" * 512)]
+    with read_log(written_log(tmp_path / "log", written)) as log:
+        assert unsynced is images.unsynced(log, range(1, len(log)))
