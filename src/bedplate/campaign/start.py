@@ -128,7 +128,7 @@ def _source(path: Path, run: str) -> str:
 _TIMES = ("load_total_s", "streams_s", "queries_total_s", "tests_s", "stages_total_s")
 
 # In a summary of one line.
-_SHOWN_REASON_CHARACTERS = 160
+_SHOWN_REASON_CHARACTERS = 1000
 
 # A process that was killed is gone at once, unless its disk keeps it.
 _WRITERS_LIMIT_S = 10.0
@@ -288,7 +288,10 @@ def summary(record: VisitRecord, run_figures: Sequence[RunFigures]) -> str:
     """What a person wants to see of a visit that has just ended."""
     if record.outcome is not Outcome.COMPLETED:
         text = "; ".join(map(str, record.reasons))
-        return text if len(text) <= _SHOWN_REASON_CHARACTERS else f"{text[: _SHOWN_REASON_CHARACTERS - 1]}…"
+        if len(text) <= _SHOWN_REASON_CHARACTERS:
+            return text
+        # Whole words, and where the rest is.
+        return f"{text[:_SHOWN_REASON_CHARACTERS].rpartition(' ')[0]} … (`bedplate status` has all of it)"
     # A doubt is told of a run without a speed too.
     told = [(run, words) for run in run_figures if (words := _speed(run)) or _doubt(run)]
     parts = []

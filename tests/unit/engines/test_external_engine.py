@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -297,6 +298,63 @@ def test_what_a_checker_finds_is_detected_where_the_engine_complains_and_silent_
     # One transaction more than was acknowledged may be there: it was under way.
     assert () == judge_document(answer(), {0: 4}, oracle_s=None).silent
     assert "has transaction 5" in judge_document(answer(), {0: 3}, oracle_s=None).silent[0]
+
+
+def test_an_engine_that_refuses_its_files_need_not_name_what_it_cannot_read() -> None:
+    found = judge_document('{"refused": ["the manifest is torn"]}', {0: 5}, oracle_s=None)
+    assert (None, ("the manifest is torn",), ()) == (found.present, found.detected, found.silent)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"wrong": [], "refused": []}', "the key 'clients' is missing"),
+        ('{"clients": {"0": -1}}', "no number of a transaction"),
+        ('{"clients": {}, "broken": []}', "'broken' is no key of an answer"),
+    ],
+)
+def test_what_an_answer_lacks_is_named(text: str, why: str) -> None:
+    with pytest.raises(OutputNotUnderstood) as error:
+        judge_document(text, {0: 5}, oracle_s=None)
+    assert f"the checker's answer cannot be read ({why})" in str(error.value)
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize("source", ["writer.rs", "writer.c", "writer.go"])
+def test_a_template_that_was_not_compiled_says_so(folder: Path, source: str) -> None:
+    (folder / "writer").rename(folder / source)
+    with pytest.raises(PlanError, match=rf"there is no .*writer yet; compile it first, of {source}"):
+        read_folder(folder)
+
+
+@pytest.fixture
+def readable_place() -> Iterator[Path]:
+    with TemporaryDirectory(dir="/dev/shm") as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
+
+
+@pytest.mark.parametrize(
+    "shebang", ["#!{place}", "#!/usr/bin/env -S {place} -u", "#!/usr/bin/env own-interpreter"]
+)
+def test_an_interpreter_that_the_account_without_rights_may_not_read_is_named(
+    folder: Path, tmp_path: Path, readable_place: Path, monkeypatch: pytest.MonkeyPatch, shebang: str
+) -> None:
+    """As one below /root, and one behind a link that leads there."""
+    monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
+    # Folders of pytest's are root's alone.
+    own = readable_place
+    (own / "bin").mkdir()
+    interpreter = own / "bin" / "own-interpreter"
+    interpreter.write_text("#!/bin/sh\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{own / 'bin'}:/usr/bin:/bin")
+    (folder / "writer").write_text(f"{shebang.format(place=interpreter)}\n")
+    (engine,) = planned(folder.parent).engines
+    ExternalPrograms().keep(engine)
+    own.chmod(0o700)
+    with pytest.raises(RequirementMissing, match=f"an account without rights, which may not read {own}"):
+        ExternalPrograms().keep(engine)
 
 
 @pytest.mark.parametrize(

@@ -404,13 +404,17 @@ def _between(file: Path, top: Path) -> Iterator[Path]:
 def _no_programs(path: Path, description: EngineDescription) -> Iterator[str]:
     for key, name in (("writer", description.writer), ("checker", description.checker)):
         program = path / name
-        if not program.is_file():
+        sources = sorted(each.name for each in path.glob(f"{name}.*") if each.suffix in _SOURCES)
+        if not program.is_file() and sources:
+            yield f"{FILE}: {key}: there is no {program} yet; compile it first, of {', '.join(sources)}"
+        elif not program.is_file():
             yield f"{FILE}: {key}: there is no {program}"
         elif not os.access(program, os.X_OK):
             yield f"{FILE}: {key}: {program} may not be executed; chmod +x {program}"
 
 
 _INTERPRETER = b"#!"
+_SOURCES = (".c", ".cc", ".cpp", ".go", ".rs", ".zig")
 _ENV = "env"
 _FOLDER = "engines"
 
@@ -532,8 +536,30 @@ def _cannot_start(folder: Path, description: EngineDescription) -> Iterator[str]
         program = words[0] if words else ""
         if Path(program).name == _ENV:
             program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
-        if not program or shutil.which(program) is None:
-            yield f"{name} begins with {first.decode(errors='replace').strip()!r}, and there is no such interpreter here"
+        begins = f"{name} begins with {first.decode(errors='replace').strip()!r}"
+        # In the order of the search path, in which what may not be read is passed over.
+        places = (
+            [Path(program)] if "/" in program else [Path(folder) / program for folder in os.get_exec_path()]
+        )
+        places = [place for place in places if program and os.access(place, os.X_OK)]
+        closed = [_closed_to_others(place) for place in places]
+        if not places:
+            yield f"{begins}, and there is no such interpreter here"
+        elif all(closed):
+            yield (
+                f"{begins}, and both programs run as an account without rights, which may not read {closed[0]}; name an interpreter that "
+                "every account may read, as those in /usr/bin"
+            )
+
+
+def _closed_to_others(interpreter: Path) -> Path | None:
+    """The first folder on the way to a program, or itself, that an account without rights may not enter or read; None where it may all."""
+    resolved = interpreter.resolve()
+    for place in (*reversed(interpreter.absolute().parents), *reversed(resolved.parents), resolved):
+        needed = stat.S_IXOTH if place.is_dir() else stat.S_IXOTH | stat.S_IROTH
+        if place.stat().st_mode & needed != needed:
+            return place
+    return None
 
 
 OWN_PROGRAMS: OwnPrograms = ExternalPrograms()
