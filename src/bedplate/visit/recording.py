@@ -917,23 +917,24 @@ class VisitContext:
     make_cold: Callable[[], None]
 
 
-class Workload(Protocol):
+class Workload:
     """Loads a dataset and measures runs on it; one file each, named in `bedplate/registry.py`.
 
-    `protocol` names the version of how it measures; runs of two versions are not compared. `needs` are
-    programs of the system, `drivers` what is compiled beforehand for whatever engine (`drivers_of`).
+    `protocol` names the version of how it measures, and is raised whenever a change makes old and new figures incomparable: runs of
+    two versions are not compared. `needs` are programs of the system, `drivers` what is compiled beforehand for whatever engine (`drivers_of`).
     """
 
     name: str
     protocol: str
-    needs: tuple[Need, ...]
-    drivers: tuple[Driver, ...]
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = ()
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Load the dataset; the caller times it."""
+        """Load the dataset; the caller times it. Nothing where each run makes its own."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """Measure one run; a run that fails comes back as `failed` with reasons, not as an error."""
+        raise NotImplementedError
 
 
 def workload_for(name: str) -> Workload:

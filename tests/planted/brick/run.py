@@ -3,20 +3,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bedplate.host.requirement import Need
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import RunSpec
 from bedplate.model.visit import RunRecord
-from bedplate.visit.recording import Driver, Recording, VisitContext, Workload
+from bedplate.visit.recording import Recording, VisitContext, Workload
 
 
-class Brick:
+class Brick(Workload):
     name = "brick"
     protocol = "brick 1"
-    needs: tuple[Need, ...] = ()
-    drivers: tuple[Driver, ...] = ()
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        pass
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         recording = Recording(spec, context, directory)

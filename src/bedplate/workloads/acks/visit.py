@@ -29,9 +29,8 @@ from bedplate.engines.external.visit import (
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.host.command import environment
 from bedplate.host.interruption import defer_interruptions
-from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Confinement
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import RunSpec
 from bedplate.model.durability import DURABLE
 from bedplate.model.visit import RunRecord
 from bedplate.probe.kernel import ProcessProbe
@@ -193,17 +192,12 @@ _SYNC_LIMIT_S = 3600.0
 _SPARE_S = 5.0
 
 
-class Acks:
-    """`type = "acks"` in a plan."""
+class Acks(Workload):
+    """`type = "acks"` in a plan: a writer makes its own data, so nothing is loaded."""
 
     name = "acks"
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "acks 1"
-    needs: tuple[Need, ...] = ()
     drivers: tuple[Driver, ...] = (_READER,)
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: a writer makes its own data."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """One writer from an empty directory to its end."""

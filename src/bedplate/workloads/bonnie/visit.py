@@ -15,12 +15,11 @@ from pathlib import Path
 from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import RunSpec
 from bedplate.model.visit import RunRecord
 from bedplate.units import GIB, KIB, MIB, format_size
 from bedplate.visit.recording import (
     SYNC_PHASE,
-    Driver,
     RawRecording,
     ToolFailed,
     ToolProcess,
@@ -221,17 +220,12 @@ _TIMES_MOVED = 4
 _BETWEEN = "between stages"
 
 
-class Bonnie:
-    """`type = "bonnie"` in a plan."""
+class Bonnie(Workload):
+    """`type = "bonnie"` in a plan: bonnie++ makes its file, and that is measured: nothing is loaded."""
 
     name = "bonnie"
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "bonnie 1"
     needs: tuple[Need, ...] = (Need(PROGRAM, "bonnie++", "measures files without a database"),)
-    drivers: tuple[Driver, ...] = ()
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: bonnie++ makes its file, and that is measured."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """All stages."""

@@ -16,13 +16,12 @@ from pathlib import Path
 from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.visit import RunRecord
 from bedplate.units import parse_duration_s
 from bedplate.visit.recording import (
     SYNC_PHASE,
-    Driver,
     RawRecording,
     ToolFailed,
     ToolProcess,
@@ -187,17 +186,12 @@ _JOB_NAME = "bedplate"
 _TIMES_MOVED = 64
 
 
-class Fio:
-    """`type = "fio"` in a plan."""
+class Fio(Workload):
+    """`type = "fio"` in a plan: each job lays out its own files, so nothing is loaded."""
 
     name = "fio"
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "fio 1"
     needs: tuple[Need, ...] = (Need(FIO_PROGRAM, "fio", "measures files without a database"),)
-    drivers: tuple[Driver, ...] = ()
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: each job lays out its own files."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """The job."""

@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bedplate import registry
 from bedplate.errors import BedplateError
-from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
-from bedplate.model.cell import Dataset, RunSpec, engine_model
+from bedplate.model.cell import RunSpec, engine_model
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because
 from bedplate.model.visit import RunRecord, TimedItem
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.units import MIB, format_size
 from bedplate.visit.declaration import WAITING_COMMITS, WAITING_FLUSHES, WAITING_TEST, flushes_between
-from bedplate.visit.recording import Driver, Recording, ToolProcess, VisitContext, Workload
+from bedplate.visit.recording import Recording, ToolProcess, VisitContext, Workload
 from bedplate.workloads.microbenchmark.model import (
     COLD,
     DOCUMENTS,
@@ -194,17 +193,12 @@ _SYNC_LIMIT_S = 3600.0
 _LINES_QUOTED = 6
 
 
-class Microbenchmark:
-    """`type = "microbenchmark"` in a plan. Its engine's driver is the engine's own."""
+class Microbenchmark(Workload):
+    """`type = "microbenchmark"` in a plan. Its engine's driver is the engine's own; the fills are tests themselves, so nothing is loaded."""
 
     name = WORKLOAD
-    # Raised whenever a change of how it is measured makes old and new figures incomparable; its first name stays.
+    # Its first name stays.
     protocol = "lmdb 1"
-    needs: tuple[Need, ...] = ()
-    drivers: tuple[Driver, ...] = ()
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: the fills are tests themselves."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """The tests of one run, in their order, until one fails."""

@@ -16,7 +16,6 @@ from bedplate.engines.postgresql.pgbench_script import SIMPLE, WAY_OUT, read_scr
 from bedplate.engines.postgresql.visit import PostgresqlProbe, Session, cluster_of
 from bedplate.errors import BedplateError, CommandFailed, VisitFailed
 from bedplate.host.cgroups import drop_page_cache
-from bedplate.host.requirement import Need
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.model.levels import Scalar
@@ -269,13 +268,11 @@ _PARAMETERS_REFUSED = re.compile(
 )
 
 
-class Pgbench:
+class Pgbench(Workload):
     """`type = "pgbench"` in a plan."""
 
     name = "pgbench"
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "pgbench 1"
-    needs: tuple[Need, ...] = ()
     drivers: tuple[Driver, ...] = (Driver("pgbench_log"),)
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:

@@ -46,7 +46,7 @@ from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
 from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model import codec
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import RunSpec
 from bedplate.model.durability import WritingProcess
 from bedplate.model.filesystem import AGED, FILL, age_of, fill_of
 from bedplate.model.free_space import AFTER_LOAD, ENDED, MADE, AgedCopy, FreeSpace
@@ -54,7 +54,7 @@ from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, ChosenState, CutP
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import RunRecord
 from bedplate.units import GIB, MIB, format_size, one_line
-from bedplate.visit.recording import Driver, Recording, VisitContext
+from bedplate.visit.recording import Driver, Recording, VisitContext, Workload
 
 FLUSH = 1
 
@@ -1040,17 +1040,17 @@ class RecordedAge:
             self.seen.append(free_space_of(self.site.levels.type, self.site.target, moment))
 
 
-class OwnDiskWorkload:
-    """A workload on the recorder's disk. A verdict is made from its files on the host, and not in the visit."""
+class OwnDiskWorkload(Workload):
+    """A workload on the recorder's disk: each recording has an engine of its own, whose loading belongs to it.
+
+    A verdict is made from its files on the host, and not in the visit.
+    """
 
     needs: tuple[Need, ...] = (
         Need("unshare", "util-linux", "gives what looks at a recorded disk its own mounts"),
         Need("setpriv", "util-linux", "ends what looks at a recorded disk with its visit"),
     )
     drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)),)
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: each recording has an engine of its own, whose loading belongs to it."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """One run. What fails in it is its reason, and an interruption ends the visit."""

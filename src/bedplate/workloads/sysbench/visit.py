@@ -8,7 +8,6 @@ from pathlib import Path
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.host.apt import PackageTree
 from bedplate.host.command import Account
-from bedplate.host.requirement import Need
 from bedplate.host.shut_in import Restriction
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Scalar
@@ -110,13 +109,11 @@ _LOG_READER = Driver("pgbench_log")
 _LOAD_LIMIT_ROWS_PER_S = 1000.0
 
 
-class SysbenchWorkload:
+class SysbenchWorkload(Workload):
     """`type = "sysbench"` in a plan."""
 
     name = "sysbench"
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "sysbench 1"
-    needs: tuple[Need, ...] = ()
     drivers: tuple[Driver, ...] = (_LOG_READER,)
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:

@@ -18,13 +18,12 @@ from queue import SimpleQueue
 
 from bedplate.engines.postgresql.visit import Cluster, PostgresqlProbe, Session, cluster_of
 from bedplate.errors import BedplateError
-from bedplate.host.requirement import Need
 from bedplate.model import codec
-from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.cell import RunSpec
 from bedplate.model.plan import COLD
 from bedplate.model.visit import RunRecord, TimedItem
 from bedplate.probe.kernel import ProcessProbe
-from bedplate.visit.recording import Driver, Recording, VisitContext, Workload
+from bedplate.visit.recording import Recording, VisitContext, Workload
 from bedplate.visit.server import SessionFailed
 from bedplate.workloads.tpch.model import (
     DRAWN,
@@ -595,17 +594,11 @@ _KINDS: Mapping[str, Callable[[TpchRecording], None]] = {
 }
 
 
-class Tpch:
-    """`type = "tpch"` in a plan."""
+class Tpch(Workload):
+    """`type = "tpch"` in a plan: the load is timed phase by phase, as a run of its own."""
 
     name = WORKLOAD
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "tpch 1"
-    needs: tuple[Need, ...] = ()
-    drivers: tuple[Driver, ...] = ()
-
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: the load is timed phase by phase, as a run of its own."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """The load, one pass over the queries, or all streams, by the level `kind`."""
