@@ -11,6 +11,7 @@ from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import RawCuts, controls, points_of, write_cut_visit
 from tests.support.studies.synthetic_study import MACHINE
 
+from bedplate.executors.protocol import Executor
 from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
@@ -55,7 +56,7 @@ class PlantedNodes:
 
 
 @dataclass
-class PlantedExecutor:
+class PlantedExecutor(Executor):
     """`truth` says what runs of a cell come to, `noise` how they scatter.
 
     `absent` are figures that a cell's runs do not have, and why. `fails` and `suspect` name visits by the cell and the attempt, `unbuilt` cells whose build fails, `durability` what a cell promises and `loses` of which a power cut
@@ -83,21 +84,6 @@ class PlantedExecutor:
     fleet: PlantedNodes | None = None
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
-        return ()
-
-    def kernels(self, plan: Plan) -> tuple[str | None, ...]:
-        return ()
-
-    def kernels_to_build(self, plan: Plan) -> Mapping[str, float]:
-        return {}
-
-    def prepare(self, plan: Plan, listener: Listener) -> None:
-        pass
-
-    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
-        pass
-
-    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:
         return ()
 
     def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:

@@ -13,10 +13,9 @@ from bedplate import registry
 from bedplate.campaign import planning
 from bedplate.campaign.running import Consent, plan_doubts
 from bedplate.cli.status import status
-from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
+from bedplate.executors.protocol import Executor, Start, StartOutcome
 from bedplate.host.requirement import Need
 from bedplate.model import codec
-from bedplate.model.cell import Cell
 from bedplate.model.levels import Scalar
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Plan, Pruned
@@ -43,33 +42,16 @@ enabled = false
 """
 
 
-class Nowhere:
+class Nowhere(Executor):
     """An executor, and the runner of its visits, that need nothing and measure nothing."""
 
     name = "nowhere"
     runs_here = False
-    estimate_words = ""
-    fleet = None
 
     def __init__(self) -> None:
         self.visits = 0
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
-        return ()
-
-    def kernels(self, plan: Plan) -> tuple[str | None, ...]:
-        return ()
-
-    def kernels_to_build(self, plan: Plan) -> Mapping[str, float]:
-        return {}
-
-    def prepare(self, plan: Plan, listener: Listener) -> None:
-        pass
-
-    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
-        pass
-
-    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:
         return ()
 
     def another_machine(self, plan: Plan, facts: StudyFacts, machine: Machine) -> str | None:
