@@ -54,6 +54,22 @@ class EngineDurability(Protocol):
         """The declared class; `server_settings` are a server's as it shows them, empty where there is none."""
 
 
+@dataclass(frozen=True)
+class DurabilityInForce(EngineDurability):
+    """Of an engine whose cells say nothing more than what is in force: `class_of` makes the class, of the file system's promise and a server's settings."""
+
+    class_of: Callable[[FilesystemPromise, Mapping[str, str]], Durability]
+
+    def declare(
+        self,
+        settings: Levels,  # noqa: ARG002 -- what is in force counts
+        server_settings: Mapping[str, str],
+        filesystem: FilesystemPromise,
+    ) -> Durability:
+        """By what is in force."""
+        return self.class_of(filesystem, server_settings)
+
+
 class Lowered(Protocol):
     """The best class that a library's settings allow, and why; None where they take nothing away."""
 

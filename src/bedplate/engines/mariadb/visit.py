@@ -23,11 +23,11 @@ from bedplate.host.command import Account, Completed
 from bedplate.host.shut_in import Restriction
 from bedplate.model.cell import Cell
 from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE, FilesystemPromise, declared, lowered_to
-from bedplate.model.levels import Levels, Scalar
+from bedplate.model.levels import Scalar
 from bedplate.model.reason import INNODB_DOUBLEWRITE_OFF, Reason, because
 from bedplate.model.visit import Durability, ReadBack
 from bedplate.probe.sampler import Probe
-from bedplate.visit.declaration import EngineDurability
+from bedplate.visit.declaration import DurabilityInForce, EngineDurability
 from bedplate.visit.server import (
     MYSQL,
     EngineServer,
@@ -440,20 +440,12 @@ _SYNCED = ("", "fsync", "o_dsync", "o_direct")
 _WRITTEN_TWICE = ("ON", "OFF", "FAST")
 
 
-class MariadbDurability(EngineDurability):
+def _durability(filesystem: FilesystemPromise, server_settings: Mapping[str, str]) -> Durability:
     """What the settings leave of what the file system promises."""
-
-    def declare(
-        self,
-        settings: Levels,  # noqa: ARG002 -- what is in force counts
-        server_settings: Mapping[str, str],
-        filesystem: FilesystemPromise,
-    ) -> Durability:
-        """From what is in force."""
-        found = declared(filesystem)
-        for volatile, protected, reason in _lowered(server_settings):
-            found = lowered_to(found, volatile, protected, reason)
-        return found
+    found = declared(filesystem)
+    for volatile, protected, reason in _lowered(server_settings):
+        found = lowered_to(found, volatile, protected, reason)
+    return found
 
 
 def _lowered(variables: Mapping[str, str]) -> Iterator[tuple[str, str, Reason]]:
@@ -487,4 +479,4 @@ def _not_known(name: str, value: str) -> Reason:
     return because("innodb-setting-not-known", words)
 
 
-DURABILITY: EngineDurability = MariadbDurability()
+DURABILITY: EngineDurability = DurabilityInForce(_durability)

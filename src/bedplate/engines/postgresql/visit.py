@@ -28,13 +28,13 @@ from bedplate.host.files import plain_text
 from bedplate.host.ledger import Holding
 from bedplate.host.shut_in import Restriction
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, RunSpec
-from bedplate.model.durability import FilesystemPromise, declared
+from bedplate.model.durability import declared
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels
-from bedplate.model.visit import Durability, EngineBuild, ReadBack
+from bedplate.model.visit import EngineBuild, ReadBack
 from bedplate.probe.sampler import Probe
 from bedplate.units import MIB, format_duration
-from bedplate.visit.declaration import EngineDurability
+from bedplate.visit.declaration import DurabilityInForce, EngineDurability
 from bedplate.visit.recording import VisitContext
 from bedplate.visit.server import (
     PGSQL,
@@ -732,20 +732,8 @@ def _number(cluster: ClusterLevels, name: str, usual: int) -> int:
     return int(asked) if asked is not None and asked.strip().isdecimal() else usual
 
 
-class PostgresqlDurability(EngineDurability):
-    """The rules are those of `model/durability.py`."""
-
-    def declare(
-        self,
-        settings: Levels,  # noqa: ARG002 -- what is in force counts
-        server_settings: Mapping[str, str],
-        filesystem: FilesystemPromise,
-    ) -> Durability:
-        """From what is in force."""
-        return declared(filesystem, server_settings)
-
-
-DURABILITY: EngineDurability = PostgresqlDurability()
+# The rules are those of `model/durability.py`.
+DURABILITY: EngineDurability = DurabilityInForce(declared)
 
 # They say how memory is used, what a plan costs, when a commit waits and when the writers of the background wake. None of them
 # decides what a load leaves on disk: not how much WAL there is, what is in a page, nor how a table is split into files.
