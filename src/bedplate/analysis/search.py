@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bedplate.analysis.advice import Objective, objectives_of
+from bedplate.analysis.advice import Objective, failed_alike, objectives_of
 from bedplate.analysis.comparison import accepting
 from bedplate.analysis.labels import CellLabel, factor_levels, label_cells, level_text, short_name
 from bedplate.analysis.overview import Measurement, Overview, overview
@@ -369,6 +369,11 @@ class Searched:
         every = self.overview.study.schedule.cells
         left = [cell for number, cell in enumerate(self.entrants.cells) if number not in tried]
         return alike.verdict((every[cell], self.record.dataset, None) for cell in left)
+
+    @cached_property
+    def shared_failure(self) -> str:
+        """What every run failed with; empty where one did not fail, or otherwise."""
+        return failed_alike([m for m in self.overview.measurements if not m.canary])
 
     @cached_property
     def after(self) -> tuple[NextBlock, ...] | SearchEnd | None:
@@ -913,6 +918,8 @@ def end_sentences(search: Searched, end: SearchEnd) -> tuple[str, ...]:
     if search.failed_alike:
         return (f"Not known: {'; '.join(search.failed_alike)}.",)
     if not end.cells:
+        if search.shared_failure:
+            return (f"Not known: every run failed alike: {search.shared_failure.removesuffix('.')}.",)
         nothing = "none of its runs is believed" if search.doubted else "no cell could be measured"
         return (f"Not known: {nothing}.",)
     first = f"{name(search, end.cells[0])}, {_figure_words(search, end.cells[0])}"
@@ -1502,7 +1509,7 @@ def _left_out_lines(search: Searched) -> Iterator[str]:
 
 def more_time(search: Searched, end: SearchEnd) -> tuple[str, ...]:
     """What another hour would buy, and the command that buys it."""
-    if search.failed_alike:
+    if search.failed_alike or (search.shared_failure and not end.cells):
         return ("nothing, until that is mended; then start a new search with another --study",)
     seconds = [
         search.entrants.space.seconds[number]

@@ -373,6 +373,36 @@ def test_where_no_run_is_believed_there_is_no_guess_and_each_doubt_is_counted(tm
     )
 
 
+@pytest.mark.parametrize("alike", [True, False])
+def test_where_every_cell_failed_alike_the_cause_is_named_and_nothing_is_tried_again(
+    tmp_path: Path, *, alike: bool
+) -> None:
+    recipe = Recipe(filesystem_blocks=(4096,), database_blocks=(4096,), course_s=5, canaries=0)
+    failed = tuple(
+        (number, repetition) for number in range(len(cells_of(recipe))) for repetition in range(1, 9)
+    )
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(recipe=replace(recipe, failed=failed))))
+    visits = tuple(
+        replace(
+            visit,
+            record=replace(
+                visit.record,
+                reasons=planted(
+                    f"no space left{'' if alike else f' for {number}th {visit.record.cell.filesystem.type}'}"
+                ),
+            ),
+        )
+        for number, visit in enumerate(study.visits)
+    )
+    found = read_of(replace(study, visits=visits))
+    assert not found.failed_alike
+    first, *others = answer_lines(found)
+    why = "every run failed alike: no space left" if alike else "no cell could be measured"
+    assert f"Not known: {why}." == first
+    assert alike == any("nothing, until that is mended; then start a new search" in line for line in others)
+    assert not any("retry" in line or "--budget" in line for line in others)
+
+
 def test_a_doubt_that_was_accepted_costs_no_run_and_is_said(tmp_path: Path) -> None:
     study = read_study(write_search(tmp_path / "study"))
     assert study.search is not None
