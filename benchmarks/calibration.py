@@ -1,6 +1,6 @@
 """Do the statistics keep what they promise? Simulated studies of which the truth is known.
 
-    ./benchmarks/run calibration [--studies 20000] [--seed 1] [--only-advice | --only-pooled | --only-contrasts]
+    ./benchmarks/run calibration [--studies 20000] [--seed 1] [--jobs 2] [--only-advice | --only-pooled | --only-contrasts]
 
 Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
 judged by the lines that judge a real study. Printed as the tables of docs/method/calibration.md and docs/BENCHMARKS.md:
@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +58,7 @@ from bedplate.statistics.effects import (  # noqa: E402
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from bedplate.model.levels import Scalar
 
@@ -72,11 +75,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     print("| " + " | ".join(head) + " |")
-    print("|" + " --- |" * len(head))
+    print("|" + " --- |" * len(head), flush=True)
     for row in rows:
-        print("| " + " | ".join(row) + " |")
+        print("| " + " | ".join(row) + " |", flush=True)
     print()
 
 
@@ -283,30 +286,33 @@ GAPS = (
 )
 
 
-def contrasts(studies: int, random: np.random.Generator) -> None:
+def contrasts(studies: int, seed: int, jobs: int) -> None:
     """What one contrast of two levels keeps, in studies with gaps of every kind; half of the studies have nothing to find."""
-    rows = []
-    for gaps in GAPS:
-        for repetitions in POOLED_REPETITIONS:
-            found = np.sum(
-                [_contrasts_of(gaps, random, repetitions, alike=at % 2 == 0) for at in range(studies)], axis=0
-            )
-            covered, promised, judged, wrong, speaking, empty, telling, true = found
-            shares = (covered / judged, promised / judged, wrong / true, speaking / empty, telling / true)
-            rows.append([gaps.name, str(repetitions), *map(percent, shares)])
     print(f"Ratios of two levels in studies with gaps ({studies} studies each; all in %)\n")
-    table(
-        (
-            "study",
-            "repetitions",
-            "covers",
-            "confidence",
-            "wrong sign",
-            "factors without effect that are said to have one",
-            "differences found",
-        ),
-        rows,
+    head = (
+        "study",
+        "repetitions",
+        "covers",
+        "confidence",
+        "wrong sign",
+        "factors without effect that are said to have one",
+        "differences found",
     )
+    with Pool(jobs) as pool:
+        numbers = range(len(GAPS) * len(POOLED_REPETITIONS))
+        table(head, pool.imap(partial(_contrasts_row, studies, seed), numbers))
+
+
+def _contrasts_row(studies: int, seed: int, number: int) -> list[str]:
+    """A row of the table, with random numbers of its own, so that it is the same however many run at once."""
+    gaps, repetitions = list(product(GAPS, POOLED_REPETITIONS))[number]
+    random = np.random.default_rng([seed, 4, number])
+    counts = np.sum(
+        [_contrasts_of(gaps, random, repetitions, alike=at % 2 == 0) for at in range(studies)], axis=0
+    )
+    covered, promised, judged, wrong, speaking, empty, telling, true = counts
+    shares = (covered / judged, promised / judged, wrong / true, speaking / empty, telling / true)
+    return [gaps.name, str(repetitions), *map(percent, shares)]
 
 
 def _contrasts_of(gaps: Gaps, random: np.random.Generator, repetitions: int, *, alike: bool) -> list[float]:
@@ -599,6 +605,9 @@ def main() -> None:
     )
     parser.add_argument("--studies", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="rows of studies with gaps at once"
+    )
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--only-advice", action="store_true", help="only the tables of advice and of dips")
     only.add_argument("--only-pooled", action="store_true", help="only the table of pooled pairs")
@@ -607,7 +616,7 @@ def main() -> None:
     random = np.random.default_rng(asked.seed)
     started = time.perf_counter()
     if asked.only_contrasts:
-        contrasts(asked.studies, np.random.default_rng([asked.seed, 4]))
+        contrasts(asked.studies, asked.seed, asked.jobs)
         return
     if not (asked.only_advice or asked.only_pooled):
         alone(asked.studies, random)
@@ -616,7 +625,7 @@ def main() -> None:
         together(asked.studies, np.random.default_rng([asked.seed, 2]))
         factors(max(asked.studies // 40, 1), random)
         unbalanced(max(asked.studies // 40, 1), random)
-        contrasts(max(asked.studies // 40, 1), np.random.default_rng([asked.seed, 4]))
+        contrasts(max(asked.studies // 40, 1), asked.seed, asked.jobs)
         power()
     # Numbers of their own, so that they are the same with the other tables and without.
     if not asked.only_advice:
