@@ -249,6 +249,11 @@ class SearchedCell:
     """why it is not visited any more, or never was"""
 
     @property
+    def has_chance(self) -> bool:
+        """Whether its scatter was seen: before that the model only has what it was given."""
+        return self.believed >= REPETITIONS_MIN
+
+    @property
     def figure(self) -> Summary | None:
         """Its trusted repetitions, those of the last proof where it took part; None without one, and where some were stopped at a limit."""
         summary = self.proved or self.measured
@@ -810,7 +815,7 @@ def progress_words(search: Searched) -> str:
     if best is None:
         return f"search: no figure yet{of}; {doubted}{time_words(search)}"
     chance = ""
-    if _has_chance(search, best.leader):
+    if search.cells[best.leader].has_chance:
         chance = f", within {percent(search.question.margin)} of the best with a chance of {chance_words(best.chance)}"
     return f"search: {name(search, best.leader)} leads{of}{chance}; {doubted}{time_words(search)}"
 
@@ -891,15 +896,6 @@ def name(search: Searched, number: int) -> str:
     return search.labels[search.id_of(number)].full
 
 
-def _believed_visits(search: Searched, number: int) -> int:
-    return sum(each.cell == number and each.value is not None for each in search.tried)
-
-
-def _has_chance(search: Searched, number: int) -> bool:
-    """Whether a cell was visited often enough for its scatter to be seen: before that the model only has what it was given."""
-    return _believed_visits(search, number) >= REPETITIONS_MIN
-
-
 def bounded_words(search: Searched) -> str:
     """The figures in which a named cell may not be worse: `latency_ms_p99 or load_s`."""
     return " or ".join(each.metric for each in search.record.not_worse)
@@ -943,10 +939,10 @@ def end_sentences(search: Searched, end: SearchEnd) -> tuple[str, ...]:
     proof = (
         "its last proof leaves too much open" if end.proof is not None else "there was no time for a proof"
     )
-    visits = _believed_visits(search, end.cells[0])
+    visits = search.cells[end.cells[0]].believed
     chance = (
         f"It is within {margin} of the best with a chance of {chance_words(end.chance)} by the model."
-        if _has_chance(search, end.cells[0])
+        if search.cells[end.cells[0]].has_chance
         else f"{format_count(visits, 'visit')} of it cannot give a chance."
         if visits
         else ""
