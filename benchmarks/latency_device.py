@@ -29,9 +29,9 @@ from bedplate.host.recorder import (
     refusals,
     way_there,
 )
-from bedplate.model.devices import Latency, Law
+from bedplate.model.devices import AtDepth, Latency, Law
 from bedplate.units import MIB
-from bedplate.workloads.fio.prepare import DEPTHS, AtDepth, fio_argv, parse_fio
+from bedplate.workloads.fio.prepare import DEPTHS, fio_argv, parse_fio
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Holdings
     from bedplate.host.requirement import Need
+    from bedplate.model.devices import AtDepth
 
 
 @click.command()
@@ -53,30 +54,6 @@ def cancel(study: Path) -> int:
     return EXIT_SOME_RUNS_FAILED if ended.problems else EXIT_DONE
 
 
-class DepthFound(Protocol):
-    """What requests took at one depth."""
-
-    @property
-    def kind(self) -> str:
-        """`read`, `write` or `flush`."""
-
-    @property
-    def depth(self) -> int:
-        """So many were under way."""
-
-    @property
-    def p50_us(self) -> float:
-        """Half of them took less."""
-
-    @property
-    def p99_us(self) -> float:
-        """One in a hundred took more."""
-
-    @property
-    def per_s(self) -> float:
-        """How many in a second."""
-
-
 class SyncsFound(Protocol):
     """What each way of making a write durable costs on a file system."""
 
@@ -94,7 +71,7 @@ class DiskMeter(Protocol):
 
     def measure(
         self, device: str, kinds: Sequence[str], seconds: int, commands: Commands
-    ) -> Sequence[DepthFound]:
+    ) -> Sequence[AtDepth]:
         """At several depths."""
 
     def measure_syncs(
@@ -102,7 +79,7 @@ class DiskMeter(Protocol):
     ) -> SyncsFound:
         """On the file system of a directory; RequirementMissing where the program is not there."""
 
-    def plan_line(self, found: Sequence[DepthFound]) -> str:
+    def plan_line(self, found: Sequence[AtDepth]) -> str:
         """As a plan has it."""
 
 
@@ -110,7 +87,7 @@ class DiskMeter(Protocol):
 class _Measured:
     """What was found of a device, of a directory `syncs` alone; `left_out` are reasons why something was not measured."""
 
-    depths: Sequence[DepthFound] = ()
+    depths: Sequence[AtDepth] = ()
     syncs: SyncsFound | None = None
     left_out: tuple[str, ...] = ()
 

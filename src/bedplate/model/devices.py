@@ -270,3 +270,14 @@ class Latency:
         least_ns = min(law.mean_ns for law in laws)
         served = math.inf if least_ns == 0 else self.queue_depth * 1e9 / least_ns
         return served if self.iops is None else min(served, self.iops)
+
+
+@dataclass(frozen=True)
+class AtDepth:
+    """What requests of 4 KiB took at one depth, `read`, `write` or `flush`; `per_s` are those of all places together."""
+
+    kind: str
+    depth: int
+    p50_us: float
+    p99_us: float
+    per_s: float

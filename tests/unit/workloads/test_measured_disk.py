@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.devices import Law
+from bedplate.model.devices import AtDepth, Law
 from bedplate.plan.values import latency
 from bedplate.workloads.fio.prepare import (
     DEPTHS,
     MEASURED_DISK,
-    AtDepth,
     fio_argv,
     law_of,
     parse_fio,

@@ -21,7 +21,7 @@ from bedplate.host.requirement import Need
 from bedplate.host.shut_in import DATA, PROGRAMS, Confinement
 from bedplate.installation import COMMAND
 from bedplate.model.cell import Dataset
-from bedplate.model.devices import MOST_FACTOR, MOST_PLACES, Law
+from bedplate.model.devices import MOST_FACTOR, MOST_PLACES, AtDepth, Law
 from bedplate.model.engines import POSTGRESQL
 from bedplate.units import MIB
 from bedplate.workloads.fio.model import PG_TEST_FSYNC
@@ -142,17 +142,6 @@ _DEVIATIONS = NormalDist().inv_cdf(0.99)
 
 # Twice the requests at twice the depth are two places; a little more at twice the depth is a queue.
 _STILL_GROWS = 1.1
-
-
-@dataclass(frozen=True)
-class AtDepth:
-    """What requests of 4 KiB took at one depth; `per_s` are those of all places together."""
-
-    kind: str
-    depth: int
-    p50_us: float
-    p99_us: float
-    per_s: float
 
 
 def fio_argv(device: str, kind: str, depth: int, seconds: int) -> list[str]:
