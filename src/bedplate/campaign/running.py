@@ -77,6 +77,7 @@ def claim_devices(
     journal: ScratchDevice | None,
     executor: Executor,
     recorded: Mapping[str, DeviceIdentity] | None = None,
+    is_timed: bool = True,
 ) -> Iterator[Mapping[str, DeviceIdentity]]:
     """Hold the scratch device, and that of external journals, while the study runs; yields which disks they are, by their names.
 
@@ -100,9 +101,11 @@ def claim_devices(
     with contextlib.ExitStack() as stack:
         # In one order whatever they are used for, so that two studies cannot wait for each other.
         for name in sorted(names):
-            stack.enter_context(study_lock(state_directory(), name, study=str(study)))
+            stack.enter_context(study_lock(state_directory(), name, study=str(study), is_timed=is_timed))
         for name in names:
-            wait_for_last_visit(state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell)
+            wait_for_last_visit(
+                state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell, is_timed=is_timed
+            )
         free_what_was_left(display)
         # Known before they are looked at: what is erased later is what was looked at, whatever a name does meanwhile.
         known = _identities((scratch, journal), recorded or {})
@@ -597,6 +600,7 @@ def hold_devices(
             journal=None if journal is None else consent.allow_erasing(journal),
             executor=study_plan.executor,
             recorded=None if store is None else store.facts.devices,
+            is_timed=study_plan.expansion.is_timed,
         )
     )
     if store is not None:

@@ -21,7 +21,8 @@ from bedplate.host.block_tree import BlockTree, DeviceNode, backing_file, loop_f
 from bedplate.host.files import take_lock
 from bedplate.host.process import wait_until
 
-# All image files of a state directory are one scratch device: two at once would measure each other.
+# All image files of a state directory are one scratch device: two at once would measure each other. Those by which nothing is timed
+# share it, and nobody who times anything has it meanwhile.
 IMAGE_FILES = "the place of image files"
 
 # Where everybody may make a file and nobody can take another's away: the same choice for every user.
@@ -34,34 +35,43 @@ _OPEN_ATTEMPTS = 10
 
 
 @contextlib.contextmanager
-def device_lock(state_directory: Path, stable_name: str, *, study: str = "") -> Iterator[str | None]:
+def device_lock(
+    state_directory: Path, stable_name: str, *, study: str = "", is_timed: bool = True
+) -> Iterator[str | None]:
     """Hold the scratch device of that name (or IMAGE_FILES) for one visit, in this process alone.
 
     Yields the node of the device that is held, None for images. DeviceInUse names the pid and the study of
     the holder. The kernel drops the lock when its holder ends, however it ends.
     """
-    places, node = _places(state_directory, stable_name)
+    places, node = _places(state_directory, stable_name, is_timed=is_timed)
     with _all_held(places, stable_name, study):
         yield node
 
 
 @contextlib.contextmanager
-def study_lock(state_directory: Path, stable_name: str, *, study: str) -> Iterator[None]:
+def study_lock(
+    state_directory: Path, stable_name: str, *, study: str, is_timed: bool = True
+) -> Iterator[None]:
     """Hold the same for a whole study, whose visits are other processes; DeviceInUse as above."""
-    places, _ = _places(state_directory, stable_name, prefix="study-")
+    places, _ = _places(state_directory, stable_name, prefix="study-", is_timed=is_timed)
     with _all_held(places, stable_name, study):
         yield
 
 
 def wait_for_last_visit(
-    state_directory: Path, stable_name: str, *, deadline_s: float, on_wait: Callable[[str], None]
+    state_directory: Path,
+    stable_name: str,
+    *,
+    deadline_s: float,
+    on_wait: Callable[[str], None],
+    is_timed: bool = True,
 ) -> None:
     """Wait until no visit holds the device; DeviceInUse at the deadline.
 
     A visit whose executor was killed is giving everything back on its own, and must be let.
     `on_wait` is told once who it is.
     """
-    places, _ = _places(state_directory, stable_name)
+    places, _ = _places(state_directory, stable_name, is_timed=is_timed)
     refused: list[DeviceInUse] = []
 
     def is_free() -> bool:
@@ -80,14 +90,15 @@ def wait_for_last_visit(
 
 @dataclass(frozen=True)
 class _Place:
-    """A file that is locked: `whole` is the disk that it stands for, where a partition of that is held, and the lock is shared."""
+    """A file that is locked: `whole` is the disk that it stands for, where a partition of that is held. Such a lock is shared."""
 
     path: Path
     whole: str | None = None
+    shared: bool = False
 
 
 def _places(
-    state_directory: Path, stable_name: str, *, prefix: str = ""
+    state_directory: Path, stable_name: str, *, prefix: str = "", is_timed: bool = True
 ) -> tuple[tuple[_Place, ...], str | None]:
     """The files that are locked, and the node of the device that they stand for."""
     tree = BlockTree()
@@ -96,7 +107,7 @@ def _places(
         directory = state_directory / ".locks"
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
         name = hashlib.sha256(os.fsencode(stable_name)).hexdigest()[:16]
-        return (_Place(directory / f"{prefix}{name}"),), None
+        return (_Place(directory / f"{prefix}{name}", shared=not is_timed),), None
     if node is None:
         # A file that is, or will be, an image: by its name without links.
         name = os.path.realpath(stable_name)
@@ -117,7 +128,7 @@ def _places_of(name: str, number: int, tree: BlockTree, prefix: str) -> tuple[_P
         return (own,)
     below = tree.below_all_loops(whole)
     key = _key(below, tree.st_rdev(below))
-    return (_Place(folder / f"bedplate-{prefix}{key}", f"/dev/{whole}"), own)
+    return (_Place(folder / f"bedplate-{prefix}{key}", f"/dev/{whole}", shared=True), own)
 
 
 def _key(name: str, number: int) -> str:
@@ -177,7 +188,7 @@ def _all_held(device_places: tuple[_Place, ...], stable_name: str, study: str) -
 
 @contextlib.contextmanager
 def _hold_lock(device_place: _Place, stable_name: str, study: str) -> Iterator[None]:
-    path, shared = device_place.path, device_place.whole is not None
+    path, shared = device_place.path, device_place.shared
     while True:
         file = _open(path)
         try:

@@ -582,6 +582,13 @@ class Expansion:
         """Every cell that would run, the canary's as well."""
         return (*self.cells, *((self.canary,) if self.canary else ()))
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether any visit has a speed, which another one beside it would change."""
+        return any(
+            model_of(load.dataset.workload).has_speed for planned in self.planned for load in planned.loads
+        )
+
     def find(self, cell_id: str, dataset_id: str, *, canary: bool = False) -> tuple[Cell, Load]:
         """The cell and load that a scheduled visit names; KeyError where there is none."""
         return self.by_visit[cell_id, dataset_id, canary]

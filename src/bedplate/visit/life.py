@@ -641,7 +641,10 @@ class VisitSetup:
 
     def _lock(self, scratch: ScratchDevice) -> str | None:
         name, study = scratch.device or IMAGE_FILES, str(self._directory)
-        return self._undo.enter_context(device_lock(Path(self._request.state_directory), name, study=study))
+        is_timed = model_of(self._request.dataset.workload).has_speed
+        return self._undo.enter_context(
+            device_lock(Path(self._request.state_directory), name, study=study, is_timed=is_timed)
+        )
 
     def _take_device(self) -> AttachedDevice:
         request = self._request

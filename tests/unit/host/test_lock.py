@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.host.devices.test_block_tree import Machine
@@ -38,6 +39,23 @@ def test_who_comes_second_is_told_who_was_first_and_what_to_do(
     assert f"{asked} is in use by {holder}; {way_out}" == str(refused.value)
     with device_lock(tmp_path, asked) as node:
         assert node is None
+
+
+@pytest.mark.parametrize("lock_of", [device_lock, study_lock])
+def test_those_that_time_nothing_share_the_place_of_images_and_nobody_who_does_has_it_meanwhile(
+    tmp_path: Path, lock_of: Callable[..., AbstractContextManager[Any]]
+) -> None:
+    """Two `power-cut try` at once are two processes; the lock is of an open file, so that one process shows the same."""
+    with (
+        lock_of(tmp_path, IMAGE_FILES, study="first", is_timed=False),
+        lock_of(tmp_path, IMAGE_FILES, study="second", is_timed=False),
+    ):
+        wait_for_last_visit(tmp_path, IMAGE_FILES, deadline_s=0.0, on_wait=lambda _: None, is_timed=False)
+        with pytest.raises(DeviceInUse), lock_of(tmp_path, IMAGE_FILES, study="timed"):
+            pass
+    with lock_of(tmp_path, IMAGE_FILES, study="timed"):
+        with pytest.raises(DeviceInUse), lock_of(tmp_path, IMAGE_FILES, study="third", is_timed=False):
+            pass
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from bedplate.host.files import full_places
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.model import codec
 from bedplate.model.levels import Scalar
+from bedplate.model.plan import model_of
 from bedplate.model.visit import ScratchDevice, VisitRequest
 from bedplate.units import GIB, MIB
 
@@ -121,7 +122,14 @@ class GuestRunner:
         if equipped.journal_device is not None and equipped.journal_device.device is not None:
             names.append(equipped.journal_device.device)
         locked = {
-            name: stack.enter_context(device_lock(self._slot.state, name, study=str(directory)))
+            name: stack.enter_context(
+                device_lock(
+                    self._slot.state,
+                    name,
+                    study=str(directory),
+                    is_timed=model_of(request.dataset.workload).has_speed,
+                )
+            )
             for name in names
         }
         return disks_of(equipped, place=self._slot.place, stack=stack, locked=locked)
