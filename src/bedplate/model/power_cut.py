@@ -415,6 +415,10 @@ class PointRecord:
     problems: tuple[str, ...] = ()
     """findings, the gravest first; where the file system had to be repaired, its own words and the repair's
     before the engine's"""
+    unacknowledged: int = 0
+    """transactions that are there and were never acknowledged: at most the one of each client that was under way; 0 in older records"""
+    false_failures: int = 0
+    """those of them that the writer of somebody's own engine reported as failed"""
     kernel_said: tuple[str, ...] | None = None
     """what the file system complained of in the kernel's log while the image was mounted and asked, each once; for ZFS also what
     `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone. Null too where the log

@@ -53,9 +53,12 @@ def test_those_that_time_nothing_share_the_place_of_images_and_nobody_who_does_h
         wait_for_last_visit(tmp_path, IMAGE_FILES, deadline_s=0.0, on_wait=lambda _: None, is_timed=False)
         with pytest.raises(DeviceInUse), lock_of(tmp_path, IMAGE_FILES, study="timed"):
             pass
-    with lock_of(tmp_path, IMAGE_FILES, study="timed"):
-        with pytest.raises(DeviceInUse), lock_of(tmp_path, IMAGE_FILES, study="third", is_timed=False):
-            pass
+    with (
+        lock_of(tmp_path, IMAGE_FILES, study="timed"),
+        pytest.raises(DeviceInUse),
+        lock_of(tmp_path, IMAGE_FILES, study="third", is_timed=False),
+    ):
+        pass
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ _FAULTS: Table[RunRow[FaultRecord]] = Table(
             FaultRecord,
             lambda row: row.record,
             "number fault seed hits seen writable came_back verdict detected acknowledged lost_transactions left "
-            "hit_at hit_bytes hit_journal kernel_heard said found no_result",
+            "hit_at hit_bytes hit_journal kernel_heard said found no_result false_failures",
         ),
     ),
     _tries,

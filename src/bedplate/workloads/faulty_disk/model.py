@@ -333,6 +333,9 @@ class FaultRecord:
     """why it is no result; null where it is one"""
     aged: AgedCopy | None = None
     """the aged file system that its disk began as; null where the plan asks for none, and in older records"""
+    false_failures: int | None = None
+    """transactions that the engine reported as failed, and that are there once the file system is mounted anew (Rebello et al., ATC'20); null
+    of a server, whose connection breaks and reports nothing, and in older records"""
 
     @property
     def is_result(self) -> bool:

@@ -53,6 +53,11 @@ def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator
             losing.sort(key=lambda each: -_share(each[1], verdict))
             named = [f"{_name(row, names)} ({_faults(squares, verdict)})" for row, squares in losing]
             yield AnswerLine(_HEADS[verdict], f"{words}: {first_of(named, _CELLS_SHOWN, '; ')}.", words, rank)
+    false = [(row, count) for row in believed if (count := _false_failures(row))]
+    if false:
+        words = "reported as failed, and there all the same"
+        named = [f"{_name(row, names)} ({count} of {_results(row)} tries)" for row, count in false]
+        yield AnswerLine("Less safe", f"{words}: {first_of(named, _CELLS_SHOWN, '; ')}.", words, len(_LOST))
     whole = [row for row in believed if _results(row) and not any(_with(row, each) for each in _LOST)]
     if whole:
         tries = sum(map(_results, whole))
@@ -86,6 +91,15 @@ def _share(squares: Sequence[FaultSquare], verdict: FaultVerdict) -> float:
 
 def _results(row: FaultRow) -> int:
     return sum(record.is_result for square in row.squares for record in square.records)
+
+
+def _false_failures(row: FaultRow) -> int:
+    """Tries after which a transaction is there that the engine had reported as failed."""
+    return sum(
+        record.is_result and bool(record.false_failures)
+        for square in row.squares
+        for record in square.records
+    )
 
 
 def _name(row: FaultRow, names: Mapping[str, str]) -> str:

@@ -919,7 +919,7 @@ class FaultTrial:
             left, after_ms = self._look_at_end(log, course, _unreadable(fault, course), on_journal=on_journal)
         finally:
             self._give_back(log, logs / f"try-{number}.server.log")
-        return _record(fault, number, seed, course, left, after_ms=after_ms)
+        return _record(fault, number, seed, course, left, after_ms=after_ms, engine=self._name)
 
     def _write(self, fault_setup: FaultSetup, fault: Fault, trial: _Course, *, seed: int, logs: Path) -> None:
         """From an empty directory to where the engine is ended; the file system is still mounted."""
@@ -1075,7 +1075,14 @@ class FaultTrial:
 
 
 def _record(
-    fault: Fault, number: int, seed: int, trial: _Course, final_record: PointRecord, *, after_ms: float
+    fault: Fault,
+    number: int,
+    seed: int,
+    trial: _Course,
+    final_record: PointRecord,
+    *,
+    after_ms: float,
+    engine: str = "",
 ) -> FaultRecord:
     seen = Seen.WENT_ON if trial.trouble is None else Seen.HUNG if trial.hung else Seen.STOPPED
     is_usual = trial.repair_is_usual and not final_record.replay_failed
@@ -1136,9 +1143,19 @@ def _record(
             *final_record.engine_said,
             *(_shortened(text) for text in said_anew[:_SAID_MOST]),
         ),
+        false_failures=_false_failures(engine, final_record, has_stopped=seen is Seen.STOPPED),
         no_result=None if verdict.is_result else _no_result(trial, verdict, is_hit=is_hit),
         aged=trial.aged,
     )
+
+
+def _false_failures(engine: str, final_record: PointRecord, *, has_stopped: bool) -> int | None:
+    """None of a server. A library has one writer, whose only transaction under way is the one that returned the error."""
+    if not engine or registry.engine_part_or_none(engine, "server") is not None:
+        return None
+    is_library = bool(registry.engine_part(engine, "power_cut").drivers)
+    of_library = final_record.unacknowledged if has_stopped else 0
+    return of_library if is_library else final_record.false_failures
 
 
 def _is_unread(fault: Fault, trial: _Course, final_record: PointRecord) -> bool:

@@ -189,6 +189,12 @@ def judge(
         acknowledged=acknowledged.transactions,
         lost_transactions=0 if missing is None else missing.transactions,
         lost_ms=None if missing is None else missing.first_ms,
+        unacknowledged=sum(
+            last > acknowledged.highest.get(client, 0) for client, last in (present or {}).items()
+        ),
+        false_failures=sum(
+            (present or {}).get(client, 0) >= number for client, number in acknowledged.failed.items()
+        ),
         consistent=not found if found or present is not None else None,
         mount_s=recovered.mount_s,
         fsck_s=recovered.fsck_s,

@@ -863,7 +863,13 @@ _OTHERS_PREFIX = b"ack "
 
 _OTHERS = re.compile(rb"ack (\d{1,9}) (\d{1,18})")
 
-_OTHERS_EXPECTED = "`begin`, or `ack CLIENT NUMBER` with the numbers 1, 2, 3, … of each client, whole lines in one write (docs/ENGINES.md)"
+# A commit that returned an error: the client has not got it, and may try the same number again.
+_FAILED = re.compile(rb"fail (\d{1,9}) (\d{1,18})")
+
+_OTHERS_EXPECTED = (
+    "`begin`, or `ack CLIENT NUMBER` with the numbers 1, 2, 3, … of each client, or `fail CLIENT NUMBER` of the next one, whole lines in one write "
+    "(docs/ENGINES.md)"
+)
 
 
 @dataclass(frozen=True)
@@ -879,13 +885,17 @@ class Missing:
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """The promises before one cut. `highest` is each client's last sequence; `cut_us` when the cut was, monotonic."""
+    """The promises before one cut. `highest` is each client's last sequence; `cut_us` when the cut was, monotonic.
+
+    `failed` are the sequences that were reported to clients as failed, of those that were not acknowledged at a later try.
+    """
 
     transactions: int
     highest: Mapping[int, int]
     cut_us: int | None
     _all: Acknowledgements
     _before: Mapping[int, int]
+    failed: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def after_last_ms(self) -> float:
@@ -923,6 +933,7 @@ class Acknowledgements:
         self.clients: dict[int, tuple[list[int], list[int]]] = {}
         self.positions: list[int] = []
         self._positions_of: dict[int, list[int]] = {}
+        self._failed: dict[int, tuple[int, int]] = {}
         for index in range(len(log)):
             if log.flags[index] & MARK:
                 self._take(index, log.mark(index) or b"")
@@ -944,12 +955,17 @@ class Acknowledgements:
             cut_us=max(times_us, default=None),
             _all=self,
             _before=before,
+            failed={client: number for client, (index, number) in self._failed.items() if index < position},
         )
 
     def _take(self, index: int, text: bytes) -> None:
         if text.startswith(_OTHERS_PREFIX) and (found := _OTHERS.fullmatch(text)) is not None:
             client, sequence = map(int, found.groups())
             self._add(index, client, sequence, (self._log.entry(index).time_ns or 0) // 1000)
+            return
+        if (failed := _FAILED.fullmatch(text)) is not None:
+            client, sequence = map(int, failed.groups())
+            self._failed[client] = index, sequence
             return
         if not text.startswith(_PREFIX):
             return  # another mark: where the clients began, or the kernel's own at its end
@@ -963,6 +979,7 @@ class Acknowledgements:
         self._add(index, *map(int, found.groups()))
 
     def _add(self, index: int, client: int, sequence: int, time_us: int) -> None:
+        self._failed.pop(client, None)
         sequences, times = self.clients.setdefault(client, ([], []))
         sequences.append(sequence)
         times.append(time_us)
@@ -980,14 +997,14 @@ def require_protocol(log: Log, *, clients: int, own_marks: Container[bytes]) -> 
         text = log.mark(index)
         if text is None or text in own_marks:
             continue
-        found = _OTHERS.fullmatch(text)
+        found = _OTHERS.fullmatch(text) or _FAILED.fullmatch(text)
         client, number = map(int, found.groups()) if found else (-1, 0)
         if client not in range(clients) or number != last[client] + 1:
             told = f", behind {last[client]} of client {client}" if last[client] else ""
             raise OutputNotUnderstood(
                 "the writer", expected=_OTHERS_EXPECTED, found=f"{text.decode(errors='replace')}{told}"
             )
-        last[client] = number
+        last[client] += text.startswith(_OTHERS_PREFIX)
 
 
 # What an engine's new data and its log take at the most; where it is less, the rest is filled behind them.

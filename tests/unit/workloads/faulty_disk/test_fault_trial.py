@@ -267,6 +267,28 @@ def test_a_loss_that_settings_allow_is_the_disks_where_the_server_had_its_time(
     assert verdict is _record(FAULTS["lost-once-log"], 1, 7, course, left, after_ms=0.0).verdict
 
 
+@pytest.mark.parametrize(
+    ("engine", "trouble", "count"),
+    [
+        ("sqlite", "the SQLite writer: disk I/O error (commit)", 1),
+        ("lmdb", "the LMDB writer: EIO (commit)", 1),
+        # What was under way when a writer was told to end was reported by nobody.
+        ("sqlite", None, 0),
+        # Its writer says itself which one failed; a server's connection breaks, and tells nothing.
+        ("own-engine", "the writer ended with status 1", 2),
+        ("postgresql", "PANIC: could not fsync", None),
+        ("mariadb", "the connection was lost", None),
+    ],
+)
+def test_what_was_reported_as_failed_and_is_there_is_a_false_failure(
+    engine: str, trouble: str | None, count: int | None
+) -> None:
+    left = replace(whole(), unacknowledged=1, false_failures=2)
+    course = _Course(hits=1, trouble=trouble)
+    record = _record(FAULTS["flush-once"], 1, 7, course, left, after_ms=0.0, engine=engine)
+    assert count == record.false_failures
+
+
 def test_errors_that_a_file_system_counts_leave_a_trace() -> None:
     counted = "zpool status: /dev/loop0p1: 0 read, 2 write, 0 checksum errors"
     course = _Course(hits=1, counted=(counted,), aged=AGED)

@@ -170,6 +170,23 @@ def test_cells_whose_controls_went_wrong_are_open_in_the_answer(found: Overview)
     assert "cell0" not in lines[1].text
 
 
+def test_a_false_failure_is_in_the_answer(found: Overview) -> None:
+    row = next(
+        row
+        for row in fault_rows(found)
+        if all(
+            each.verdict is not FaultVerdict.LOST_SILENT for square in row.squares for each in square.records
+        )
+    )
+    squares = tuple(
+        replace(square, records=tuple(replace(each, false_failures=1) for each in square.records))
+        for square in row.squares
+    )
+    false, whole = answer_lines([replace(row, squares=squares)], {row.cell.id: "cell"})
+    assert ("Less safe", "Safe") == (false.head, whole.head)
+    assert "reported as failed, and there all the same: cell (4 of 4 tries)." == false.text
+
+
 def test_a_cell_of_which_no_fault_was_hit_has_no_controls_that_went_wrong(tmp_path: Path) -> None:
     """Once both were said to have."""
     nothing = (*CONTROL_TRIES, *(tried(2 + n, FAULTS[n % 3], FaultVerdict.NOT_HIT) for n in range(6)))

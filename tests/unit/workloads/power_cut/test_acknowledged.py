@@ -131,3 +131,25 @@ def test_a_line_that_a_writer_may_not_print_is_quoted(
         require_protocol(log, clients=2, own_marks={b"begin"})
     assert said in str(caught.value)
     assert "docs/ENGINES.md" in str(caught.value)
+
+
+def test_what_a_client_was_told_had_failed_is_known_until_the_same_number_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    lines = [b"ack 0 1", b"fail 0 2", b"ack 1 1", b"fail 1 2", b"ack 0 2"]
+    written = [
+        Written(flags=MARK, text=text, time_ns=1000 * number) for number, text in enumerate(lines, start=1)
+    ]
+    log = read_log(written_log(tmp_path / "log", written))
+    require_protocol(log, clients=2, own_marks=())
+    acknowledged = Acknowledgements(log)
+    assert {1: 2} == acknowledged.before(5).failed
+    assert {} == acknowledged.before(1).failed
+    assert {0: 2, 1: 1} == acknowledged.before(5).highest
+
+
+@pytest.mark.parametrize("text", [b"fail 0 1", b"fail 0 3", b"fail 2 1", b"fail 0"])
+def test_a_failure_is_of_the_next_number_of_a_client(tmp_path: Path, text: bytes) -> None:
+    written = [Written(flags=MARK, text=line) for line in (b"ack 0 1", text)]
+    with pytest.raises(OutputNotUnderstood, match="fail CLIENT NUMBER"):
+        require_protocol(read_log(written_log(tmp_path / "log", written)), clients=2, own_marks=())
