@@ -23,19 +23,20 @@ from bedplate.analysis.comparison import (
     asked_of,
     candidates_of,
     matched,
+    observed,
     one_sided,
     surroundings_between,
 )
 from bedplate.analysis.labels import TYPE, level_text, short_name, typed
-from bedplate.analysis.overview import VISIT_FIGURES, Measurement, Overview
+from bedplate.analysis.overview import Overview
 from bedplate.analysis.wording import ends_words, ratio_figure, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.course import filled
-from bedplate.model.figure import Better, Scale
+from bedplate.model.figure import Better, Scale, Status
 from bedplate.model.levels import Scalar
 from bedplate.model.limits import TEXT_LIMIT, read_at_most
 from bedplate.model.metrics import METRICS, metric_today
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import Validity
 from bedplate.near_names import did_you_mean, of_near_paths
 from bedplate.plan.load import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
@@ -51,10 +52,11 @@ from bedplate.statistics.claims import (
     spread_within,
     within,
 )
-from bedplate.statistics.comparison import TOO_FEW_IN_COMMON, EstimateKind
+from bedplate.statistics.comparison import TOO_FEW_IN_COMMON, EstimateKind, usable
 from bedplate.statistics.contrast import Differences, complete_part
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE, joint_confidence
+from bedplate.statistics.summary import Observation
 from bedplate.text_encoding import decode_text
 from bedplate.units import format_count, parse_size, percent
 
@@ -67,6 +69,11 @@ Row = dict[int, float]
 
 class NothingMeasuredError(Exception):
     """The study does not have what a check asks for; its words say what is missing."""
+
+
+SUSPECT = "suspect runs"
+
+UNKNOWN = "runs of unknown validity"
 
 
 @dataclass
@@ -158,56 +165,58 @@ class CheckEvidence:
         return Selection(level_text(factor, level), frozenset({factor}), tuple(cells))
 
     def row(self, cell: Candidate) -> Row:
-        """The figure of a cell in each repetition that counts; none where one was stopped at a limit, as the others are the quick ones."""
-        rows: Row = {}
-        is_stopped = False
-        for m in self.found.of(cell.cell, self.asked.run):
-            value = self._figure(m)
-            if value is not None:
-                rows[m.repetition] = value
-            is_stopped |= self._is_stopped(m)
-        return {} if is_stopped else rows
+        """The figure of a cell in each repetition that counts; none where one has no ratio, as the others are the good ones."""
+        row, without_ratio = self._figures(cell)
+        return {} if without_ratio else row
 
-    def _is_stopped(self, m: Measurement) -> bool:
+    def _figures(self, cell: Candidate) -> tuple[Row, frozenset[int]]:
+        """By repetition, and the repetitions that count and were stopped at a limit or have no logarithm."""
         names = (self.check.metric,) if self.check.per is None else (self.check.metric, self.check.per)
-        counts = m.outcome is Outcome.COMPLETED and m.validity.is_trusted
-        return counts and any(m.is_stopped(name, self.asked.phase, self.asked.item) for name in names)
+        sides = [
+            observed(self.found, cell.cell, self.asked.run, name, (self.asked.phase, self.asked.item))
+            for name in names
+        ]
+        row: Row = {}
+        without_ratio = set()
+        for repetition in sorted(set.intersection(*map(set, sides))):
+            figures = [side[repetition] for side in sides]
+            values = [one.value for one in figures if one.value is not None]
+            if (words := self._left_out(figures)) is not None:
+                if words not in {SUSPECT, UNKNOWN}:
+                    without_ratio.add(repetition)
+                place = (cell.cell, self.asked.run, repetition)
+                self.tally.left_out[words] += place not in self.tally.seen
+                self.tally.seen.add(place)
+            elif len(values) == len(figures):
+                logs = list(map(math.log, values)) if self.check.is_ratio else values
+                row[repetition] = logs[0] - sum(logs[1:])
+        return row, frozenset(without_ratio)
 
-    def _figure(self, m: Measurement) -> float | None:
-        names = (self.check.metric,) if self.check.per is None else (self.check.metric, self.check.per)
-        figures = [m.figure(name, self.asked.phase, self.asked.item) for name in names]
-        if m.outcome is not Outcome.COMPLETED or any(each is None for each in figures):
+    def _left_out(self, figures: Sequence[Observation]) -> str | None:
+        """Why a repetition does not count; None where it does, or has no figure."""
+        if not all(usable({0: one}, with_doubted=True) for one in figures):
             return None
-        place = (m.cell, self.asked.run, m.repetition)
-        is_new = place not in self.tally.seen
-        self.tally.seen.add(place)
-        if not m.validity.is_trusted:
-            what = "suspect runs" if m.validity is Validity.SUSPECT else "runs of unknown validity"
-            self.tally.left_out[what] += is_new
-            return None
-        if self._is_stopped(m):
-            self.tally.left_out["runs that were stopped at a limit"] += is_new
-            return None
-        values = [each.value for each in figures if each is not None and each.value is not None]
-        if len(values) < len(names) or not all(map(math.isfinite, values)):
-            return None
-        if not self.check.is_ratio:
-            return values[0]
-        if min(values) <= 0:
-            self.tally.left_out["figures of 0, which have no logarithm,"] += is_new
-            return None
-        return math.log(values[0]) - (math.log(values[1]) if len(values) > 1 else 0.0)
+        if not all(one.validity.is_trusted for one in figures):
+            return SUSPECT if any(one.validity is Validity.SUSPECT for one in figures) else UNKNOWN
+        if any(one.status is Status.CENSORED for one in figures):
+            return "runs that were stopped at a limit"
+        if self.check.is_ratio and any(one.value is not None and one.value <= 0 for one in figures):
+            return "figures of 0, which have no logarithm,"
+        return None
 
     def pairs(self, baseline: Selection, contender: Selection) -> tuple[Pair, ...]:
         """Matched pairs that may be compared and have figures on both sides."""
         kept = []
         for pair in self._alike(matched(baseline, contender).pairs, baseline.names | contender.names):
             sides = (pair.baseline, pair.contender)
-            if not all(self.row(side) for side in sides):
+            (first, not_first), (second, not_second) = map(self._figures, sides)
+            if not first or not second:
                 continue
             facts = [self.found.cells[side.cell] for side in sides]
             if pair.contender.cell in facts[0].identical_to:
                 self.tally.leave_pair_out("pairs that are effectively the same")
+            elif not_first & (second.keys() | not_second) or not_second & first.keys():
+                self.tally.leave_pair_out("pairs with a run that has no ratio")
             elif reasons := self.surroundings.of_pair(pair, self.asked.run):
                 self.tally.leave_pair_out(f"pairs that are not comparable ({reasons[0]})")
             else:
@@ -237,7 +246,7 @@ class CheckEvidence:
 
     def difference(self, pair: Pair) -> Row:
         """Contender - baseline in each repetition that both have."""
-        first, second = self.row(pair.baseline), self.row(pair.contender)
+        (first, _), (second, _) = self._figures(pair.baseline), self._figures(pair.contender)
         return {
             repetition: second[repetition] - first[repetition] for repetition in first if repetition in second
         }
@@ -263,9 +272,6 @@ def evidences(
         ]
     if not of_run:
         raise NothingMeasuredError(f"no run has a {check.metric} of {', '.join(check.items)}")
-    if check.metric in VISIT_FIGURES:
-        # Made once for a visit, and told with each of its runs.
-        of_run = of_run[:1]
     made = [CheckEvidence(found, check, asked, tuple(cells), surroundings, tally) for asked in of_run]
     if check.where is None:
         return tuple(made)
@@ -274,10 +280,12 @@ def evidences(
 
 def _is_meant(found: Overview, asked: ComparedMetric, word: str) -> bool:
     """Who names a run means that one, though it may be called as the workload that others are of too."""
+    # A visit's own figure stands with every run on its dataset.
+    runs = [run for run in found.runs if run[0] == asked.run[0]] if asked.of_visit else [asked.run]
     if word in {name for _, name in found.runs}:
-        return word == asked.run[1]
-    spec = found.spec(asked.run)
-    return spec is not None and word in (spec.workload, spec.levels.text("script"))
+        return word in {name for _, name in runs}
+    specs = (spec for run in runs if (spec := found.spec(run)) is not None)
+    return any(word in (spec.workload, spec.levels.text("script")) for spec in specs)
 
 
 def _parts(found: Overview, asked: ComparedMetric, check: Check) -> Iterable[tuple[str, str]]:

@@ -453,7 +453,7 @@ def answer(overviews: Sequence[Overview], question: ComparisonQuestion) -> Compa
     found = matched(baseline, contender)
     if not found.pairs:
         raise PlanError(_no_pair(baseline, contender, found))
-    asked = _once(asked_of(overviews, question.workload, question.metrics))
+    asked = asked_of(overviews, question.workload, question.metrics)
     surroundings = surroundings_between(overviews, question.factors)
     compared = [
         _compared(overviews, pair, each, surroundings=surroundings, margin=question.margin)
@@ -537,7 +537,7 @@ def asked_of(
 ) -> tuple[ComparedMetric, ...]:
     """The runs and metrics that are meant, of whole runs where they have the metric, else of every part.
 
-    PlanError for a workload or a metric that there is not.
+    A visit's own figure stands with each run on its dataset, and is one question. PlanError for a workload or a metric that there is not.
     """
     unknown = [name for name in metrics if name not in METRICS]
     if unknown:
@@ -558,7 +558,11 @@ def asked_of(
         for phase, item in _places(having[run].get(metric, {}))
     ]
     if asked:
-        return tuple(asked)
+        once: dict[tuple[Run | str, str, str, str], ComparedMetric] = {}
+        for each in asked:
+            whose = each.run[0] if each.of_visit else each.run
+            once.setdefault((whose, each.metric, each.phase, each.item), each)
+        return tuple(once.values())
     there = sorted({metric for found in having.values() for metric in found})
     raise PlanError(
         f"no run has a value of {', '.join(metrics) or 'any metric'}; they have {', '.join(there) or 'none yet'}"
@@ -582,15 +586,6 @@ def _having(overviews: Sequence[Overview], run: Run) -> Mapping[str, dict[tuple[
 def _default(found: Overview, run: Run, having: Mapping[str, object]) -> tuple[str, ...]:
     name = default_metric(found, run, having.keys())
     return () if name is None else (name,)
-
-
-def _once(asked: Iterable[ComparedMetric]) -> tuple[ComparedMetric, ...]:
-    """A visit's own figure stands with each run on its dataset, and is one question."""
-    found: dict[tuple[Run | str, str, str, str], ComparedMetric] = {}
-    for each in asked:
-        whose = each.run[0] if each.of_visit else each.run
-        found.setdefault((whose, each.metric, each.phase, each.item), each)
-    return tuple(found.values())
 
 
 def _places(places: Mapping[tuple[str, str], None]) -> Iterable[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bedplate.analysis.cell_filter import Candidate
@@ -12,18 +12,19 @@ from bedplate.analysis.comparison import (
     ComparedMetric,
     asked_of,
     candidates_of,
+    observed,
     surroundings_between,
 )
 from bedplate.analysis.labels import TYPE, level_text, short_name
-from bedplate.analysis.overview import NO_EFFECTS_OF_A_SEARCH, Measurement, Overview, is_chosen
+from bedplate.analysis.overview import NO_EFFECTS_OF_A_SEARCH, Overview, is_chosen
 from bedplate.analysis.wording import ends_words, ratio_figure, safety, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.course import first_of
-from bedplate.model.figure import Better, Metric, Scale
+from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
-from bedplate.statistics.comparison import MARGIN, Comparison, EstimateKind
+from bedplate.statistics.comparison import MARGIN, Comparison, EstimateKind, usable
 from bedplate.statistics.design import DesignCell, Lack, Share, Variation
 from bedplate.statistics.effects import (
     Crossing,
@@ -35,6 +36,7 @@ from bedplate.statistics.effects import (
     within_classes,
 )
 from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.summary import Observation
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class FactorEffects:
 
     `classes` are the durability classes of the cells, the safest first, and how many cells each has. `crossing` are
     ratios whose two levels no class has both of: they are in no part, unless the parts are `across` all classes.
-    `suspect` runs, and those of `unknown` validity, are left out as such, `unusable` ones have no positive figure (absent or zero). `stopped` are cells of
-    which runs were stopped at a limit, and which are in no ratio. `incomparable` says why nothing is judged.
+    `suspect` runs, and those of `unknown` validity, are left out as such, `unusable` ones have no figure. `stopped` are cells of
+    which a run was stopped at a limit or has a figure of 0: they are in no ratio with a cell that has this repetition. `incomparable` says why nothing is judged.
     """
 
     asked: ComparedMetric
@@ -139,48 +141,48 @@ def _by_class(
     """The cells that have a figure, by what a power cut leaves of them, the safest class first."""
     classes: dict[str, list[DesignCell]] = {}
     for cell in sorted(candidates, key=lambda cell: safety(found.cells[cell.cell])):
-        made = _design_cell(cell, found.of(cell.cell, asked.run), asked)
-        if made.values:
+        counting = usable(_observed(found, asked, cell))
+        without_ratio = frozenset(repetition for repetition, one in counting.items() if _has_no_ratio(one))
+        values = {
+            r: one.value for r, one in counting.items() if r not in without_ratio and one.value is not None
+        }
+        if values:
+            same_as = frozenset(found.cells[cell.cell].identical_to)
+            made = DesignCell(cell.levels, values, cell.usual, cell.cell, same_as, without_ratio)
             classes.setdefault(words_on_device(found.cells[cell.cell]), []).append(made)
     return classes
 
 
+def _observed(found: Overview, asked: ComparedMetric, cell: Candidate) -> Mapping[int, Observation]:
+    return observed(found, cell.cell, asked.run, asked.metric, (asked.phase, asked.item))
+
+
+def _has_no_ratio(one: Observation) -> bool:
+    return one.status is Status.CENSORED or one.value is None or one.value <= 0
+
+
 def _effects(found: Overview, asked: ComparedMetric) -> FactorEffects:
-    candidates = candidates_of([found])
-    runs = {cell.cell: found.of(cell.cell, asked.run) for cell in candidates}
-    here = [cell for cell in candidates if runs[cell.cell]]
+    here = [cell for cell in candidates_of([found]) if _observed(found, asked, cell)]
     incomparable = surroundings_between([found]).of_cells(here, asked.run)
-    every = [m for cell in here for m in runs[cell.cell] if m.outcome is Outcome.COMPLETED]
-    trusted = [m for m in every if m.validity.is_trusted]
+    every = [
+        one
+        for cell in here
+        for one in _observed(found, asked, cell).values()
+        if one.outcome is Outcome.COMPLETED
+    ]
     classes = _by_class(found, asked, here)
     parts, crossing = ((), ()) if incomparable else within_classes(classes, metric=METRICS[asked.metric])
     return FactorEffects(
         asked=asked,
         parts=parts,
-        suspect=sum(m.validity is Validity.SUSPECT for m in every),
-        unknown=sum(m.validity is Validity.UNKNOWN for m in every),
-        unusable=sum(
-            _positive(m, asked) is None and not m.is_stopped(asked.metric, asked.phase, asked.item)
-            for m in trusted
-        ),
-        stopped=len({m.cell for m in trusted if m.is_stopped(asked.metric, asked.phase, asked.item)}),
+        suspect=sum(one.validity is Validity.SUSPECT for one in every),
+        unknown=sum(one.validity is Validity.UNKNOWN for one in every),
+        unusable=sum(one.validity.is_trusted and one.status is Status.ABSENT for one in every),
+        stopped=sum(any(map(_has_no_ratio, usable(_observed(found, asked, cell)).values())) for cell in here),
         incomparable=incomparable,
         classes=tuple((name, len(cells)) for name, cells in classes.items()),
         crossing=crossing,
     )
-
-
-def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMetric) -> DesignCell:
-    counting = [m for m in runs if m.outcome is Outcome.COMPLETED and m.validity.is_trusted]
-    values = {m.repetition: value for m in counting if (value := _positive(m, asked)) is not None}
-    # Where some runs were stopped at a limit, the others are the quick ones.
-    is_stopped = any(m.is_stopped(asked.metric, asked.phase, asked.item) for m in counting)
-    return DesignCell(cell.levels, {} if is_stopped else values, cell.usual, cell.cell)
-
-
-def _positive(m: Measurement, asked: ComparedMetric) -> float | None:
-    value = m.value(asked.metric, asked.phase, asked.item)
-    return value if value is not None and 0 < value < float("inf") else None
 
 
 _LITTLE = "matters little"
@@ -197,9 +199,18 @@ NO_FACTOR = "No factor varies over cells that have a figure."
 
 NO_FACTOR_IN_A_CLASS = "No factor varies over cells of one durability class that have a figure."
 
-NOT_POSITIVE_RUNS = "{n} run{s} without a positive figure"
+RUNS_WITHOUT_FIGURE = "{n} run{s} without a figure"
 
-STOPPED_CELLS = "{n} cell{s} of which runs were stopped at a limit, as `bedplate compare` judges them"
+STOPPED_CELLS = (
+    "{n} cell{s} with a run that was stopped at a limit or has a figure of 0 (see `bedplate compare`)"
+)
+
+LEFT_OUT_AS = {
+    Lack.SAME: "they are effectively the same",
+    Lack.NO_RATIO: "a run was stopped at a limit or has a figure of 0",
+    Lack.NO_REPETITION: "they have no repetition in common",
+    Lack.FEW_REPETITIONS: "they have fewer than two repetitions in common",
+}
 
 DESCRIPTIONS_ONLY = f"Descriptions only: intervals need {REPETITIONS_MIN} repetitions."
 
@@ -352,8 +363,7 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
         does = f"{sides[0]} more {first} than {second}"
     rest = f" {more} more of these two." if more else ""
     if each.left_out:
-        groups = f"{each.left_out} of {each.left_out + each.strata} groups of matched cells"
-        rest = f" {groups} have too few repetitions in common and are left out.{rest}"
+        rest = f" Left out of the groups of matched cells: {_left_out_words(each)}.{rest}"
     return (
         f"{factor} {level} beside {baseline} {does}: the first ratio is {_ratio(each.ratio)} times the second "
         f"({_bounds(each.judged)}).{rest}"
@@ -417,13 +427,17 @@ def effect_notes(part: Effects) -> Sequence[str]:
     if lost := [each for each in part.effects if each.left_out]:
         words = ", ".join(
             f"{short_name(each.factor)} {level_text(each.factor, each.level)} / {level_text(each.factor, each.baseline)} "
-            f"({each.left_out} of {each.left_out + each.strata})"
+            f"({_left_out_words(each)})"
             for each in lost
         )
-        notes.append(
-            f"Left out, as they have fewer than two repetitions in common: matched cells of {words}."
-        )
+        notes.append(f"Left out: matched cells of {words}.")
     return notes
+
+
+def _left_out_words(effect: Effect | Interaction) -> str:
+    """`2 of 6, as they have fewer than two repetitions in common`."""
+    whole = effect.strata + sum(effect.left_out.values())
+    return ", ".join(f"{n} of {whole}, as {LEFT_OUT_AS[lack]}" for lack, n in effect.left_out.items())
 
 
 def all_else_equal(part: Effects) -> str:
@@ -464,7 +478,7 @@ def _unmatched_notes(unmatched: Sequence[Unmatched]) -> Iterable[str]:
             Lack.NO_CELLS: "no cell has the one or the other",
             Lack.NO_USUAL_LEVEL: f"one side alone has {names}, in several levels of which none is the usual one",
             Lack.NOTHING_MATCHES: f"no two of their cells are alike in {names}",
-            Lack.NO_REPETITION: "their cells have no repetition in common",
+            **LEFT_OUT_AS,
         }[lack]
         yield f"No ratio of {_pairs_words(found)}: {why}."
 

@@ -270,7 +270,7 @@ _TEMPLATES: Mapping[str, str] = {
     "no_effects": effect_words.NO_EFFECTS,
     "no_factor": effect_words.NO_FACTOR,
     "no_factor_in_a_class": effect_words.NO_FACTOR_IN_A_CLASS,
-    "not_positive_runs": effect_words.NOT_POSITIVE_RUNS,
+    "runs_without_figure": effect_words.RUNS_WITHOUT_FIGURE,
     "stopped_cells": effect_words.STOPPED_CELLS,
     "descriptions_only": effect_words.DESCRIPTIONS_ONLY,
     "no_interplay": effect_words.NO_INTERPLAY,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from itertools import chain, combinations, product
@@ -35,13 +35,18 @@ if TYPE_CHECKING:
 class DesignCell:
     """A cell by its levels, and its positive values of one metric by repetition.
 
-    `usual` are the factors at whose usual level it is: nobody asked for another one. `name` is its own.
+    `usual` are the factors at whose usual level it is: nobody asked for another one. `name` is its own, `same_as` those of
+    cells that are effectively the same: no ratio is between these. `without_ratio` are repetitions that count and have no
+    logarithm, as they were stopped at a limit or came to 0: what such a one shares with another cell is in no ratio, since
+    the others are the good ones.
     """
 
     levels: Mapping[str, Scalar]
     values: Mapping[int, float]
     usual: frozenset[str] = field(default_factory=frozenset)
     name: str = ""
+    same_as: frozenset[str] = frozenset()
+    without_ratio: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """ValueError for a value without a logarithm."""
@@ -55,8 +60,8 @@ class Contrast:
     """A signed sum of the means of cells, made in each group of matched cells (stratum) and each repetition.
 
     `differences` has a row for each stratum, which has two repetitions at least, if any has. `sides` are the means of the
-    sides over the strata, without their signs, `cells` the names of their cells. `left_out` counts the strata that have
-    fewer. `held` are the usual levels at which sides were held that alone have the factor. `differs` are factors in which
+    sides over the strata, without their signs, `cells` the names of their cells. `left_out` counts the other strata by what
+    they lack. `held` are the usual levels at which sides were held that alone have the factor. `differs` are factors in which
     the sides are not alike, and their levels there.
     """
 
@@ -64,7 +69,7 @@ class Contrast:
     differences: Differences
     repetitions: tuple[int, ...]
     cells: tuple[frozenset[str], ...] = ()
-    left_out: int = 0
+    left_out: Mapping[Lack, int] = field(default_factory=dict)
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
 
@@ -80,12 +85,15 @@ class Contrast:
 
 
 class Lack(Enum):
-    """Why two levels have no contrast."""
+    """Why two levels have no contrast, or two cells are in none."""
 
     NO_CELLS = "no cells"
     NO_USUAL_LEVEL = "no usual level"
     NOTHING_MATCHES = "nothing matches"
     NO_REPETITION = "no repetition"
+    FEW_REPETITIONS = "few repetitions"
+    NO_RATIO = "no ratio"
+    SAME = "same"
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class NoContrast:
 
 @dataclass(frozen=True)
 class Design:
-    """Cells and the logarithms of their values, of the shape (cells, repetitions); NaN where one lacks a value.
+    """Cells and the logarithms of their values, of the shape (cells, repetitions); NaN where one lacks a value, infinite where it has no logarithm.
 
     `factors` are those with two levels or more, levels in their order. `aliases` says which factor is the same as
     another under a second name, and left out. `usual` says which levels of the table are usual.
@@ -132,9 +140,9 @@ class Design:
 
     def complete(self) -> Design:
         """Those cells and repetitions that keep the most values, without a gap."""
-        repetitions, kept = complete_part([cell.values for cell in self.cells])
+        repetitions, kept = complete_part([{} if cell.without_ratio else cell.values for cell in self.cells])
         return design(
-            DesignCell(cell.levels, {r: cell.values[r] for r in repetitions}, cell.usual, cell.name)
+            replace(cell, values={r: cell.values[r] for r in repetitions})
             for cell in (self.cells[row] for row in kept)
         )
 
@@ -161,11 +169,21 @@ class Design:
         means = np.array(
             [_means_of(self.logs, [groups[side] for groups in strata]) for side in range(len(sides))]
         )
+        has_ratio = ~(np.isinf(means).any(axis=0) & ~np.isnan(means).any(axis=0)).any(axis=1)
+        means[np.isinf(means)] = np.nan
         differences = np.tensordot(np.array([sign for sign, _ in sides], dtype=np.float64), means, axes=1)
-        there = np.isfinite(differences)
+        differs = np.array([not self._are_same(groups) for groups in strata])
+        there = np.isfinite(differences) & (has_ratio & differs)[:, None]
         counts = there.sum(axis=1)
+        left_out = {
+            Lack.SAME: int((~differs).sum()),
+            Lack.NO_RATIO: int((~has_ratio & differs).sum()),
+            Lack.NO_REPETITION: int((has_ratio & differs & (counts == 0)).sum()),
+            Lack.FEW_REPETITIONS: int(((counts > 0) & (counts < min(VALUES_MIN, counts.max()))).sum()),
+        }
+        left_out = {lack: n for lack, n in left_out.items() if n}
         if not counts.any():
-            return NoContrast(Lack.NO_REPETITION)
+            return NoContrast(max(left_out, key=lambda lack: left_out[lack]))
         kept = counts >= min(VALUES_MIN, counts.max())
         columns_kept = there[kept].any(axis=0)
         of_sides = (np.where(there, means, 0.0).sum(axis=2) / np.maximum(counts, 1))[:, kept].mean(axis=1)
@@ -174,16 +192,26 @@ class Design:
             for side in range(len(sides))
         ]
         others = [at for at in shared if table.names[at] in self.aliases]
-        held, differs = self._beside(used, one_sided, others)
         return Contrast(
             of_sides,
             Differences.of_rows(np.where(there, differences, np.nan)[kept][:, columns_kept]),
             tuple(r for r, own in zip(self.repetitions, columns_kept, strict=True) if own),
             tuple(frozenset(self.cells[row].name for row in rows) for rows in used),
-            int((~kept).sum()),
-            held,
-            differs,
+            left_out,
+            *self._beside(used, one_sided, others),
         )
+
+    def _are_same(self, groups: Sequence[Sequence[int]]) -> bool:
+        """Whether a cell of one side is effectively one of the other; of four sides, whether one of a ratio's two is."""
+        return self._some_are_same and any(
+            self.cells[row].name in self.cells[other].same_as
+            for first, second in zip(groups[::2], groups[1::2], strict=True)
+            for row, other in product(first, second)
+        )
+
+    @cached_property
+    def _some_are_same(self) -> bool:
+        return any(cell.same_as for cell in self.cells)
 
     def held(self, rows: CodeArray, columns: Sequence[int]) -> tuple[CodeArray, tuple[str, ...]]:
         """Of these cells those that have the factors of the columns at their usual level, or not at all.
@@ -263,7 +291,13 @@ def design(cells: Iterable[DesignCell]) -> Design:
     found = tuple(cells)
     repetitions = tuple(sorted({repetition for cell in found for repetition in cell.values}))
     shape = (len(found), len(repetitions))
-    logs = [[math.log(cell.values.get(r, math.nan)) for r in repetitions] for cell in found]
+    logs = [
+        [
+            -math.inf if r in cell.without_ratio else math.log(cell.values.get(r, math.nan))
+            for r in repetitions
+        ]
+        for cell in found
+    ]
     factors, aliases = factors_of([cell.levels for cell in found])
     table = LevelTable.of([cell.levels for cell in found], factors)
     usual = [[name in cell.usual and name in cell.levels for name in table.names] for cell in found]

@@ -53,7 +53,7 @@ class Effect:
     `judged` says of the level what `compare` says of a contender; below three repetitions it has no interval. `cells` are the
     names of those on the two sides. `held` are the usual levels of factors that one side alone has, at which it was held.
     `differs` are factors in which the two sides are not alike, with their levels there: then not all else is equal.
-    `left_out` counts the groups in which the cells have fewer than two repetitions in common.
+    `left_out` counts the groups that are in no ratio, by why.
     """
 
     factor: str
@@ -66,7 +66,7 @@ class Effect:
     repetitions: tuple[int, ...]
     held: tuple[tuple[str, Scalar], ...] = ()
     differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
-    left_out: int = 0
+    left_out: Mapping[Lack, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Interaction:
     """How much larger level / baseline of `factor` is where `by` is `at` than where it is `against`.
 
     `ratio_at` and `ratio_against` are the two ratios, `ratio` is the first / the second, which `judged` judges. `left_out`
-    counts the groups in which the cells have fewer than two repetitions in common.
+    counts the groups that are in none, by why.
     """
 
     factor: str
@@ -114,7 +114,7 @@ class Interaction:
     judged: Comparison
     strata: int
     repetitions: tuple[int, ...]
-    left_out: int = 0
+    left_out: Mapping[Lack, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

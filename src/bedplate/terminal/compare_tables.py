@@ -24,7 +24,7 @@ from bedplate.analysis.effects import (
     NO_FACTOR,
     NO_FACTOR_IN_A_CLASS,
     NO_INTERPLAY,
-    NOT_POSITIVE_RUNS,
+    RUNS_WITHOUT_FIGURE,
     SHARE,
     STOPPED_CELLS,
     FactorEffects,
@@ -576,7 +576,8 @@ def _effect_document(effect: Effect) -> dict[str, Any]:
     return {
         **json_fields(effect, "factor level baseline"),
         "judged": _judged_document(effect),
-        **json_fields(effect, "strata repetitions held differs left_out"),
+        **json_fields(effect, "strata repetitions held differs"),
+        "left_out": sum(effect.left_out.values()),
         "verdict": None if effect.judged.basis is None else effect.judged.verdict,
     }
 
@@ -585,7 +586,8 @@ def _interaction_document(effect: Interaction) -> dict[str, Any]:
     return {
         **json_fields(effect, "factor level baseline by at against ratio_at ratio_against"),
         "judged": _judged_document(effect),
-        **json_fields(effect, "strata repetitions left_out"),
+        **json_fields(effect, "strata repetitions"),
+        "left_out": sum(effect.left_out.values()),
     }
 
 
@@ -624,7 +626,7 @@ def _crossing(each: FactorEffects) -> list[RenderableType]:
 
 
 def _left_out(each: FactorEffects) -> list[RenderableType]:
-    unusable = filled(NOT_POSITIVE_RUNS, n=each.unusable) if each.unusable else ""
+    unusable = filled(RUNS_WITHOUT_FIGURE, n=each.unusable) if each.unusable else ""
     stopped = filled(STOPPED_CELLS, n=each.stopped) if each.stopped else ""
     words = ", ".join(filter(None, (left_out_words(each.suspect, each.unknown), unusable, stopped)))
     return [Text(f"Left out: {words}.", style="dim")] if words else []

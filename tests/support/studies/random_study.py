@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tests.support.studies.known_study import known_study
+from tests.support.studies.known_study import change_records, known_study
 from tests.support.studies.synthetic_study import Recipe, cells_of
 
 from bedplate.model.levels import Levels
@@ -17,21 +17,30 @@ if TYPE_CHECKING:
 
     from tests.support.studies.known_study import Place
 
+    from bedplate.model.visit import VisitRecord
+
 RUN = "read-write"
 
 
 @dataclass(frozen=True)
 class RandomStudy:
-    """What was drawn from a seed: `recipe`, and for each file system how fast it is by database block, and how it scatters."""
+    """What was drawn from a seed: `recipe`, and for each file system how fast it is by database block, and how it scatters.
+
+    `zeros` are runs that came to nothing, by cell and repetition. `same` are pairs of cells that are effectively the same.
+    """
 
     seed: int
     recipe: Recipe
     speeds: dict[tuple[str, int], float]
     scatter: dict[str, float]
     drift: float
+    zeros: frozenset[tuple[str, int]] = frozenset()
+    same: tuple[frozenset[str], ...] = ()
 
     def tps(self, place: Place) -> float:
         """The truth, a drift over the repetitions, and a run's own scatter."""
+        if (place.cell.id, place.repetition) in self.zeros:
+            return 0.0
         kind, block = place.cell.filesystem.type, place.cell.build.block_size_bytes
         own = random.Random(f"{self.seed} {place.cell.id} {place.repetition} {place.canary}")
         speed = self.speeds[kind, block] * (0.8 if "discard" in place.cell.filesystem.mount_options else 1.0)
@@ -82,10 +91,38 @@ def random_study(seed: int) -> RandomStudy:
         seed=seed,
     )
     scatter = {kind: draw.choice((0.01, 0.04, 0.15)) for kind in kinds}
-    return RandomStudy(seed, recipe, speeds, scatter, draw.choice((0.0, 0.15)))
+    drift = draw.choice((0.0, 0.15))
+    zeros = frozenset(
+        (cells[at].id, repetition) for at, repetition in draw.sample(visits, draw.choice((0, 0, 1, 2)))
+    )
+    same = [
+        frozenset({cell.id, other.id})
+        for cell in cells
+        for other in cells
+        if other.filesystem == replace(cell.filesystem, mount_options=("discard",))
+        and other.build == cell.build
+        and cell != other
+    ]
+    return RandomStudy(
+        seed,
+        recipe,
+        speeds,
+        scatter,
+        drift,
+        zeros,
+        tuple(draw.sample(same, min(len(same), draw.choice((0, 0, 2))))),
+    )
 
 
 def write_random_study(directory: Path, seed: int) -> Path:
     """Write the study of a seed into `directory`, which is made; the directory."""
     study = random_study(seed)
-    return known_study(directory, study.tps, study.recipe)
+    known_study(directory, study.tps, study.recipe)
+
+    def change(record: VisitRecord) -> VisitRecord:
+        alike = next((cells for cells in study.same if record.key.cell in cells), None)
+        return record if alike is None else replace(record, effective_digest=f"like {min(alike)}")
+
+    if study.same:
+        change_records(directory, change)
+    return directory

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.studies.known_study import load_study
 from tests.support.studies.random_study import RUN, write_random_study
 
 from bedplate.analysis.advice import advised
@@ -20,7 +21,8 @@ from bedplate.analysis.labels import TYPE, level_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.pooled import PooledPairs, pooled_pairs
 from bedplate.errors import PlanError
-from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.comparison import Verdict, at_confidence
+from bedplate.statistics.estimation import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,13 +156,53 @@ def claims_have_the_same_estimates(
         assert claim.estimate == pytest.approx(line.comparison.estimate, rel=1e-9)
         against = {Finding.HOLDS: Verdict.SLOWER, Finding.FAILS: Verdict.FASTER}
         assert line.comparison.verdict is not against.get(claim.finding)
+        if isinstance(line.comparison.basis, Estimate) and claim.confidence is not None:
+            bounds = map(float, line.comparison.basis.interval(claim.confidence))
+            assert [claim.low, claim.high] == pytest.approx([math.exp(bound) for bound in bounds], rel=1e-9)
 
 
 def single_pairs_have_one_estimate(found: Overview) -> None:
-    """Of two cells `advise` and `compare` have one estimate."""
+    """Of two cells `advise` and `compare` have one estimate, and at one confidence one interval; neither contradicts the other."""
     advice = advised(found)
     for contest in advice.contests:
         for first, second in zip(contest.cells, contest.cells[1:], strict=False):
             told = advice.comparison(contest, contest.objectives[0], first, second)
-            (compared,) = ask(found, shlex.quote(first), shlex.quote(second)).compared
-            assert told.estimate == pytest.approx(compared.comparison.estimate, rel=1e-12)
+            ((alone,),) = [
+                [each.comparison for each in answered.compared]
+                for answered in [ask(found, shlex.quote(first), shlex.quote(second))]
+            ]
+            assert told.estimate == (
+                None if alone.estimate is None else pytest.approx(alone.estimate, rel=1e-12)
+            )
+            assert told.n == alone.n
+            if alone.basis is not None:
+                same = at_confidence(alone, told.confidence)
+                assert [told.low, told.high] == pytest.approx([same.low, same.high], rel=1e-12)
+            assert {told.verdict, alone.verdict} != {Verdict.FASTER, Verdict.SLOWER}
+
+
+@pytest.mark.parametrize("in_doubt", ["read-only", "read-write"])
+def test_a_visits_own_figure_is_one_whichever_of_its_runs_is_in_doubt(in_doubt: str, tmp_path: Path) -> None:
+    """The load is measured once for a visit; a doubt about one of the runs behind it is none about the load."""
+    found = overview(load_study(tmp_path / "study", lambda _: 1000.0, doubted=(in_doubt,)))
+    answered = answer([found], ComparisonQuestion("type=ext4", "type=xfs", metrics=("load_s",)))
+    (line,) = (one for one in pooled_pairs(answered) if not one.beside)
+    (asked,) = study_effects(found, metrics=("load_s",)).found
+    (effect,) = (
+        each
+        for part in asked.parts
+        for each in part.effects
+        if {each.level, each.baseline} == {"xfs", "ext4"}
+    )
+    assert (0, effect.judged.verdict) == (asked.suspect, line.comparison.verdict)
+    ends = [line.comparison.low, line.comparison.estimate, line.comparison.high]
+    assert [effect.judged.low, effect.ratio, effect.judged.high] == pytest.approx(ends, rel=1e-9)
+    for run in ("read-only", "read-write"):
+        file = parse_claims(
+            'title = "T"\n[[claim]]\nid = "one"\nsentence = "It loads faster."\n'
+            f'[[claim.check]]\nrun = "{run}"\nmetric = "load_s"\nkind = "ratio"\n'
+            'baseline = "type=ext4"\ncontender = "type=xfs"\nat_most = 1.0\n'
+        )
+        ((claim,),) = judge_claims([found], [file]).judged
+        assert Finding.HOLDS is claim.finding
+        assert claim.estimate == pytest.approx(line.comparison.estimate, rel=1e-9)

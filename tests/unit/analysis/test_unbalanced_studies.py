@@ -200,7 +200,7 @@ def test_the_pair_that_turns_the_mean_counts_in_every_place_however_few_of_its_r
 
     kind = ratios_of(study_effects(found, metrics=("tps",)))[TYPE, "xfs", "ext4"]
     assert kind.ratio == pytest.approx(truth_of_all, rel=0.02)
-    assert (3, 0) == (kind.strata, kind.left_out)
+    assert (3, {}) == (kind.strata, kind.left_out)
     question = ComparisonQuestion("type=ext4", "type=xfs", workload=RUN, metrics=("tps",))
     (line,) = pooled_pairs(answer([found], question))
     assert line.comparison.estimate == pytest.approx(kind.ratio, rel=1e-9)

@@ -255,7 +255,7 @@ def test_a_broken_off_repetition_costs_nothing_and_a_lost_visit_its_own_ratios_a
     (told,) = effects(broken)
     assert (1, 2, 3) == effect(told, BLOCK, 2048, 1024).repetitions
     kind = effect(told, FILESYSTEM, "xfs", "ext4")
-    assert ((1, 2, 3), 3, 0) == (kind.repetitions, kind.strata, kind.left_out)
+    assert ((1, 2, 3), 3, {}) == (kind.repetitions, kind.strata, kind.left_out)
 
 
 def test_a_pair_with_fewer_repetitions_keeps_its_weight_and_one_with_a_single_one_is_counted() -> None:
@@ -276,11 +276,11 @@ def test_a_pair_with_fewer_repetitions_keeps_its_weight_and_one_with_a_single_on
         (found,) = effects(cut)
         kind = effect(found, FILESYSTEM, "xfs", "ext4")
         assert kind.ratio == pytest.approx((1.15 * 1.15 * 0.5) ** (1 / 3), rel=0.01)
-        assert (3, 0, True) == (kind.strata, kind.left_out, kind.judged.is_told_apart)
+        assert (3, {}, True) == (kind.strata, kind.left_out, kind.judged.is_told_apart)
         assert kind.ratio < 1
     cut = [cell(kind, block, 1 if block == 32768 else 8) for kind in ("ext4", "xfs") for block in ratios]
     (found,) = effects(cut)
-    assert (2, 1) == (
+    assert (2, {Lack.FEW_REPETITIONS: 1}) == (
         effect(found, FILESYSTEM, "xfs", "ext4").strata,
         effect(found, FILESYSTEM, "xfs", "ext4").left_out,
     )
@@ -357,3 +357,49 @@ def test_multiplicative_truth_is_found_whatever_the_order_of_cells(
     for i in found.interactions:
         assert i.ratio == pytest.approx(1.0)
     assert math.prod(sizes) // sizes[0] == next(e.strata for e in found.effects if e.factor == "a")
+
+
+def test_cells_that_are_effectively_the_same_are_in_no_ratio_and_counted() -> None:
+    """As `compare` leaves them out: an option that changes nothing makes no second cell."""
+
+    def cell(kind: str, block: int, option: str, *same: str) -> DesignCell:
+        speed = 2.0 if option == "discard" else 1.0
+        name = f"{kind} {block} {option}"
+        values = {repetition: speed * (1 + 0.001 * repetition * block) for repetition in (1, 2, 3)}
+        return DesignCell(
+            {FILESYSTEM: kind, BLOCK: block, "option": option}, values, name=name, same_as=frozenset(same)
+        )
+
+    def study(*same: str) -> list[DesignCell]:
+        twice = [cell("xfs", 1, "none", *same), cell("xfs", 1, "discard", *("xfs 1 none" for _ in same))]
+        return [
+            *twice,
+            *(cell(kind, 2, option) for kind in ("ext4", "xfs") for option in ("none", "discard")),
+        ]
+
+    every, some = (effects(study(*same))[0] for same in ((), ("xfs 1 discard",)))
+    assert (3, {}) == (
+        effect(every, "option", "discard", "none").strata,
+        effect(every, "option", "discard", "none").left_out,
+    )
+    left = effect(some, "option", "discard", "none")
+    assert (2, {Lack.SAME: 1}) == (left.strata, left.left_out)
+
+
+def test_a_run_without_a_logarithm_takes_its_pair_where_both_have_it() -> None:
+    """A run that came to nothing is not left out for the good ones; where the other cell lost that visit it is."""
+    values = dict.fromkeys((1, 2, 3, 4), 1.0)
+
+    def ratio(*lost: int) -> Effect:
+        here = [
+            DesignCell({FILESYSTEM: "ext4", BLOCK: 1}, {r: v for r, v in values.items() if r not in lost}),
+            DesignCell({FILESYSTEM: "xfs", BLOCK: 1}, {1: 2.0, 2: 2.0, 3: 2.1}, without_ratio=frozenset({4})),
+            DesignCell({FILESYSTEM: "ext4", BLOCK: 2}, values),
+            DesignCell({FILESYSTEM: "xfs", BLOCK: 2}, values),
+        ]
+        return effect(effects(here)[0], FILESYSTEM, "xfs", "ext4")
+
+    both, one = ratio(), ratio(4)
+    assert (1, {Lack.NO_RATIO: 1}) == (both.strata, both.left_out)
+    assert both.ratio == pytest.approx(1.0)
+    assert (2, {}) == (one.strata, one.left_out)

@@ -237,7 +237,7 @@
     const metric = page.metrics[bedplate.data.metricOf.get(entry.metric)];
     const left = [
       words.leftOut(entry.suspect, entry.unknown),
-      entry.unusable ? words.filled("not_positive_runs", { n: entry.unusable }) : "",
+      entry.unusable ? words.filled("runs_without_figure", { n: entry.unusable }) : "",
       entry.stopped ? words.filled("stopped_cells", { n: entry.stopped }) : "",
     ].filter(Boolean);
     byId("effects-note").textContent = [
