@@ -44,7 +44,6 @@ from bedplate.plan.toml import parse_toml
 from bedplate.plan.words import at_most, in_quotes
 from bedplate.statistics.claims import (
     Doubt,
-    Mean,
     Witness,
     all_of,
     best_is_among,
@@ -53,7 +52,7 @@ from bedplate.statistics.claims import (
     within,
 )
 from bedplate.statistics.comparison import TOO_FEW_IN_COMMON, EstimateKind, usable
-from bedplate.statistics.contrast import Differences, complete_part
+from bedplate.statistics.contrast import Differences, LevelTable, complete_part
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 from bedplate.statistics.summary import Observation
@@ -192,15 +191,15 @@ class CheckEvidence:
                 row[repetition] = logs[0] - sum(logs[1:])
         return row, frozenset(without_ratio)
 
-    def _left_out(self, figures: Sequence[Observation]) -> str | None:
+    def _left_out(self, observations: Sequence[Observation]) -> str | None:
         """Why a repetition does not count; None where it does, or has no figure."""
-        if not all(usable({0: one}, with_doubted=True) for one in figures):
+        if not all(usable({0: one}, with_doubted=True) for one in observations):
             return None
-        if not all(one.validity.is_trusted for one in figures):
-            return SUSPECT if any(one.validity is Validity.SUSPECT for one in figures) else UNKNOWN
-        if any(one.status is Status.CENSORED for one in figures):
+        if not all(one.validity.is_trusted for one in observations):
+            return SUSPECT if any(one.validity is Validity.SUSPECT for one in observations) else UNKNOWN
+        if any(one.status is Status.CENSORED for one in observations):
             return "runs that were stopped at a limit"
-        if self.check.is_ratio and any(one.value is not None and one.value <= 0 for one in figures):
+        if self.check.is_ratio and any(one.value is not None and one.value <= 0 for one in observations):
             return "figures of 0, which have no logarithm,"
         return None
 
@@ -790,22 +789,38 @@ def _within_side(
 def _spread(evidence: CheckEvidence, check: SpreadCheck, group: str) -> Doubt:
     factor = evidence.factor(check.factor)
     sides = _comparable(evidence, evidence.select(check.baseline), evidence.select(check.contender))
-    free = frozenset({factor}).union(*(side.names for side in sides))
-    strata = [_strata(evidence, side, factor, free) for side in sides]
-    shared = [key for key in strata[0] if key in strata[1]]
-    if not shared:
+    cells = tuple(
+        {
+            cell.cell: cell
+            for side in sides
+            for cell in side.cells
+            if factor in cell.levels and evidence.row(cell)
+        }.values()
+    )
+    table = LevelTable.of([cell.levels for cell in cells])
+    members = [
+        np.array([row for row, cell in enumerate(cells) if cell in side.cells], dtype=np.intp)
+        for side in sides
+    ]
+    columns, _ = table.shared(members, frozenset({factor}).union(*(side.names for side in sides)))
+    strata = [
+        [{cells[row].levels[factor]: evidence.row(cells[row]) for row in rows} for rows in groups]
+        for groups in table.strata(members, columns)
+    ]
+    strata = [groups for groups in strata if all(len(of_levels) > 1 for of_levels in groups)]
+    if not strata:
         raise NothingMeasuredError(
             f"no cells of {check.baseline!r} and {check.contender!r} match at two levels of {factor}"
         )
     levels = [
         level
         for level in evidence.levels(factor)
-        if all(level in found[key] for found in strata for key in shared)
+        if all(level in of_levels for groups in strata for of_levels in groups)
     ]
     words = _named(group, f"spread over {_listed(factor, levels)}, {check.contender} beside {check.baseline}")
     if len(levels) < 2:
         raise NothingMeasuredError(f"fewer than two levels of {factor} are there on both sides")
-    rows = [found[key][level] for found in strata for key in shared for level in levels]
+    rows = [groups[side][level] for side in (0, 1) for groups in strata for level in levels]
     repetitions, kept = complete_part(rows)
     if len(kept) < len(rows):
         repetitions = tuple(sorted(set.intersection(*map(set, rows))))
@@ -813,25 +828,11 @@ def _spread(evidence: CheckEvidence, check: SpreadCheck, group: str) -> Doubt:
         raise TooFewError(_too_few(len(repetitions)), words, n=len(repetitions))
     logs = np.array([[row[r] for r in repetitions] for row in rows])
     # Sides, strata, levels, repetitions: what each level is beside its stratum, over all strata.
-    cube = logs.reshape(2, len(shared), len(levels), len(repetitions))
+    cube = logs.reshape(2, len(strata), len(levels), len(repetitions))
     effects = (cube - cube.mean(axis=2, keepdims=True)).mean(axis=1)
     # A spread is a ratio whatever the figure is.
     low, high = check.at_least, check.at_most
     return spread_within(words, effects[0].T, effects[1].T, low, high)
-
-
-def _strata(
-    evidence: CheckEvidence, side: Selection, factor: str, free: frozenset[str]
-) -> dict[tuple[tuple[str, str], ...], dict[Scalar, Row]]:
-    found: dict[tuple[tuple[str, str], ...], dict[Scalar, Row]] = {}
-    for cell in side.cells:
-        row = evidence.row(cell)
-        if factor in cell.levels and row:
-            key = tuple(
-                sorted((name, repr(level)) for name, level in cell.levels.items() if name not in free)
-            )
-            found.setdefault(key, {})[cell.levels[factor]] = row
-    return {key: rows for key, rows in found.items() if len(rows) > 1}
 
 
 def _comparable(evidence: CheckEvidence, baseline: Selection, contender: Selection) -> list[Selection]:
@@ -916,7 +917,7 @@ def _levels_apart(
     evidence: CheckEvidence, factor: str, first: Scalar, second: Scalar, group: str
 ) -> tuple[Witness, Estimate]:
     words, estimate = _apart(evidence, factor, first, second, group)
-    return Witness(words, float(estimate.mean), Mean(estimate)), estimate
+    return Witness(words, float(estimate.mean), estimate), estimate
 
 
 def _apart(
@@ -1144,15 +1145,15 @@ def _described(found: _Weighed) -> JudgedClaim:
 
 
 def _with_interval(found: _Weighed, finding: Finding, witness: Witness, rate: float) -> JudgedClaim:
-    # `all_of` writes down anew among how many a witness was looked for; its interval stays what it was.
+    # `all_of` writes down anew among how many a witness was looked for; its estimate stays what it was.
     check = next(
         check
         for check, doubt in found.checks
-        if any(witness.interval is each.interval for each in (doubt.for_holds, doubt.for_fails))
+        if any(witness.estimate is each.estimate for each in (doubt.for_holds, doubt.for_fails))
     )
     is_ratio = _is_ratio(check)
     confidence = 1 - rate / witness.tries
-    low, high = witness.interval.bounds(confidence)
+    low, high = map(float, witness.estimate.interval(confidence))
     reasons = found.lacking if finding in {Finding.NOT_MEASURED, Finding.CANNOT_TELL} else ()
     if found.few is not None and not reasons and finding is not Finding.FAILS:
         reasons = (str(found.few),)
@@ -1167,7 +1168,7 @@ def _with_interval(found: _Weighed, finding: Finding, witness: Witness, rate: fl
         low=_taken_back(low, is_ratio=is_ratio),
         high=_taken_back(high, is_ratio=is_ratio),
         confidence=confidence,
-        n=witness.interval.n,
+        n=witness.estimate.n,
         reasons=reasons,
         notes=found.notes,
     )

@@ -620,7 +620,7 @@ def _compared(
         # Its estimate is kept as a description; without a basis it is in no family.
         found = replace(found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None)
     notes = [note for fact in facts for note in fact.notes_of_pairs]
-    notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, asked, found)]
+    notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, found)]
     # The contender first, as its pair is named.
     if promises := promises_differ(*reversed(facts)):
         notes.append(promises)
@@ -662,23 +662,17 @@ def _words_about_counts(found: Comparison) -> Iterable[str]:
         yield about_counts(found.n, has_interval=found.pooled.within is not None)
 
 
-def _words_about_nodes(
-    overviews: Sequence[Overview], pair: Pair, asked: ComparedMetric, found: Comparison
-) -> Iterable[str]:
+def _words_about_nodes(overviews: Sequence[Overview], pair: Pair, found: Comparison) -> Iterable[str]:
     """What each node of a fleet says of a pair within it, and whether they agree."""
     nodes = nodes_of_repetitions(overviews[pair.baseline.study].study)
-    if not nodes or found.kind is not EstimateKind.RATIO or not pair.is_within_a_study:
+    if (
+        not nodes
+        or found.kind is not EstimateKind.RATIO
+        or not pair.is_within_a_study
+        or not found.differences
+    ):
         return
-    sides = [
-        {
-            repetition: math.log(seen.value)
-            for repetition, seen in _observations(overviews, side, asked).items()
-            if seen.value is not None and seen.value > 0 and seen.validity.is_trusted
-        }
-        for side in (pair.baseline, pair.contender)
-    ]
-    common = sides[0].keys() & sides[1].keys() & nodes.keys()
-    within = blocks({repetition: sides[1][repetition] - sides[0][repetition] for repetition in common}, nodes)
+    within = blocks({r: value for r, value in found.differences[0].items() if r in nodes}, nodes)
     if within is None:
         return
     each = [f"{node} {math.exp(mean):.3g} (n {within.counts[node]})" for node, mean in within.means.items()]

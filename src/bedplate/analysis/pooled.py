@@ -134,33 +134,26 @@ def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
     in no line.
     """
     lines = [(found, line) for found in answers for line in _lines(found)]
-    judged = _judge_in_families(lines)
+    families = {at: family for at, (found, line) in enumerate(lines) if (family := _family_of(found, line))}
+    others = [line for at, (_, line) in enumerate(lines) if at not in families]
+    together = iter(judged_together([line.comparison for line in others], [line.asked for line in others]))
+    judged = [
+        judged_apart(line.comparison, difference=families[at].difference, sameness=families[at].sameness)
+        if at in families
+        else next(together)
+        for at, (_, line) in enumerate(lines)
+    ]
     order = list(dict.fromkeys(line.asked for _, line in lines))
     ranked = sorted(
-        zip((found for found, _ in lines), (line for _, line in lines), judged, strict=True),
+        zip(lines, judged, strict=True),
         key=lambda each: (
-            order.index(each[1].asked),
-            min(safety(facts) for facts in sides_of(each[0], each[1].pairs[0])),
-            bool(each[1].beside),
-            -len(each[1].pairs),
+            order.index(each[0][1].asked),
+            min(safety(facts) for facts in sides_of(each[0][0], each[0][1].pairs[0])),
+            bool(each[0][1].beside),
+            -len(each[0][1].pairs),
         ),
     )
-    return tuple(replace(line, comparison=comparison) for _, line, comparison in ranked)
-
-
-def _judge_in_families(of_questions: Sequence[tuple[ComparisonAnswer, PooledPairs]]) -> list[Comparison]:
-    families = [_family_of(answer, line) for answer, line in of_questions]
-    left = [at for at, family in enumerate(families) if family is None]
-    together = judged_together(
-        [of_questions[at][1].comparison for at in left], [of_questions[at][1].asked for at in left]
-    )
-    others = dict(zip(left, together, strict=True))
-    return [
-        others[at]
-        if family is None
-        else judged_apart(line.comparison, difference=family.difference, sameness=family.sameness)
-        for at, ((_, line), family) in enumerate(zip(of_questions, families, strict=True))
-    ]
+    return tuple(replace(line, comparison=comparison) for (_, line), comparison in ranked)
 
 
 def _family_of(comparisons: ComparisonAnswer, line: PooledPairs) -> Confidence | None:
@@ -426,7 +419,13 @@ NO_FACTOR_TOLD = "On which factor it depends is not known. The pairs range from 
 
 PAIRS_RANGE = "The pairs range from {least} to {greatest}; that they disagree is not shown."
 
-PAIRS_WITHOUT = "{n} more pair{s} of this kind {verb} no ratio to pool."
+PAIRS_WITHOUT = "{n} more pair{s} of this kind {verb} no ratio to pool ({reasons})."
+
+SAME_PAIR = "effectively the same"
+
+INCOMPARABLE_PAIR = "not comparable"
+
+STOPPED_PAIR = "a run was stopped at a limit"
 
 PAIRS_CROSS = "{n} pair{s} cross{es} durability classes ({classes}) and {verb} in no pooled line. {way}"
 
@@ -478,8 +477,16 @@ def disagreement_sentences(each: PooledPairs) -> tuple[str, ...]:
         told = [filled(template, least=next(ends), greatest=next(ends))]
     if each.left_out:
         verb = "has" if len(each.left_out) == 1 else "have"
-        told.append(filled(PAIRS_WITHOUT, n=len(each.left_out), verb=verb))
+        reasons = Counter(map(_why_left_out, each.left_out)).most_common()
+        words = "; ".join(f"{n}: {why}" if len(reasons) > 1 else why for why, n in reasons)
+        told.append(filled(PAIRS_WITHOUT, n=len(each.left_out), verb=verb, reasons=words))
     return tuple(told)
+
+
+def _why_left_out(each: Compared) -> str:
+    if each.identical or each.incomparable:
+        return SAME_PAIR if each.identical else INCOMPARABLE_PAIR
+    return "; ".join(each.comparison.reasons) or STOPPED_PAIR
 
 
 def closing_pooled_sentences(found: ComparisonAnswer, lines: Sequence[PooledPairs]) -> tuple[str, ...]:

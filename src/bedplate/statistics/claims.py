@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -31,34 +31,6 @@ from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate, of_differe
 
 if TYPE_CHECKING:
     from bedplate.statistics.estimation import FloatArray
-
-
-class IntervalAtConfidence(Protocol):
-    """What has an interval at any confidence, on the scale of the arithmetic, from `n` repetitions."""
-
-    @property
-    def n(self) -> int:
-        """Repetitions."""
-
-    def bounds(self, confidence: float) -> tuple[float, float]:
-        """The lower and the upper bound; infinite where that side is open."""
-
-
-@dataclass(frozen=True)
-class Mean:
-    """Of one contrast, with Student's interval."""
-
-    estimate: Estimate
-
-    @property
-    def n(self) -> int:
-        """Repetitions."""
-        return self.estimate.n
-
-    def bounds(self, confidence: float) -> tuple[float, float]:
-        """Student's interval of the mean."""
-        low, high = self.estimate.interval(confidence)
-        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -80,7 +52,7 @@ class SpreadRatio:
         """Of part - ratio² x whole: above 0 where the ratio of the spreads is above `ratio`."""
         return of_differences(self.part - ratio**2 * self.whole)
 
-    def bounds(self, confidence: float) -> tuple[float, float]:
+    def interval(self, confidence: float) -> tuple[float, float]:
         """Fieller's interval (1954) of the ratio of variances, as half of its logarithm; open where it has no end."""
         scatter = (
             np.cov(self.part, self.whole) * float(stdtrit(self.n - 1, 0.5 + confidence / 2)) ** 2 / self.n
@@ -102,7 +74,7 @@ class SpreadRatio:
 
 @dataclass(frozen=True)
 class Witness:
-    """The one interval that a claim rests on. `tries` are those among which it was looked for.
+    """The one estimate that a claim rests on. `tries` are those among which it was looked for.
 
     At the confidence 1 - a/`tries` it says what a claim says that is judged at a. `words` name it, `mean` is its
     estimate on the scale of the arithmetic.
@@ -110,7 +82,7 @@ class Witness:
 
     words: str
     mean: float
-    interval: IntervalAtConfidence
+    estimate: Estimate | SpreadRatio
     tries: int = 1
 
 
@@ -145,7 +117,7 @@ def p_below(estimate: Estimate, bound: float) -> float:
 
 def within(words: str, estimate: Estimate, low: float | None, high: float | None) -> Doubt:
     """That a mean lies between two bounds, None for an open side."""
-    witness = Witness(words, float(estimate.mean), Mean(estimate))
+    witness = Witness(words, float(estimate.mean), estimate)
     above = [p_above(estimate, low)] if low is not None else []
     below = [p_below(estimate, high)] if high is not None else []
     outside = ([p_below(estimate, low)] if low is not None else []) + (
@@ -223,7 +195,7 @@ def opposite(first: tuple[str, Estimate], second: tuple[str, Estimate]) -> Doubt
         found = []
         for sign, (words, estimate) in zip(signs, (first, second), strict=True):
             p = p_above(estimate, 0.0) if sign > 0 else p_below(estimate, 0.0)
-            found.append((p, Witness(words, float(estimate.mean), Mean(estimate))))
+            found.append((p, Witness(words, float(estimate.mean), estimate)))
         ways.append(max(found, key=lambda each: each[0]))
     holds = min(ways[:2], key=lambda each: each[0])
     fails = min(ways[2:], key=lambda each: each[0])

@@ -150,6 +150,14 @@ ON = 'where = "type=ext4 barrier=yes"\n'
         (f'kind = "alike"\n{ON}factor = "build.block_size"\nmargin = 0.05', Finding.HOLDS),
         (f'kind = "alike"\n{OFF}factor = "build.block_size"\nmargin = 0.05', Finding.FAILS),
         (f'kind = "spread"\nfactor = "build.block_size"\n{EXT4}{SIDES}at_least = 1.0', Finding.HOLDS),
+        # Barriers, which ext4 alone was asked about, keep no two of their cells apart.
+        (
+            (
+                'kind = "spread"\nfactor = "filesystem.block_size"\nbaseline = "type=ext4"\ncontender = "type=xfs"\n'
+                "at_least = 0.5\nat_most = 2.0"
+            ),
+            Finding.HOLDS,
+        ),
         (
             (
                 f'kind = "spread"\nfactor = "build.block_size"\n{EXT4}baseline = "barrier=no"\n'

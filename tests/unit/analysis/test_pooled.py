@@ -174,7 +174,10 @@ def test_missing_visits_leave_their_pairs_their_weight(tmp_path: Path) -> None:
     assert (17, 1) == (len(line.pairs), len(line.left_out))
     assert line.comparison.estimate == pytest.approx(XFS_BESIDE_EXT4, rel=0.03)
     assert Verdict.FASTER is line.comparison.verdict
-    assert "1 more pair of this kind has no ratio to pool." in disagreement_sentences(line)
+    left_out = (
+        "1 more pair of this kind has no ratio to pool (a verdict needs 3 repetitions in common, found 1)."
+    )
+    assert left_out in disagreement_sentences(line)
 
 
 def test_the_document_has_every_line(interacting: Overview) -> None:

@@ -12,7 +12,6 @@ from scipy import stats
 
 from bedplate.statistics.claims import (
     Doubt,
-    Mean,
     SpreadRatio,
     Witness,
     all_of,
@@ -45,8 +44,8 @@ def test_the_interval_at_the_p_value_touches_the_bound(values: list[float], low:
     for p, inside in ((doubt.p_holds, True), (doubt.p_fails, False)):
         if not 1e-9 < p < 0.999:
             continue
-        ends = doubt.for_holds.interval.bounds(1 - p)
-        wider = doubt.for_holds.interval.bounds(1 - p / 2)
+        ends = doubt.for_holds.estimate.interval(1 - p)
+        wider = doubt.for_holds.estimate.interval(1 - p / 2)
         if inside:
             assert low - 1e-6 <= ends[0]
             assert ends[1] <= low + width + 1e-6
@@ -77,10 +76,10 @@ def test_a_claim_without_bounds_or_levels_is_refused() -> None:
 
 def test_a_spread_beside_one_that_may_be_none_is_bounded_from_below() -> None:
     ratio = SpreadRatio(np.array([1.0, 1.1, 0.9]), np.array([0.1, -0.1, 0.02]))
-    low, high = ratio.bounds(0.95)
+    low, high = ratio.interval(0.95)
     assert math.inf == high
     assert p_above(ratio.at(math.exp(low)), 0.0) == pytest.approx(0.05)
-    assert (-math.inf, math.inf) == SpreadRatio(np.array([1.0, -1.1, 0.3]), ratio.whole).bounds(0.95)
+    assert (-math.inf, math.inf) == SpreadRatio(np.array([1.0, -1.1, 0.3]), ratio.whole).interval(0.95)
 
 
 @settings(deadline=None)
@@ -88,7 +87,7 @@ def test_a_spread_beside_one_that_may_be_none_is_bounded_from_below() -> None:
 def test_a_finite_end_of_a_spread_is_where_its_p_value_says(seed: int, n: int, confidence: float) -> None:
     rng = np.random.default_rng(seed)
     ratio = SpreadRatio(1 + rng.normal(scale=0.5, size=n), 1 + rng.normal(scale=0.5, size=n))
-    low, high = ratio.bounds(confidence)
+    low, high = ratio.interval(confidence)
     assert low <= high
     if math.isfinite(low):
         assert p_above(ratio.at(math.exp(low)), 0.0) == pytest.approx(1 - confidence, abs=1e-6)
@@ -128,7 +127,7 @@ def _best(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Doubt:
     for first in "abc":
         for second in "def":
             estimate = of_differences(logs[:, names.index(first)] - logs[:, names.index(second)])
-            witness = Witness(f"{first} beside {second}", float(estimate.mean), Mean(estimate))
+            witness = Witness(f"{first} beside {second}", float(estimate.mean), estimate)
             better[first, second] = (witness, estimate)
     return best_is_among("abc", "def", better)
 
@@ -157,8 +156,8 @@ def test_a_spread_that_is_wider_is_found_and_its_ratio_covered() -> None:
     for _ in range(500):
         sides = [each * truth + rng.normal(scale=0.02, size=(5, 5)) for each in (1.0, 3.0)]
         doubt = spread_within("x", sides[0], sides[1], 1.0, None)
-        low, high = doubt.for_holds.interval.bounds(0.95)
-        covered.append(low <= math.log(3) <= high)
+        low, high = doubt.for_holds.estimate.interval(0.95)
+        covered.append(bool(low <= math.log(3) <= high))
         found.append(doubt.p_holds <= 0.05)
     assert np.mean(covered) >= 0.93
     assert np.mean(found) >= 0.9

@@ -62,57 +62,52 @@ bedplate.pairs = (() => {
     const free = page.factors
       .map((factor, place) => place)
       .filter((place) => place !== study && isFactor(place) && !isNamed(page.factors[place].name, named));
-    // Cells that have the same levels of what is named are of one kind.
-    const free_ = new Set(free);
-    const told = page.factors.map((factor, place) => place).filter((place) => isFactor(place) && !free_.has(place));
-    const kindOf = (cell) => told.map((place) => page.cells[cell].levels[place]).join("/");
+    const named_ = page.factors.map((factor, place) => place).filter((place) => isFactor(place) && !free.includes(place));
     const grouped = (cells, keyOf) => {
       const groups = new Map();
-      for (const cell of cells) {
-        if (!groups.has(keyOf(cell))) groups.set(keyOf(cell), []);
-        groups.get(keyOf(cell)).push(cell);
-      }
+      for (const cell of cells) groups.set(keyOf(cell), [...(groups.get(keyOf(cell)) ?? []), cell]);
       return groups;
     };
-    const kinds = [first, second].map((side) => grouped(side, kindOf));
-    const once = new Map();
-    const made = (place, make) => once.get(place) ?? once.set(place, make()).get(place);
-    // What both kinds have: of the cells of one study, or (null) of all.
-    const shared = (ofFirst, ofSecond, own_) =>
-      made(`${ofFirst} ${ofSecond} ${own_}`, () => {
-        const parts = [kinds[0].get(ofFirst), kinds[1].get(ofSecond)].map((side) =>
-          own_ === null ? side : side.filter((cell) => page.cells[cell].study === own_),
-        );
-        return free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0)));
-      });
-    const key = (cell, own_, places) => places.map((place) => level(cell, place, own_)).join("/");
-    const index = (ofFirst, own_, places) =>
-      made(`${ofFirst} ${own_}: ${places}`, () =>
-        grouped(
-          kinds[0].get(ofFirst).filter((cell) => own_ === null || page.cells[cell].study === own_),
-          (cell) => key(cell, own_, places),
-        ),
+    // Cells at the same levels of what is named are of one kind: which factors two sides share is a matter of two kinds.
+    const kindOf = (cell) => named_.map((place) => page.cells[cell].levels[place]).join("/");
+    const [kinds, others] = [first, second].map((side) => [...grouped(side, kindOf).values()]);
+    // What is alike in all that both kinds have: of the cells of one study, or (null) of all.
+    const alike = (own_) =>
+      kinds.flatMap((one) =>
+        others.flatMap((other) => {
+          const parts = [one, other].map((part) =>
+            part.filter((cell) => own_ === null || page.cells[cell].study === own_),
+          );
+          const places = free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0)));
+          const key = (cell) => places.map((place) => level(cell, place, own_)).join("/");
+          const groups = grouped(parts[0], key);
+          return parts[1].flatMap((contender) =>
+            (groups.get(key(contender)) ?? []).map((baseline) => ({ baseline, contender })),
+          );
+        }),
       );
-    const order = new Map(first.map((cell, place) => [cell, place]));
-    const partners = (cell, own_) =>
-      [...kinds[0].keys()]
-        .flatMap((ofFirst) => {
-          const places = shared(ofFirst, kindOf(cell), own_);
-          return index(ofFirst, own_, places).get(key(cell, own_, places)) ?? [];
-        })
-        .sort((one, other) => order.get(one) - order.get(other));
+    const isWithin = ({ baseline, contender }) => page.cells[baseline].study === page.cells[contender].study;
+    const studies = [...new Set([...first, ...second].map((cell) => page.cells[cell].study))];
+    const within = studies.flatMap(alike).filter(({ baseline, contender }) => baseline !== contender);
+    const atHome = new Set(within.map(({ contender }) => contender));
+    const away =
+      studies.length > 1
+        ? alike(null).filter((pair) => !isWithin(pair) && (named.has("study") || !atHome.has(pair.contender)))
+        : [];
+    const order = (side) => new Map(side.map((cell, place) => [cell, place]));
+    const [ofFirst, ofSecond] = [order(first), order(second)];
     const done = new Set();
-    return second.flatMap((cell) => {
-      const mine = page.cells[cell].study;
-      const within = partners(cell, mine).filter((other) => other !== cell);
-      const away = partners(cell, null).filter((other) => page.cells[other].study !== mine);
-      return (within.length && !named.has("study") ? within : [...within, ...away]).flatMap((other) => {
-        const pair = [other, cell].sort((a, b) => a - b).join("/");
-        if (done.has(pair)) return [];
-        done.add(pair);
-        return [{ baseline: other, contender: cell }];
+    return [...within, ...away]
+      .sort(
+        (one, other) =>
+          ofSecond.get(one.contender) - ofSecond.get(other.contender) ||
+          Number(isWithin(other)) - Number(isWithin(one)) ||
+          ofFirst.get(one.baseline) - ofFirst.get(other.baseline),
+      )
+      .filter(({ baseline, contender }) => {
+        const pair = [baseline, contender].sort((a, b) => a - b).join("/");
+        return !done.has(pair) && done.add(pair);
       });
-    });
   };
 
   // What factors explain: a kernel that is a factor may differ, and so may its build.

@@ -183,7 +183,7 @@ bedplate.pooled = (() => {
     return {
       ...kind,
       every,
-      without: all.length - every.length,
+      without: all.filter((one) => !isUsable(one)),
       metric: every[0].metric,
       found: verdicts.ofEstimate(page.metrics[every[0].metric], mean(share(every.map((_, owner) => owner))), {
         margin: pairs.margin(),
@@ -300,6 +300,13 @@ bedplate.pooled = (() => {
     });
   };
 
+  const whyLeftOut = ({ identical, incomparable, found }) =>
+    identical
+      ? words.filled("pooled_same")
+      : incomparable.length
+        ? words.filled("pooled_incomparable")
+        : found.reasons.join("; ") || words.filled("pooled_stopped");
+
   // The line, then what its pairs disagree in.
   const sentences = (line) => {
     const { kind } = line.found;
@@ -318,8 +325,13 @@ bedplate.pooled = (() => {
           greatest: shown(kind, Math.max(...estimates), 2),
         }),
       );
-    if (line.without)
-      told.push(words.filled("pooled_without", { n: line.without, verb: line.without === 1 ? "has" : "have" }));
+    if (line.without.length) {
+      const counts = new Map();
+      for (const why of line.without.map(whyLeftOut)) counts.set(why, (counts.get(why) ?? 0) + 1);
+      const reasons = [...counts].sort(([, one], [, other]) => other - one).map(([why, n]) => (counts.size > 1 ? `${n}: ${why}` : why));
+      const n = line.without.length;
+      told.push(words.filled("pooled_without", { n, verb: n === 1 ? "has" : "have", reasons: reasons.join("; ") }));
+    }
     return [line.disagree ? `${head}; ${words.filled("pairs_disagree")}` : head, ...told];
   };
 
