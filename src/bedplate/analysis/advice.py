@@ -55,6 +55,7 @@ from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.near_names import unknown_run
 from bedplate.statistics.comparison import (
+    CONFIDENCE,
     MARGIN,
     REPETITIONS_MAX,
     Comparison,
@@ -98,6 +99,9 @@ _WRITTEN = ("device_written_kib_per_transaction", "device_written_mib")
 
 # Less than this is no work of the run's own: of a read-only run the ratio of two such figures says nothing.
 _WRITTEN_MIN = 1.0
+
+# The estimates are the same.
+ASKED_ALONE = "Two cells that `bedplate compare` is asked about alone are no such family, so that it may tell what is open here."
 
 # Of a pair that no factor explains.
 ELSEWHERE = "measured in other surroundings"
@@ -1056,7 +1060,8 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
             Sentence(
                 "limits",
                 f"{found.verdicts:,} of {format_count(found.judged, 'comparison')} can tell. "
-                + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own)),
+                + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own))
+                + (f" {ASKED_ALONE}" if max(own) > CONFIDENCE else ""),
             )
         )
     return tuple(sentences)

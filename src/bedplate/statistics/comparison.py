@@ -291,15 +291,14 @@ class Comparison:
     """
 
     metric: Metric
-    kind: EstimateKind
-    verdict: Verdict
-    estimate: float | None
-    low: float | None
-    high: float | None
-    confidence: float
     margin: float | None
     n: int
     paired: bool
+    verdict: Verdict = Verdict.CANNOT_TELL
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float = CONFIDENCE
     smallest: float | None = None
     largest: float | None = None
     suspect: int = 0
@@ -310,6 +309,11 @@ class Comparison:
     open_side: int = 0
     difference_confidence: float | None = None
     differences: tuple[Mapping[int, float], ...] = ()
+
+    @property
+    def kind(self) -> EstimateKind:
+        """What a figure of this scale is compared by."""
+        return EstimateKind.RATIO if self.metric.scale is Scale.RATIO else EstimateKind.DIFFERENCE
 
     @property
     def differs(self) -> bool:
@@ -398,16 +402,11 @@ def compare(
     known = [o.validity for side in (baseline, contender) for o in side.values() if _has_value(o)]
     suspect, unknown = known.count(Validity.SUSPECT), known.count(Validity.UNKNOWN)
     empty = Comparison(
-        metric=metric,
-        kind=EstimateKind.RATIO if metric.scale is Scale.RATIO else EstimateKind.DIFFERENCE,
-        verdict=Verdict.CANNOT_TELL,
-        estimate=None,
-        low=None,
-        high=None,
+        metric,
+        None if metric.scale is Scale.COUNT else margin,
+        0,
+        shares_repetitions,
         confidence=confidence,
-        margin=None if metric.scale is Scale.COUNT else margin,
-        n=0,
-        paired=shares_repetitions,
         suspect=0 if with_doubted else suspect,
         unknown=0 if with_doubted else unknown,
     )
@@ -431,19 +430,8 @@ def of_estimate(
 
     `estimate` is on the scale of the arithmetic: natural logarithms for a metric that is compared as a ratio.
     """
-    kind = EstimateKind.RATIO if metric.scale is Scale.RATIO else EstimateKind.DIFFERENCE
-    described = Comparison(
-        metric=metric,
-        kind=kind,
-        verdict=Verdict.CANNOT_TELL,
-        estimate=taken_back(kind, float(estimate.mean)),
-        low=None,
-        high=None,
-        confidence=CONFIDENCE,
-        margin=None if metric.scale is Scale.COUNT else margin,
-        n=estimate.n,
-        paired=is_paired,
-    )
+    described = Comparison(metric, None if metric.scale is Scale.COUNT else margin, estimate.n, is_paired)
+    described = replace(described, estimate=taken_back(described.kind, float(estimate.mean)))
     if estimate.n < REPETITIONS_MIN:
         too_few = TOO_FEW_IN_COMMON if is_paired else TOO_FEW_ON_ONE_SIDE
         return replace(described, reasons=(filled(too_few, n=estimate.n),))

@@ -318,8 +318,8 @@ def margin_of(kind: EstimateKind, margin: float) -> str:
 
 
 def compared_so(kind: EstimateKind, estimate: float, low: float, high: float) -> Comparison:
-    plain = compare({}, {}, METRICS["tps"])
-    return replace(plain, kind=kind, estimate=estimate, low=low, high=high)
+    plain = compare({}, {}, METRICS["tps" if kind is EstimateKind.RATIO else "tps_trend"])
+    return replace(plain, estimate=estimate, low=low, high=high)
 
 
 @pytest.fixture(scope="module")
