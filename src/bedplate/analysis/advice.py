@@ -100,8 +100,10 @@ _WRITTEN = ("device_written_kib_per_transaction", "device_written_mib")
 # Less than this is no work of the run's own: of a read-only run the ratio of two such figures says nothing.
 _WRITTEN_MIN = 1.0
 
-# The estimates are the same.
-ASKED_ALONE = "Two cells that `bedplate compare` is asked about alone are no such family, so that it may tell what is open here."
+# Its estimate is the same.
+ASKED_ALONE = (
+    "`bedplate compare` of two cells alone has a narrower interval, so that it may tell what is open here."
+)
 
 # Of a pair that no factor explains.
 ELSEWHERE = "measured in other surroundings"
