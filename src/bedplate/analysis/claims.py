@@ -649,7 +649,7 @@ def check_doubt(evidence: CheckEvidence) -> Doubt:
     doubts, reasons, silent = [], [], []
     for name, group in groups:
         try:
-            doubts.append(_doubt(group, name))
+            doubts.append(_JUDGES[group.check.kind](group, group.check, name))
         except NothingMeasuredError as error:
             reasons.append(error)
             silent.append(name)
@@ -658,20 +658,6 @@ def check_doubt(evidence: CheckEvidence) -> Doubt:
         raise few[0] if few else reasons[0]
     evidence.tally.silent.update(dict.fromkeys(silent))
     return _of_some(doubts) if few else all_of(doubts)
-
-
-def _doubt(evidence: CheckEvidence, group: str) -> Doubt:
-    judges: tuple[tuple[type[Any], Callable[..., Doubt]], ...] = (
-        (RatioCheck, _ratio),
-        (ValueCheck, _value),
-        (InteractionCheck, _interaction),
-        (SpreadCheck, _spread),
-        (OppositeCheck, _opposite),
-        (BestCheck, _best),
-        (AlikeCheck, _alike),
-    )
-    judge = next(judge for kind, judge in judges if isinstance(evidence.check, kind))
-    return judge(evidence, evidence.check, group)
 
 
 def bounds_of(check: Bounded) -> tuple[float | None, float | None]:
@@ -760,8 +746,9 @@ def _interaction(evidence: CheckEvidence, check: InteractionCheck, group: str) -
         for side, rows in zip(sides, found, strict=True)
     ]
     rows = [
-        _minus(found[1][pair.contender.cell], found[0][pair.baseline.cell])
+        {repetition: at[repetition] - against[repetition] for repetition in at if repetition in against}
         for pair in matched(*contenders).pairs
+        for at, against in [(found[1][pair.contender.cell], found[0][pair.baseline.cell])]
     ]
     words = _named(group, f"{check.contender} beside {check.baseline}, at {check.at} beside {check.against}")
     if not rows:
@@ -862,7 +849,7 @@ def _best(evidence: CheckEvidence, check: BestCheck, group: str) -> Doubt:
     for first in inside:
         for second in outside:
             witness, estimate = _levels_apart(evidence, factor, first, second, group)
-            better[names[first], names[second]] = (witness, _turned(estimate, sign))
+            better[names[first], names[second]] = (witness, replace(estimate, mean=sign * estimate.mean))
     return best_is_among([names[level] for level in inside], [names[level] for level in outside], better)
 
 
@@ -956,14 +943,6 @@ def _too_few(n: int) -> str:
     return filled(TOO_FEW_IN_COMMON, n=n)
 
 
-def _minus(first: Row, second: Row) -> Row:
-    return {r: first[r] - second[r] for r in first if r in second}
-
-
-def _turned(estimate: Estimate, sign: float) -> Estimate:
-    return replace(estimate, mean=sign * estimate.mean)
-
-
 def _named(group: str, words: str) -> str:
     return f"{group}: {words}" if group else words
 
@@ -974,6 +953,17 @@ def _counted(pairs: Sequence[Pair]) -> str:
 
 def _listed(factor: str, levels: Sequence[Scalar]) -> str:
     return ", ".join(level_text(factor, level) for level in levels)
+
+
+_JUDGES: Mapping[str, Callable[[CheckEvidence, Any, str], Doubt]] = {
+    "ratio": _ratio,
+    "value": _value,
+    "interaction": _interaction,
+    "spread": _spread,
+    "opposite": _opposite,
+    "best": _best,
+    "alike": _alike,
+}
 
 
 class Finding(StrEnum):
@@ -1070,7 +1060,7 @@ def _weigh(claim: Claim, study: int, overview: Overview, cells: Sequence[Candida
     tally = LeftOut()
     # Of one study: the levels of its cells name it nowhere, so that no filter pairs it with another.
     surroundings = surroundings_between([overview])
-    own = [_alone(cell) for cell in cells]
+    own = [replace(cell, study=0) for cell in cells]
     checks: list[tuple[Check, Doubt]] = []
     lacking: list[str] = []
     few: tuple[Check, TooFewError] | None = None
@@ -1092,10 +1082,6 @@ def _weigh(claim: Claim, study: int, overview: Overview, cells: Sequence[Candida
         few_check=few[0] if few else None,
         notes=tally.notes,
     )
-
-
-def _alone(cell: Candidate) -> Candidate:
-    return replace(cell, study=0)
 
 
 def _together(doubts: Sequence[Doubt], *, whole: bool) -> Doubt | None:
@@ -1162,7 +1148,7 @@ def _with_interval(found: _Weighed, finding: Finding, witness: Witness, rate: fl
         study=found.study,
         finding=finding,
         words=witness.words,
-        metric=_figure_name(check),
+        metric=check.metric if check.per is None else f"{check.metric} / {check.per}",
         is_ratio=is_ratio,
         estimate=_taken_back(witness.mean, is_ratio=is_ratio),
         low=_taken_back(low, is_ratio=is_ratio),
@@ -1172,10 +1158,6 @@ def _with_interval(found: _Weighed, finding: Finding, witness: Witness, rate: fl
         reasons=reasons,
         notes=found.notes,
     )
-
-
-def _figure_name(check: Check) -> str:
-    return check.metric if check.per is None else f"{check.metric} / {check.per}"
 
 
 def _is_ratio(check: Check) -> bool:

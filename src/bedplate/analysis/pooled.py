@@ -90,21 +90,26 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class PooledPairs:
+class LineKind:
+    """What pairs of one line are alike in: the levels in which the two sides differ, and unusual levels `beside`, of factors that one side alone has."""
+
+    asked: ComparedMetric
+    baseline: NamedLevels
+    contender: NamedLevels
+    beside: NamedLevels
+
+
+@dataclass(frozen=True)
+class PooledPairs(LineKind):
     """One line over matched pairs: `comparison` is the mean over these pairs, with its interval and verdict.
 
-    `baseline` and `contender` are the levels in which the two sides differ. `beside` are unusual levels of factors that
-    one side alone has. `classes` are the durability classes, the baseline's and the contender's where a pair crosses, with
+    `classes` are the durability classes, the baseline's and the contender's where a pair crosses, with
     the number of pairs: one, unless the question was asked across them. `pairs` are those behind the line, `left_out` those
     of the same kind without two repetitions to pool (identical, not comparable, stopped at a limit, missing).
     `p_disagreement` is the chance of pairs as far apart were they all alike; None where it cannot be told. `dependences`
     has each factor that varies over the pairs, those on which the ratio depends beyond chance first.
     """
 
-    asked: ComparedMetric
-    baseline: NamedLevels
-    contender: NamedLevels
-    beside: NamedLevels
     classes: tuple[tuple[tuple[str, ...], int], ...]
     comparison: Comparison
     pairs: tuple[Compared, ...]
@@ -177,13 +182,13 @@ def _family_of(comparisons: ComparisonAnswer, line: PooledPairs) -> Confidence |
 
 def _lines(found: ComparisonAnswer) -> Iterator[PooledPairs]:
     """Those of one question, not yet judged together."""
-    groups: defaultdict[_Kind, list[Compared]] = defaultdict(list)
+    groups: defaultdict[tuple[LineKind, tuple[str, ...], bool], list[Compared]] = defaultdict(list)
     for each in found.compared:
-        if each.comparison.pooled is None:
-            groups[_kind(found, each)].append(each)
-    for kind, pairs in groups.items():
-        line = _line(found, kind, pairs) if len(kind.classes) < 2 else None
-        if line is not None:
+        classes = () if found.question.across_durability else _classes(found, each)
+        if each.comparison.pooled is None and len(classes) < 2:
+            groups[_kind(found, each), classes, each.pair.is_within_a_study].append(each)
+    for (kind, *_), pairs in groups.items():
+        if line := _line(found, kind, pairs):
             yield line
 
 
@@ -200,19 +205,7 @@ def sides_of(found: ComparisonAnswer, each: Compared) -> tuple[CellFacts, CellFa
     return baseline, contender
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What pairs of one line have in common; `classes` has none where classes are not kept apart."""
-
-    asked: ComparedMetric
-    baseline: NamedLevels
-    contender: NamedLevels
-    beside: NamedLevels
-    classes: tuple[str, ...]
-    is_within_a_study: bool
-
-
-def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
+def _kind(found: ComparisonAnswer, each: Compared) -> LineKind:
     sides = (each.pair.baseline, each.pair.contender)
     first, second = (each.pair.levels(side) for side in sides)
     named = found.selections[0].names | found.selections[1].names
@@ -228,14 +221,7 @@ def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
         tuple((name, level) for name, level in levels.items() if name in compared)
         for levels in (first, second)
     )
-    return _Kind(
-        asked=each.asked,
-        baseline=before,
-        contender=after,
-        beside=tuple(beside.items()),
-        classes=() if found.question.across_durability else _classes(found, each),
-        is_within_a_study=each.pair.is_within_a_study,
-    )
+    return LineKind(each.asked, before, after, tuple(beside.items()))
 
 
 def _same(first: Mapping[str, Scalar], second: Mapping[str, Scalar], name: str) -> bool:
@@ -247,7 +233,7 @@ def _classes(found: ComparisonAnswer, each: Compared) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(words_on_device, sides_of(found, each))))
 
 
-def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> PooledPairs | None:
+def _line(found: ComparisonAnswer, kind: LineKind, every: Sequence[Compared]) -> PooledPairs | None:
     usable = [each for each in every if _is_usable(each)]
     if len(usable) < 2:
         return None
@@ -258,16 +244,13 @@ def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> Po
     disagree = p_value is not None and p_value <= DISAGREEMENT
     classes = Counter(_classes(found, each) for each in usable)
     return PooledPairs(
-        asked=kind.asked,
-        baseline=kind.baseline,
-        contender=kind.contender,
-        beside=kind.beside,
+        **vars(kind),
         classes=tuple(classes.most_common()),
         comparison=of_estimate(
             METRICS[kind.asked.metric],
             differences.mean(),
             margin=found.question.margin,
-            is_paired=kind.is_within_a_study,
+            is_paired=usable[0].pair.is_within_a_study,
         ),
         pairs=tuple(usable),
         left_out=tuple(each for each in every if not _is_usable(each)),
