@@ -97,7 +97,11 @@ def test_a_claim_is_not_judged_by_the_quick_runs(found: Overview) -> None:
         'metric = "queries_total_s"\nbaseline = "type=ext4"\ncontender = "type=btrfs"\nat_most = 0.9\n'
     )
     ((one,),) = judge_claims([found], [parse_claims(claim)]).judged
-    assert Finding.NOT_MEASURED is one.finding
+    assert Finding.CANNOT_TELL is one.finding
+    assert (None, "runs that were stopped at a limit: 2") == (
+        one.estimate,
+        one.reasons[0].split("(")[1].split(";")[0],
+    )
 
 
 def test_means_that_compare_shows_have_its_ratio(found: Overview) -> None:
