@@ -62,7 +62,9 @@ bedplate.pairs = (() => {
     const free = page.factors
       .map((factor, place) => place)
       .filter((place) => place !== study && isFactor(place) && !isNamed(page.factors[place].name, named));
-    const named_ = page.factors.map((factor, place) => place).filter((place) => isFactor(place) && !free.includes(place));
+    const named_ = page.factors
+      .map((factor, place) => place)
+      .filter((place) => isFactor(place) && !free.includes(place));
     const grouped = (cells, keyOf) => {
       const groups = new Map();
       for (const cell of cells) groups.set(keyOf(cell), [...(groups.get(keyOf(cell)) ?? []), cell]);
@@ -78,7 +80,9 @@ bedplate.pairs = (() => {
           const parts = [one, other].map((part) =>
             part.filter((cell) => own_ === null || page.cells[cell].study === own_),
           );
-          const places = free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0)));
+          const places = free.filter((place) =>
+            parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0)),
+          );
           const key = (cell) => places.map((place) => level(cell, place, own_)).join("/");
           const groups = grouped(parts[0], key);
           return parts[1].flatMap((contender) =>

@@ -328,7 +328,9 @@ bedplate.pooled = (() => {
     if (line.without.length) {
       const counts = new Map();
       for (const why of line.without.map(whyLeftOut)) counts.set(why, (counts.get(why) ?? 0) + 1);
-      const reasons = [...counts].sort(([, one], [, other]) => other - one).map(([why, n]) => (counts.size > 1 ? `${n}: ${why}` : why));
+      const reasons = [...counts]
+        .sort(([, one], [, other]) => other - one)
+        .map(([why, n]) => (counts.size > 1 ? `${n}: ${why}` : why));
       const n = line.without.length;
       told.push(words.filled("pooled_without", { n, verb: n === 1 ? "has" : "have", reasons: reasons.join("; ") }));
     }
