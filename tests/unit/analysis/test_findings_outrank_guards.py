@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.support.studies.planted_reasons import planted
@@ -24,12 +25,15 @@ from bedplate.analysis.condition import cell_truth, exit_status, parse_condition
 from bedplate.analysis.headline import fitted, headline, headline_lines
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import durability_class
-from bedplate.errors import EXIT_CANNOT_TELL
+from bedplate.campaign.running import StudyOutcome
+from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K
 from bedplate.model.durability import DURABLE, UNKNOWN, UNSAFE
-from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome, Profile, WeakerCut
+from bedplate.model.plan import Schedule
+from bedplate.model.power_cut import DEFAULT_PROFILES, RECORDING_FILE, PointOutcome, Profile, WeakerCut
 from bedplate.model.visit import Durability, Outcome
 from bedplate.page.document import page_document
+from bedplate.study.store import StudyStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,6 +149,19 @@ def test_without_a_cut_what_is_missing_is_in_the_answer_and_the_exit_code(tmp_pa
     told = answers(study)
     assert "without any cut: 390 of 9523 acknowledged transactions are missing" in told["answer"]
     assert "known to be safe" not in told["answer"]
+    # That of `run`, of which the study has no other fault; damage of a record is no finding.
+    with StudyStore.open(study) as store:
+        schedule = Schedule(7, 1, store.schedule.visits)
+        assert (0, 1) == (store.unsuccessful(schedule), store.bad_without_cut(schedule))
+        (recording,) = study.glob(f"visits/*/*/*/runs/*/{RECORDING_FILE}")
+        recording.write_text("{")
+        assert 0 == store.bad_without_cut(schedule)
+    (plan, outcome) = (
+        cast("Any", None),
+        partial(StudyOutcome, study, failed=0, start=None, kernel_release=""),
+    )
+    assert EXIT_SOME_RUNS_FAILED == outcome(plan=plan, visits=1, bad_without_cut=1).exit_code
+    assert EXIT_DONE == outcome(plan=plan, visits=1).exit_code
 
 
 def test_too_few_flushes_without_a_bad_cut_promise_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support.tools.written_log import MARK, Written, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.visit.cuts import OracleAnswer
-from bedplate.workloads.power_cut.bench import Recovered, judge
+from bedplate.workloads.power_cut.bench import Recovered, judge, with_weaker
 from bedplate.workloads.power_cut.log import Acknowledged, Acknowledgements, CrashState, read_log
 
 POINT = CutPoint(4, 100, Profile.LOST, Placement.WEIGHTED, 17)
@@ -146,3 +146,53 @@ def test_ok_means_that_nothing_at_all_was_found(
     expected = not detected and not silent and whole and not repaired
     assert (record.outcome is PointOutcome.OK) is expected
     assert record.consistent is (not detected and not silent)
+
+
+def record_of(profile: Profile, outcome: PointOutcome, *, control: bool = False) -> PointRecord:
+    point = CutPoint(3, 40, profile, Placement.UNIFORM, seed=7, control=control)
+    return PointRecord(point, outcome, None, 0, 0, 0, 1, problems=(outcome.value,))
+
+
+@pytest.mark.parametrize(
+    ("profile", "bad_with", "weaker", "tried"),
+    [
+        # Bad however the device behaves: laid to none of its doings, and nothing more is tried.
+        (Profile.SUBSET_512, {Profile.ORDERED, Profile.LOST}, Profile.ORDERED, [Profile.ORDERED]),
+        (Profile.SUBSET_512, {Profile.LOST}, Profile.LOST, [Profile.ORDERED, Profile.LOST]),
+        (
+            Profile.SUBSET_512,
+            {Profile.SUBSET_4K},
+            Profile.SUBSET_4K,
+            [Profile.ORDERED, Profile.LOST, Profile.SUBSET_4K],
+        ),
+        (Profile.SUBSET_512, set(), None, [Profile.ORDERED, Profile.LOST, Profile.SUBSET_4K]),
+        (Profile.SUBSET_4K, set(), None, [Profile.ORDERED, Profile.LOST]),
+        (Profile.UNTORN_16K, {Profile.LOST}, Profile.LOST, [Profile.ORDERED, Profile.LOST]),
+        (Profile.LOST, set(), None, [Profile.ORDERED]),
+        (Profile.ORDERED, set(), None, []),
+    ],
+)
+def test_a_bad_cut_is_tried_with_every_weaker_device_until_one_is_bad_too(
+    profile: Profile, bad_with: set[Profile], weaker: Profile | None, tried: list[Profile]
+) -> None:
+    asked: list[CutPoint] = []
+
+    def replay(point: CutPoint) -> PointRecord:
+        asked.append(point)
+        return record_of(point.profile, PointOutcome.LOST if point.profile in bad_with else PointOutcome.OK)
+
+    record = with_weaker(record_of(profile, PointOutcome.SILENT), replay)
+    assert weaker is (None if record.weaker is None else record.weaker.profile)
+    assert tried == [point.profile for point in asked]
+    assert {(3, 40, 7)} >= {(point.number, point.position, point.seed) for point in asked}
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_nothing_more_is_asked_of_a_good_cut_or_of_a_control(profile: Profile) -> None:
+    def replay(_: CutPoint) -> PointRecord:
+        raise AssertionError("nobody asked")
+
+    good = record_of(profile, PointOutcome.NEEDS_FSCK)
+    control = record_of(profile, PointOutcome.LOST, control=True)
+    assert good is with_weaker(good, replay)
+    assert control is with_weaker(control, replay)
