@@ -13,14 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
 from bedplate.plan.words import at_most, in_quotes, joined
 from bedplate.units import parse_duration_s, parse_size
-from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
+from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS, WORKLOAD
 
 ASYNCHRONOUS_ENGINES = frozenset({"io_uring", "libaio", "posixaio"})
 SYNCHRONOUS_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
@@ -365,15 +365,7 @@ _MOST_JOBS = 1000
 _TEST_FSYNC_S = 2
 
 
-@dataclass(frozen=True)
-class FioRun:
-    """One fio job of a plan with a single level of each option."""
-
-    name: str
-    options: Levels
-
-
-def fio_jobs(value: object) -> tuple[FioRun, ...]:
+def fio_jobs(value: object) -> tuple[RunSpec, ...]:
     """The runs of one `[[workload.job]]` table, several where an option varies; ValueError has every reason.
 
     `job` names a ready one, whose options hold unless the table gives its own; `name` names
@@ -396,21 +388,21 @@ def fio_jobs(value: object) -> tuple[FioRun, ...]:
     factors = {option: _levels(option, level) for option, level in table.items()}
     combinations = list(_combinations(factors))
     runs = [
-        FioRun(_run_name(title, combination, factors), Levels({**base, **combination}))
+        RunSpec(_run_name(title, combination, factors), WORKLOAD, Levels({**base, **combination}))
         for combination in combinations
     ]
-    reasons = [reason for run in runs for reason in _misfits(run.options)]
+    reasons = [reason for run in runs for reason in _misfits(run.levels)]
     if reasons:
         raise ValueError(joined(dict.fromkeys(reasons)))
     return tuple(runs)
 
 
-def fio_run_specs(jobs: Sequence[tuple[FioRun, ...]], *, pg_test_fsync: bool = False) -> tuple[RunSpec, ...]:
+def fio_run_specs(jobs: Sequence[tuple[RunSpec, ...]], *, pg_test_fsync: bool = False) -> tuple[RunSpec, ...]:
     """The runs of all jobs in order, pg_test_fsync last; ValueError where two have one name."""
-    specs = [RunSpec(run.name, "fio", run.options) for job in jobs for run in job]
+    specs = list(chain(*jobs))
     if pg_test_fsync:
         levels = Levels({"tool": PG_TEST_FSYNC, TEST_FSYNC_SECONDS: _TEST_FSYNC_S})
-        specs.append(RunSpec(PG_TEST_FSYNC, "fio", levels))
+        specs.append(RunSpec(PG_TEST_FSYNC, WORKLOAD, levels))
     twice = sorted(name for name, count in Counter(spec.name for spec in specs).items() if count > 1)
     if twice:
         raise ValueError(f"two jobs are called {', '.join(twice)}; give each a name")

@@ -16,13 +16,13 @@ from bedplate.plan.fields import Flag, within
 from bedplate.plan.table import WorkloadTable, at_least_one
 from bedplate.plan.values import TEXT, Form
 from bedplate.units import parse_duration_s, parse_size
-from bedplate.workloads.fio.jobs import READY_FIO_JOBS, FioRun, fio_jobs, fio_run_specs
+from bedplate.workloads.fio.jobs import READY_FIO_JOBS, fio_jobs, fio_run_specs
 from bedplate.workloads.fio.model import PG_TEST_FSYNC, TEST_FSYNC_SECONDS, WORKLOAD, is_pg_test_fsync
 
 # Options are left to fio's own check: an allow-list of forms that this schema does not know.
 JOB: Form = {"type": "object", "properties": {"job": {"enum": list(READY_FIO_JOBS)}, "name": TEXT}}
 
-FioJobs: TypeAlias = Annotated[tuple[FioRun, ...], within(fio_jobs, form=JOB)]
+FioJobs: TypeAlias = Annotated[tuple[RunSpec, ...], within(fio_jobs, form=JOB)]
 
 
 class FioTable(WorkloadTable):
