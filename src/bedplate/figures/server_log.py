@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from bedplate import registry
 
@@ -39,11 +40,8 @@ class ServerLog:
     complaints: tuple[Complaint, ...]
 
 
-class ServerLogReader(Protocol):
-    """The role `server_log` of an engine that has a server."""
-
-    def __call__(self, path: Path, /) -> ServerLog:
-        """Read it; OSError if it cannot be read. Foreign lines are passed over."""
+# The role `server_log` of an engine that has a server: reads it; OSError if it cannot be read. Foreign lines are passed over.
+ServerLogReader: TypeAlias = Callable[[Path], ServerLog]
 
 
 def server_log_of(engine: str) -> ServerLogReader | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from bedplate import registry
 from bedplate.model.cell import Cell, RunSpec, digest
@@ -246,11 +246,8 @@ def _cell(cell: Cell) -> dict[str, Any]:
 _DISK_IOPS = 1000
 
 
-class PlanWarnings(Protocol):
-    """The role `warnings` of a workload and of an engine; what can be asked for without a doubt has no such file."""
-
-    def __call__(self, plan: Plan, /) -> Iterable[str]:
-        """Sentences."""
+# The role `warnings` of a workload and of an engine: sentences. What can be asked for without a doubt has no such file.
+PlanWarnings: TypeAlias = Callable[[Plan], Iterable[str]]
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
