@@ -107,6 +107,20 @@ def test_the_answer_has_its_figure_its_repetitions_its_margin_and_the_best_of_th
         )
 
 
+@pytest.mark.parametrize(
+    ("best", "words"),
+    [
+        ("latency_ms_p99", "with p99 14.07 ms (13.31 to 14.88) as"),
+        ("tps_cv", "with cv of tps 0.2000 (0.2000 to 0.2000) as"),
+    ],
+)
+def test_other_figures_stand_with_their_names_and_units(tmp_path: Path, best: str, words: str) -> None:
+    study = read_study(write_search(tmp_path / "study"))
+    assert study.search is not None
+    found = read_of(replace(study, search=replace(study.search, best=best)))
+    assert words in answer_lines(found)[0]
+
+
 def _changed(study: Study, cell: str, blocks: set[int], **times: float) -> Study:
     """With these figures of a cell so many times as large, in these blocks."""
 
