@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.support.studies.synthetic_study import Recipe, cells_of, tps_of, write_changed_study
 
-from bedplate.analysis.headline import headline
+from bedplate.analysis.answer import headline
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import figure
 from bedplate.page.build import build_report

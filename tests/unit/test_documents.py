@@ -52,7 +52,7 @@ def test_every_part_that_is_made_stands_on_a_page_once(repository: Path) -> None
 
 
 def test_every_head_of_an_answer_is_explained_where_the_page_is(repository: Path) -> None:
-    source = repository / "src" / "bedplate" / "analysis" / "headline.py"
+    source = repository / "src" / "bedplate" / "analysis" / "answer.py"
     heads = {*re.findall(r'HeadlineLine\("([A-Z]\w+)"', source.read_text()), *KINDS}
     assert {"Take", "Also", "Change"} < heads
     table = re.findall(

@@ -11,6 +11,8 @@ from tests.support.studies.former_studies import NAMES, answers, differences, sa
 # How a difference begins that was made on purpose since a study was packed, without the places in lists, each with its reason:
 # the path, and where a word of many changed both words.
 NAMED: dict[str, str] = {
+    ".advise.contests[].": "every cell has a row, judged or not, in the order of the answer, and no sentences of its own (decision 114)",
+    ".advise.sentences": "the same",
     **{
         f"{where}: '{class_}' before, 'unknown'": "behind bad cuts in order, of which nothing says whether the recorder or the engine lost "
         "something, no class rests on what was promised"

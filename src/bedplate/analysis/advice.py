@@ -19,35 +19,19 @@ import numpy as np
 
 from bedplate.analysis.comparison import candidates_of, surroundings_between, surroundings_of
 from bedplate.analysis.overview import Measurement, Overview, Trouble, default_metric
-from bedplate.analysis.power_cut_view import disagreement, speaking
-from bedplate.analysis.run_heads import cells_due, has_speed, has_speeds, is_meant
+from bedplate.analysis.run_heads import cells_due, has_speed, is_meant
 from bedplate.analysis.wording import (
-    WRONG_ON_AVERAGE,
     block_words,
-    capital,
-    confidence_words,
     device_sectors,
     durability_class,
-    ends_words,
-    figure,
-    ratio_figure,
-    says_nothing,
-    unit_words,
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
-from bedplate.model.course import and_more, filled
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
 from bedplate.model.durability import (
     BOUNDED_LOSS,
     CLASSES,
     DURABLE,
-    TOO_FEW_FOR_MORE,
-    UNKNOWN,
-    UNSAFE,
-    counted_words,
-    cut_words,
-    too_few_words,
 )
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
@@ -55,12 +39,9 @@ from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
 from bedplate.near_names import unknown_run
 from bedplate.statistics.comparison import (
-    CONFIDENCE,
     MARGIN,
-    REPETITIONS_MAX,
     Comparison,
     Confidence,
-    EstimateKind,
     Pairs,
     Verdict,
     all_pairs,
@@ -73,7 +54,7 @@ from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.search import lead_by_repetitions
 from bedplate.statistics.summary import TRUSTED, Observation, Summary, summarise
 from bedplate.study.layout import StudyLayout
-from bedplate.units import asked_percent, format_count, format_duration, percent
+from bedplate.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from bedplate.model.plan import NotWorse
@@ -243,6 +224,7 @@ class Advised:
     cache: str
     contests: tuple[Contest, ...]
     classes: Mapping[str, str]
+    runs: tuple[Run, ...]
     without: tuple[Run, ...] = ()
     sectors: str = ""
     _summaries: dict[tuple[Run, str, str], Summary] = field(default_factory=dict, repr=False, compare=False)
@@ -327,6 +309,7 @@ def advised(
         cache=cache,
         contests=tuple(draft.judged(tuple(islice(judged, len(draft.pairs)))) for draft in drafted),
         classes=classes,
+        runs=runs,
         without=tuple(run for run in runs if not objectives_of(found, run) and has_speed(found, run)),
         sectors=_sectors_told(found) if asked == VOLATILE else "",
     )
@@ -495,7 +478,7 @@ def _taking_part(
             taking.append(best)
             same_as[best] = tuple(other for other in group if other != best)
         else:
-            runs = f"{format_count(counts[best], 'trusted run')} with {first.metric.name}"
+            runs = format_count(counts[best], "trusted run")
             needs = f", a verdict needs {REPETITIONS_MIN}" if counts[best] < REPETITIONS_MIN else ""
             limits = f"; {stopped} stopped at a limit, which `bedplate compare` judges" if stopped else ""
             left_out |= dict.fromkeys(group, f"{runs}{needs}{limits}")
@@ -737,41 +720,11 @@ def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
 # A chance below is not told: where runs scatter far, the cell that looks best is so by luck too often.
 SURE = 0.95
 
-# More is in the document; a person stops reading lists.
-SHOWN = 4
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """`kind` says what it is about: leading, figure, behind, apart, next, unsafe, unknown, limits.
-
-    Of one about what comes next, `visits` are those that it names and `command` makes them; empty of others.
-    """
-
-    kind: str
-    text: str
-    cells: tuple[str, ...] = ()
-    evidence: tuple[ComparisonEvidence, ...] = ()
-    visits: NextVisits | None = None
-    command: str = ""
-
 
 def cell_words(found: Overview, cell: str) -> str:
     """A cell in a sentence: `ext4 barrier fs 4k db 8k`."""
     facts = found.cells[cell]
     return f"{facts.label.panel} {block_words(facts.label).replace(' · ', ' ')}"
-
-
-def comparison_words(objective: Objective, comparison: Comparison) -> str:
-    """`tps 1.204 times (1.151–1.253)`, `cv of tps +0.03 (+0.01 to +0.05)`; without an interval so said."""
-    if comparison.estimate is None:
-        return f"{objective.head} unknown"
-    if says_nothing(comparison):
-        return f"{objective.head} beside it not known"
-    is_ratio = comparison.kind is EstimateKind.RATIO
-    write = ratio_figure if is_ratio else "{:+.2g}".format
-    bounds = ends_words(comparison.kind, comparison.low, comparison.high, write, "–" if is_ratio else " to ")
-    return f"{objective.head} {write(comparison.estimate)}{' times' if is_ratio else ''} ({bounds or 'no interval'})"
 
 
 def standing_cells(contest: Contest, standing: Standing) -> tuple[str, ...]:
@@ -792,188 +745,54 @@ def by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> list[str
     return [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in cells]
 
 
-def rest_words(cells: Sequence[object]) -> str:
-    """How many stand behind those that are shown; empty where none do."""
-    return and_more(len(cells), SHOWN)
+@dataclass(frozen=True)
+class RankedCell:
+    """A cell of a class in one run, as every table of the class has it.
+
+    `standing` is None of a cell that is not judged, and `why_not` says why. `evidence` has it beside the first row, or beside the cell that
+    rules it out where the first does not; of one that a `limit` is set to, and is not known to hold, in the figure of the limit.
+    """
+
+    cell: str
+    standing: Standing | None
+    why_not: str = ""
+    evidence: ComparisonEvidence | None = None
+    limit: Limit | None = None
 
 
-_IMPORTED = "Nothing: these are published runs, to which none can be added."
+_STANDINGS = (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
 
 
-def next_sentences(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """Of the cells of one class of durability in one run; to runs that others published nothing is added."""
-    is_imported = found.overview.study.facts.is_imported
-    if not is_imported:
-        yield from _visits(found, contest)
-    if contest.left_out and found.overview.repetitions >= REPETITIONS_MIN:
-        left_out = tuple(contest.left_out)
-        names = "; ".join(
-            f"{cell_words(found.overview, cell)} ({contest.left_out[cell]})" for cell in left_out[:SHOWN]
-        )
-        kind, again = ("limits", "") if is_imported else ("next", ", to be measured again")
-        yield Sentence(kind, f"Not judged here{again}: {names}{rest_words(left_out)}.", left_out)
-
-
-def closing_next_sentences(found: Advised) -> Iterable[Sentence]:
-    """Of the whole study: runs that are missing, and where no cells compete what would tell more."""
-    overview = found.overview
-    if overview.study.facts.is_imported:
-        yield Sentence("next", _IMPORTED)
-        return
-    missing = tuple(_missing(overview))
-    yield from missing
-    if found.contests or missing:
-        return
-    if not has_speeds([overview]):
-        command = extend_command(overview, overview.study.schedule.repetitions + 1)
-        words = f"More repetitions bound closer what was counted.{_makes(overview, 1, command)}"
-        yield Sentence("next", words, command=command)
-    elif any(name in RECOMMENDED for name in found.classes.values()):
-        yield Sentence(
-            "next",
-            "No visit is known to help: the runs have no figure of the whole run; `bedplate show` says why.",
-        )
-    else:
-        asked = f"{COMMAND} advise {study_directory(overview)} --durability"
-        ways = " or ".join(f"`{asked} {name!r}`" for name in dict.fromkeys(found.classes.values()))
-        yield Sentence(
-            "next",
-            f"No visit gives a cell another class. {ways} says which visits would tell most of the speed.",
-        )
-
-
-def _visits(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    cells = open_cells(found.overview, contest)
-    untold = _not_told(found, contest, cells)
-    if len(cells) < 2:
-        yield Sentence("next", f"{_no_visit(contest)}: {_why_alone(contest)}.", cells)
-    elif contest.can_judge and not (untold or contest.left_out or contest.incomparable):
-        yield _settled(found, contest, cells)
-    else:
-        pairs = [each for each in untold if each.comparison.basis is not None]
-        yield _most_per_hour(found, contest, has_pairs=bool(pairs))
-        yield from _more_repetitions(found, contest, pairs)
-
-
-def _not_told(found: Advised, contest: Contest, cells: Sequence[str]) -> tuple[ComparisonEvidence, ...]:
-    """The fastest of those that nothing rules out, beside each other one from which it is not told in speed."""
-    first, ranked = contest.objectives[0], by_speed(found, contest, cells)
-    beside = (
-        ComparisonEvidence(ranked[0], other, found.comparison(contest, first, ranked[0], other))
-        for other in ranked[1:]
-    )
-    return tuple(each for each in beside if each.comparison.verdict is Verdict.CANNOT_TELL)
-
-
-def _settled(found: Advised, contest: Contest, cells: Sequence[str]) -> Sentence:
-    fastest, *others = by_speed(found, contest, cells)
-    alike = "the other" if len(others) == 1 else f"each of the {len(others)} others"
-    return Sentence(
-        "next",
-        f"{_no_visit(contest)}: {cell_words(found.overview, fastest)} is the same within {percent(MARGIN)} as {alike} that nothing rules out.",
-        (fastest, *others),
-    )
-
-
-def _most_per_hour(found: Advised, contest: Contest, *, has_pairs: bool) -> Sentence:
-    """By the scatter of each cell; it recommends none."""
-    overview, told = found.overview, next_visits(found, contest)
-    there = overview.study.schedule.repetitions
-    cells = (*contest.cells, *contest.left_out)
-    more = 1 if contest.can_judge else more_for_verdicts(overview, cells, contest.run)
-    # Pairs say themselves how many more would tell them apart; what was doubted often would be doubted once more.
-    is_enough = has_pairs or (isinstance(told, str) and there >= REPETITIONS_MIN)
-    command = "" if is_enough or not more else extend_command(overview, there + more)
-    makes = _makes(overview, more, command)
-    if isinstance(told, str):
-        return Sentence(
-            "next",
-            f"Which visits would tell most per hour in {_what(contest)} is not known: {told}.{makes}",
-            command=command,
-        )
-    leader, margin = cell_words(overview, told.leader), percent(MARGIN)
-    near = (
-        f"{leader} is within {margin} of the best of {told.among} cells in {_what(contest)} with a chance of {percent(SURE)} at least"
-        if told.chance >= SURE
-        else f"Which of {told.among} cells is within {margin} of the best in {_what(contest)} is open; {leader} is the likeliest"
-    )
-    if told.rivals:
-        names = "; ".join(cell_words(overview, cell) for cell, _, _ in told.rivals[:SHOWN])
-        words = (
-            f"{near}. These may be better by more than {margin}: {names}{rest_words(told.rivals)}. Visits of these and of it "
-            f"would tell most per hour, in this order; one of each takes about {about_words(told.seconds)}.{makes}"
-        )
-    else:
-        words = f"{near}.{makes}"
-    return Sentence("next", words, told.cells, visits=told, command=command)
-
-
-def _more_repetitions(
-    found: Advised, contest: Contest, pairs: Sequence[ComparisonEvidence]
-) -> Iterable[Sentence]:
-    """What would tell the fastest from each cell that it is not told from."""
-    overview, first = found.overview, contest.objectives[0]
-    counted = sorted(
-        ((more, each) for each in pairs if (more := each.comparison.more_repetitions) is not None),
-        key=lambda pair: pair[0],
-    )
-    if counted:
-        least = counted[0][0]
-        command = extend_command(overview, overview.study.schedule.repetitions + least)
-        names = "; ".join(
-            f"{cell_words(overview, each.contender)} {more}, {comparison_words(first, each.comparison)}"
-            for more, each in counted[:SHOWN]
-        )
-        shown = tuple(each for _, each in counted[:SHOWN])
-        yield Sentence(
-            "next",
-            f"If what was seen is true, so many more repetitions should show whether these differ from "
-            f"{cell_words(overview, pairs[0].baseline)} in {_what(contest)}: {names}{rest_words(counted)}.{_makes(overview, least, command)}",
-            (pairs[0].baseline, *(each.contender for _, each in counted)),
-            shown,
-            command=command,
-        )
-    hopeless = [each for each in pairs if each.comparison.more_repetitions is None]
-    if hopeless:
-        names = "; ".join(
-            f"{cell_words(overview, each.contender)} {comparison_words(first, each.comparison)}"
-            for each in hopeless[:SHOWN]
-        )
-        yield Sentence(
-            "next",
-            f"No number of repetitions up to {REPETITIONS_MAX} is likely to distinguish these from "
-            f"{cell_words(overview, pairs[0].baseline)} in {_what(contest)}: {names}{rest_words(hopeless)}. Longer runs, or a quieter "
-            "machine, might.",
-            (pairs[0].baseline, *(each.contender for each in hopeless)),
-            tuple(hopeless),
-        )
-
-
-def _what(contest: Contest) -> str:
-    return f"{contest.objectives[0].head} of {contest.run[1]}"
-
-
-def _no_visit(contest: Contest) -> str:
-    return f"No visit would decide more in {_what(contest)}"
-
-
-def _why_alone(contest: Contest) -> str:
+def ranking(found: Advised, contest: Contest) -> tuple[RankedCell, ...]:
+    """Every cell of the class: by its standing and then the best first, behind them what is not judged, the best first too."""
+    rows: list[RankedCell] = []
     if contest.can_judge:
-        return "every other cell is ruled out"
-    if contest.stopped:
-        return "runs of the others were stopped at a limit, which `bedplate compare` judges"
-    if len(contest.cells) + len(contest.left_out) > 1 or any(contest.same_as.values()):
-        return "all cells are effectively the same"
-    return f"no other cell is {contest.durability}"
+        ranked = ranked_cells(found, contest, contest.objectives[0])
+        places = {
+            cell: _STANDINGS.index(own) for cell, own in zip(contest.cells, contest.standings, strict=True)
+        }
+        for cell in sorted(ranked, key=places.__getitem__):
+            rows.append(_row(found, contest, cell, rows[0].cell if rows else cell))
+    judged = {row.cell for row in rows}
+    rest = [cell for cell in (*contest.cells, *contest.left_out) if cell not in judged]
+    sign = -1 if contest.objectives[0].metric.better is Better.HIGHER else 1
+    centres = {cell: found.summary(contest, contest.objectives[0], cell).centre for cell in rest}
+    rest.sort(key=lambda cell: math.inf if (centre := centres[cell]) is None else sign * centre)
+    return (*rows, *(RankedCell(cell, None, contest.left_out.get(cell, "")) for cell in rest))
 
 
-def _makes(found: Overview, more: int, command: str) -> str:
-    """What a command adds, and how long it takes; empty without one. It visits every cell: complete blocks alone are compared."""
-    if not command:
-        return ""
-    seconds = seconds_of_a_repetition(found)
-    takes = "" if seconds is None else f", about {about_words(more * seconds)}"
-    return f" `{command}` adds {format_count(more, 'repetition')} of every cell{takes}."
+def _row(found: Advised, contest: Contest, cell: str, first: str) -> RankedCell:
+    standing = contest.standings[contest.cells.index(cell)]
+    ahead, limit = contest.ahead[contest.cells.index(cell)], contest.limits.get(cell)
+    if limit is not None and not ahead:
+        return RankedCell(cell, standing, evidence=limit.evidence, limit=limit)
+    # What is shown better than a cell need not be the first.
+    others = by_speed(found, contest, [contest.cells[number] for number in ahead])
+    other = first if first in others or not others else others[0]
+    if other == cell:
+        return RankedCell(cell, standing)
+    comparison = found.comparison(contest, contest.objectives[0], other, cell)
+    return RankedCell(cell, standing, evidence=ComparisonEvidence(other, cell, comparison))
 
 
 _FIGURES = re.compile(r"\d[\d.,]*")
@@ -991,338 +810,3 @@ def failed_alike(runs: Sequence[Measurement]) -> str:
     sentences_of = [sentences(m.reasons) for m in runs]
     shared = set.intersection(*({without_figures(words) for words in each} for each in sentences_of))
     return next((words for words in sentences_of[0] if without_figures(words) in shared), "")
-
-
-def _missing(found: Overview) -> Iterable[Sentence]:
-    """Runs that were due and have no trusted figure, with the way to get them."""
-    go_on = extend_command(found, found.study.schedule.repetitions)
-    ways = {
-        Trouble.FAILED: ("", "failed", f"`{go_on} --retry-failed` tries again"),
-        Trouble.NOT_RUN: ("have ", "not been run", f"`{go_on}` goes on"),
-        Trouble.SUSPECT: ("are ", "suspect and no part of this", "`bedplate show` says why"),
-        Trouble.UNKNOWN: ("are ", "of unknown validity and no part of this", "`bedplate show` says why"),
-    }
-    of_one = {"are ": "is ", "have ": "has "}
-    plain = [m for m in found.measurements if not m.canary and m.cell in found.cells]
-    if why := failed_alike(plain):
-        ways[Trouble.FAILED] = (
-            "",
-            "failed",
-            f"all alike, so trying again does not help; mend this first: {why}",
-        )
-    for trouble, (verb, what, way) in ways.items():
-        runs = [m for m in plain if m.trouble is trouble]
-        if runs:
-            cells = tuple(dict.fromkeys(m.cell for m in runs))
-            names = "; ".join(cell_words(found, cell) for cell in cells[:SHOWN])
-            words = f"{of_one.get(verb, verb) if len(runs) == 1 else verb}{what}"
-            yield Sentence(
-                "next",
-                f"{len(runs)} of {len(plain)} runs {words}, of {names}{rest_words(cells)}: {way}.",
-                cells,
-            )
-
-
-_NEAREST = 2
-
-_OPEN = "not distinguished from"
-
-
-def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
-    """What holds among the cells of one class of durability in one run."""
-    if not contest.can_judge:
-        return (_too_few(found, contest), *next_sentences(found, contest))
-    return (
-        _leading(found, contest),
-        *(words for objective in contest.objectives for words in _by_objective(found, contest, objective)),
-        *_ruled_out(found, contest),
-        *_not_known_to_hold(found, contest),
-        *next_sentences(found, contest),
-        *_incomparable(contest),
-    )
-
-
-def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
-    """What holds of the whole study: which runs are missing, what is unsafe and unknown, what bounds the advice."""
-    sentences = [*closing_next_sentences(found), *_not_recommended(found), *_by_power_cuts(found)]
-    if found.sectors:
-        sentences.append(Sentence("limits", f"{capital(found.sectors)}."))
-    if not found.contests:
-        sentences.insert(0, _no_contest(found))
-    if found.without:
-        names = ", ".join(run[1] for run in found.without)
-        sentences.append(
-            Sentence("limits", f"No advice on {names}: no figure of the whole run; see `bedplate compare`.")
-        )
-    sentences += [Sentence("limits", words) for words in found.overview.health.sentences()]
-    # What the comparisons are like comes behind what they say.
-    if found.judged:
-        own = [each.difference for contest in found.contests for each in contest.confidences]
-        sentences.append(
-            Sentence(
-                "limits",
-                f"{found.verdicts:,} of {format_count(found.judged, 'comparison')} can tell. "
-                + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own))
-                + (f" {ASKED_ALONE}" if max(own) > CONFIDENCE else ""),
-            )
-        )
-    return tuple(sentences)
-
-
-def _leading(found: Advised, contest: Contest) -> Sentence:
-    cells = tuple(by_speed(found, contest, standing_cells(contest, Standing.LEADING)))
-    first = contest.objectives[0]
-    if not cells:
-        return Sentence(
-            "leading",
-            f"No cell leads in {_what(contest)}: each is worse in another figure than it may be, or may be.",
-        )
-    shown = "; ".join(
-        f"{_named(found, contest, cell)} ({_figure_words(found, contest, first, cell)})"
-        for cell in cells[:SHOWN]
-    )
-    verb = "leads" if len(cells) == 1 else "lead"
-    return Sentence(
-        "leading",
-        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb} in {_what(contest)}: "
-        f"{shown}{rest_words(cells)}. A cell leads unless another is shown better in that.",
-        cells,
-    )
-
-
-def _by_objective(found: Advised, contest: Contest, objective: Objective) -> Iterable[Sentence]:
-    """The best mean, which is a point estimate, which others differ from it, and in the figure that ranks which may not."""
-    place = contest.objectives.index(objective)
-    ranked = ranked_cells(found, contest, objective)
-    if not ranked:
-        yield Sentence("figure", f"{objective.head}: no trusted value.")
-        return
-    best = ranked[0]
-    row = contest.cells.index(best)
-    better, same = (verdicts[place, row] for verdicts in (contest.better, contest.same))
-    others = {cell: contest.cells.index(cell) for cell in ranked[1:]}
-    told = {
-        "shown better than": [cell for cell, column in others.items() if better[column]],
-        "the same as": [cell for cell, column in others.items() if same[column]],
-        _OPEN: [
-            cell
-            for cell, column in others.items()
-            if not better[column] and not same[column] and frozenset((best, cell)) not in contest.elsewhere
-        ],
-        "not compared with": [cell for cell in others if frozenset((best, cell)) in contest.elsewhere],
-    }
-    direction = "highest" if objective.metric.better is Better.HIGHER else "lowest"
-    name, figure = _named(found, contest, best), _figure_words(found, contest, objective, best)
-    words = [f"{objective.head}: the {direction} mean has {name} ({figure})"]
-    cited: list[ComparisonEvidence] = []
-    for what, cells in told.items():
-        if not cells:
-            continue
-        # The nearest are those that a reader would take instead.
-        nearest = [
-            ComparisonEvidence(best, cell, found.comparison(contest, objective, best, cell))
-            for cell in cells[:_NEAREST]
-        ]
-        listed = "; ".join(
-            f"{cell_words(found.overview, each.contender)}, {comparison_words(objective, each.comparison)}"
-            for each in nearest
-        )
-        first = "nearest: " if len(cells) > _NEAREST else ""
-        clause = f"{what} {len(cells)} ({first}{listed})"
-        if what == _OPEN and place == 0:
-            yield Sentence(
-                "apart", f"In {_what(contest)} {name} is {clause}.", (best, *cells), tuple(nearest)
-            )
-        else:
-            words.append(clause)
-            cited += nearest
-    yield Sentence("figure", f"{'; '.join(words)}.", tuple(ranked), tuple(cited))
-
-
-def _ruled_out(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """By the fastest that is shown better, or as it is worse in another figure than it may be."""
-    cells, first = standing_cells(contest, Standing.RULED_OUT), contest.objectives[0]
-    for cell in cells[:SHOWN]:
-        ahead, limit = contest.ahead[contest.cells.index(cell)], contest.limits.get(cell)
-        if ahead:
-            other = by_speed(found, contest, [contest.cells[number] for number in ahead])[0]
-            evidence = ComparisonEvidence(other, cell, found.comparison(contest, first, other, cell))
-            why = f"by {cell_words(found.overview, other)}: {comparison_words(first, evidence.comparison)}"
-        elif limit is not None:
-            evidence = limit.evidence
-            why = (
-                f"as its {limit.objective.head} is more than {asked_percent(limit.share)} worse than that of "
-                f"{cell_words(found.overview, evidence.baseline)}: {comparison_words(limit.objective, evidence.comparison)}"
-            )
-        else:
-            continue
-        name = cell_words(found.overview, cell)
-        yield Sentence("behind", f"{name} is ruled out {why}.", (cell, evidence.baseline), (evidence,))
-    if len(cells) > SHOWN:
-        yield Sentence("behind", f"Ruled out as well: {len(cells) - SHOWN} more.", cells[SHOWN:])
-
-
-def _not_known_to_hold(found: Advised, contest: Contest) -> Iterable[Sentence]:
-    """Of cells that nothing rules out, whether they are worse in another figure than they may be."""
-    cells = standing_cells(contest, Standing.OPEN)
-    if cells:
-        limits = [contest.limits[cell] for cell in cells]
-        listed = "; ".join(
-            f"{cell_words(found.overview, limit.evidence.contender)}, {comparison_words(limit.objective, limit.evidence.comparison)} beside "
-            f"{cell_words(found.overview, limit.evidence.baseline)}, where {asked_percent(limit.share)} worse is allowed"
-            for limit in limits[:SHOWN]
-        )
-        yield Sentence(
-            "apart",
-            f"Whether these are worse than they may be is not known: {listed}{rest_words(cells)}.",
-            cells,
-            tuple(limit.evidence for limit in limits[:SHOWN]),
-        )
-
-
-def _too_few(found: Advised, contest: Contest) -> Sentence:
-    overview, alike = found.overview, sum(map(len, contest.same_as.values()))
-    there = len(contest.cells) + alike + len(contest.left_out)
-    if overview.repetitions < REPETITIONS_MIN and there > 1:
-        more = more_for_verdicts(overview, (*contest.cells, *contest.left_out), contest.run)
-        command = extend_command(overview, overview.study.schedule.repetitions + more)
-        adds = "" if overview.study.facts.is_imported or not more else f" `{command}` adds them."
-        return Sentence(
-            "limits",
-            f"{there} cells are {contest.durability}: descriptions and no recommendation, as a verdict needs "
-            f"{REPETITIONS_MIN} repetitions and there are {overview.repetitions}.{adds}",
-            (*contest.cells, *contest.left_out),
-        )
-    if there == 1:
-        every = (*contest.cells, *contest.left_out)
-        return Sentence("limits", f"One cell alone is {contest.durability}: no recommendation.", every)
-    named = ", ".join(_named(found, contest, cell) for cell in contest.cells) or "none"
-    return Sentence(
-        "limits",
-        f"Of {there} cells that are {contest.durability}, {len(contest.cells)} can be compared ({named}): no "
-        "recommendation.",
-        contest.cells,
-    )
-
-
-def _incomparable(contest: Contest) -> Iterable[Sentence]:
-    if contest.incomparable:
-        were, they = ("was", "it is") if contest.incomparable == 1 else ("were", "they are")
-        yield Sentence(
-            "limits",
-            f"{format_count(contest.incomparable, 'pair')} of cells {were} measured in other surroundings, which no factor "
-            f"explains; {they} not compared.",
-        )
-
-
-def _not_recommended(found: Advised) -> Iterable[Sentence]:
-    for name in (UNSAFE, UNKNOWN):
-        cells = tuple(cell for cell, own in found.classes.items() if own == name)
-        if not cells:
-            continue
-        own = {
-            cell: tuple(dict.fromkeys(reason.sentence for reason in promise.reasons))
-            for cell in cells
-            if (promise := found.overview.cells[cell].durability) is not None and promise.basis != "measured"
-        }
-        # What makes one of them so is not said of all.
-        is_shared = len(set(own.values())) == 1
-        reasons = next(iter(own.values())) if is_shared else ()
-        names = "; ".join(
-            f"{_with_its_cuts(found, cell)}{f' ({own[cell][0]})' if not is_shared and own.get(cell) else ''}"
-            for cell in cells[:SHOWN]
-        )
-        what = (
-            f"Unsafe with a {found.cache_words}"
-            if name == UNSAFE
-            else f"What a power cut leaves with a {found.cache_words} is unknown"
-        )
-        why = f" ({'; '.join(reasons[:2])})" if reasons else ""
-        yield Sentence(name, f"{what}: {names}{rest_words(cells)}{why}.", cells)
-
-
-def _with_its_cuts(found: Advised, cell: str) -> str:
-    """A cell, and what was counted of its own cuts: a share is of one cell, while a declared reason holds for several."""
-    facts, words = found.overview.cells[cell], cell_words(found.overview, cell)
-    if facts.durability is None or facts.durability.basis != "measured":
-        return words
-    _, own_cuts = speaking([run for run in facts.cuts if run.measured], found.cache)
-    counted = counted_words(own_cuts) if own_cuts.all_cuts.cuts else cut_words(own_cuts.drawn)
-    # Why a class stands that the cuts alone would not give.
-    why = (
-        too_few_words(each.values)
-        for each in facts.durability.reasons
-        if each.code == TOO_FEW_FOR_MORE
-        and (each.values["cache"], each.values["stands"]) == (found.cache, found.classes[cell])
-    )
-    return f"{words} ({'; '.join((counted, *islice(why, 1)))})"
-
-
-def _by_power_cuts(found: Advised) -> Iterable[Sentence]:
-    """Which classes are measured, each that flushes and settings declared otherwise, and each verdict that was refused."""
-    cells = found.overview.cells
-    yield from _refused_verdicts(found)
-    measured = tuple(
-        cell for cell, facts in cells.items() if facts.durability and facts.durability.basis == "measured"
-    )
-    if not measured:
-        return
-    rest = "; of the others it is declared" if len(measured) < len(cells) else ""
-    yield Sentence(
-        "limits",
-        f"The class of {len(measured)} of {len(cells)} cells is measured by power cuts{rest}.",
-        measured,
-    )
-    for cell in measured:
-        facts = cells[cell]
-        words = disagreement(facts.declared, facts.durability)
-        if words is not None:
-            yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
-
-
-def _refused_verdicts(found: Advised) -> Iterable[Sentence]:
-    """A class that is as declared though its power was cut, which nobody would take for a class without a doubt."""
-    for cell, facts in found.overview.cells.items():
-        refused = dict.fromkeys(str(reason) for run in facts.cuts for reason in run.verdict.refused)
-        if not refused:
-            continue
-        is_measured = facts.durability is not None and facts.durability.basis == "measured"
-        stands = "others of its recordings give its class" if is_measured else "its class is as declared"
-        if any(run.verdict.refused and run.verdict.doubts_promise for run in facts.cuts):
-            stands = "nothing is known of its class, as what was declared is in doubt"
-        words = f"a verdict of its power cuts was refused, so that {stands}: {'; '.join(refused)}"
-        yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
-
-
-def _no_contest(found: Advised) -> Sentence:
-    there = [name for name in CLASSES if name in found.classes.values()]
-    if any(name in RECOMMENDED for name in there):
-        lacking = "no run has a speed, or another figure of the whole run, yet"
-        verdicts = "the runs have verdicts and no speed; what they found follows"
-        return Sentence(
-            "limits",
-            f"Nothing is recommended: {lacking if has_speeds([found.overview]) else verdicts}.",
-        )
-    return Sentence(
-        "limits",
-        f"Nothing is recommended: with a {found.cache_words} no cell is {' or '.join(RECOMMENDED)}, all are "
-        f"{' or '.join(there) or 'unmeasured'}. `--durability` asks about them all the same.",
-    )
-
-
-def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:
-    summary = found.summary(contest, objective, cell)
-    unit = f" {objective.head if objective.metric.unit == '1/s' else unit_words(objective.metric)}".rstrip()
-    words = figure(summary)
-    bounds = f", {words.between('–')}{'' if words.is_interval else ' found'}" if words.low else ""
-    return f"{words.mean}{unit}{bounds}, n {summary.n}"
-
-
-def _named(found: Advised, contest: Contest, cell: str) -> str:
-    others = contest.same_as.get(cell, ())
-    alike = (
-        f" (effectively the same as {', '.join(cell_words(found.overview, o) for o in others)})"
-        if others
-        else ""
-    )
-    return f"{cell_words(found.overview, cell)}{alike}"

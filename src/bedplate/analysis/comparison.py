@@ -24,12 +24,13 @@ from bedplate.analysis.overview import (
     Measurement,
     Overview,
     default_metric,
+    is_chosen,
     overview,
     score_summaries,
     score_views,
     search_marks,
 )
-from bedplate.analysis.run_heads import is_meant, writes
+from bedplate.analysis.run_heads import answers_first, has_speed, is_meant, writes
 from bedplate.analysis.wording import (
     NO_RUN_IN_BOTH,
     about_counts,
@@ -40,6 +41,7 @@ from bedplate.analysis.wording import (
 from bedplate.errors import PlanError
 from bedplate.model.cell import library_levels
 from bedplate.model.course import filled, first_of
+from bedplate.model.durability import CLASSES
 from bedplate.model.figure import Better, Status
 from bedplate.model.levels import Scalar
 from bedplate.model.metrics import METRICS, unknown_metric
@@ -761,6 +763,44 @@ def best_first(
         cells={cell: found.cells[cell] for cell in ordered},
         marks=(f"sorted by {metric} of {run[1]}{kept}", *found.marks),
     )
+
+
+# Of a study with more cells than this a terminal shows the best of each class alone.
+CELLS_MOST = 20
+
+_OF_EACH_CLASS = 10
+
+
+def best_of_classes(
+    found: Overview, runs: Sequence[tuple[str, str]], metric: str | None = None, *, all_cells: bool = False
+) -> Overview:
+    """The study with its cells by what a power cut leaves and then the best first, by `metric` or by what the first run that writes is about.
+
+    Of many cells the first ten of each class, unless `all_cells` are wanted. As it is where no run has such a figure, or a search
+    chose the cells.
+    """
+    if is_chosen(found.study):
+        return found
+    asked = []
+    for run in (run for run in runs if has_speed(found, run)):
+        having = {key.metric for key in found.summaries if (key.dataset, key.run) == run}
+        name = default_metric(found, run, having) if metric is None else metric
+        if name in having and METRICS[name].better is not Better.NEITHER:
+            asked.append((answers_first(found, run, name), run, name))
+    if not asked:
+        return found
+    _, run, name = min(asked)
+    sign = 1 if METRICS[name].better is Better.LOWER else -1
+    by_class: dict[str, list[str]] = {each: [] for each in CLASSES}
+    for cell, facts in found.cells.items():
+        by_class[durability_class(facts.durability, facts.cache)].append(cell)
+    centres = {cell: found.summary(cell, run, name).centre for cell in found.cells}
+    places = {cell: math.inf if centre is None else sign * centre for cell, centre in centres.items()}
+    most = _OF_EACH_CLASS if len(found.cells) > CELLS_MOST and not all_cells else None
+    kept = [cell for own in by_class.values() for cell in sorted(own, key=places.__getitem__)[:most]]
+    mark = f"the {most} best of each class by {name} of {run[1]}, {len(kept)} of {len(found.cells)} cells; --all shows every one"
+    marks = (mark, *found.marks) if len(kept) < len(found.cells) else found.marks
+    return replace(found, cells={cell: found.cells[cell] for cell in kept}, marks=marks)
 
 
 def _without_a_factor(lacking: Iterable[Lacking], study: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A study in ten lines and a table, for a mail, a ticket or a mailing list: plain text, no wider than 72 columns but for a command's longest word.
+"""A study in twelve lines and a table, for a mail, a ticket or a mailing list: plain text, no wider than 72 columns but for a command's longest word.
 
 A row of Markdown is as wide as the name of its cell.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from bedplate.analysis.headline import (
+from bedplate.analysis.answer import (
     NAME_CHARACTERS,
     CutsAnswer,
     Headline,
@@ -42,8 +42,8 @@ ROWS_MAX = 12
 
 _POWER_CUT = "power cut"
 
-# With the line of the machine they are ten.
-_ANSWER_LINES = 9
+# With the line of the machine they are twelve.
+_ANSWER_LINES = 11
 
 _NAME_COLUMNS_MIN = 8
 

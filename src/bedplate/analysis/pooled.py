@@ -438,10 +438,18 @@ def pooled_line(each: PooledPairs) -> str:
 
 
 def pooled_in_short(each: PooledPairs) -> str:
-    """`xfs / ext4, durable: ×1.08 (1.05 to 1.11): faster; 18 pairs`; that these disagree comes before the figure."""
+    """`xfs / ext4, durable: ×1.08 (1.05 to 1.11): faster; 18 pairs`; of pairs that disagree how far they range, as no mean is true of all."""
     sides = sides_words(each.contender, each.baseline, each.beside)
     pairs, told = format_count(len(each.pairs), "pair"), figure_words(each.comparison)
-    words = f"{pairs} disagree: {told}" if each.disagree else f"{told}; {pairs}"
+    words = f"{told}; {pairs}"
+    estimates = [one.comparison.estimate for one in each.pairs if one.comparison.estimate is not None]
+    if each.disagree and estimates:
+        least, most = (
+            estimate_words(each.comparison.kind, end, 2) for end in (min(estimates), max(estimates))
+        )
+        words = f"{pairs} disagree, from {least} to {most}, so that no mean is said"
+        if each.comparison.kind is EstimateKind.RATIO and (min(estimates) > 1 or max(estimates) < 1):
+            words = f"{verdict_word(each.comparison)} in all {pairs}, from {least} to {most}"
     return f"{sides}, {_classes_words(each)}: {words}"
 
 
@@ -504,14 +512,19 @@ def figure_words(comparison: Comparison) -> str:
     )
 
 
-def ratio_words(comparison: Comparison) -> str:
-    """The same without the verdict: `×1.08 (1.05 to 1.11)`; without an interval the estimate alone."""
+def ratio_words(comparison: Comparison, *, with_confidence: bool = True) -> str:
+    """The same without the verdict: `×1.08 (1.05 to 1.11)`; without an interval the estimate alone.
+
+    A confidence that is not 95 % is named, but where the place that shows it has one for all.
+    """
     kind, estimate, low, high = comparison.kind, comparison.estimate, comparison.low, comparison.high
     if low is None or high is None or estimate is None:
         return estimate_words(kind, estimate, _DECIMALS[0])
     words = _interval_words(kind, estimate, low, high)
     confidence = (
-        f", {confidence_words([comparison.confidence])}" if comparison.confidence != CONFIDENCE else ""
+        f", {confidence_words([comparison.confidence])}"
+        if with_confidence and comparison.confidence != CONFIDENCE
+        else ""
     )
     return f"{words['estimate']} ({words['bounds']}{confidence})"
 

@@ -206,6 +206,13 @@ def writes(found: Overview, run: tuple[str, str]) -> bool:
     return spec is not None and view_of(spec.workload).writes(found, run, spec)
 
 
+def answers_first(found: Overview, run: tuple[str, str], metric: str) -> tuple[bool, int]:
+    """What runs are sorted by: those that write first; of one type those that its folder puts first, as TPC-H's queries before its load."""
+    spec = found.spec(run)
+    headlines = () if spec is None else view_of(spec.workload).headlines
+    return not writes(found, run), headlines.index(metric) if metric in headlines else len(headlines)
+
+
 def has_speed(found: Overview, run: tuple[str, str]) -> bool:
     """Whether cells differ by the speed of a run, and not by a verdict."""
     spec = found.spec(run)

@@ -289,6 +289,12 @@ program.add_command(cancel)
     help="the cells in the order of this metric, the best first",
 )
 @click.option("--top", metavar="N", type=click.IntRange(min=1), help="with --sort: only the first N cells")
+@click.option(
+    "--all",
+    "all_cells",
+    is_flag=True,
+    help="every cell; of more than 20 the ten best of each class are shown otherwise",
+)
 @AS_JSON
 def show(
     studies: tuple[Path, ...],
@@ -298,9 +304,13 @@ def show(
     cells: tuple[str, ...],
     sort: str | None,
     top: int | None,
+    all_cells: bool,
     as_json: bool,
 ) -> None:
-    """Tables of a study's results."""
+    """Tables of a study's results.
+
+    Cells are sorted by what a power cut leaves of them, and then the best first.
+    """
     if top is not None and sort is None:
         raise click.UsageError("--top goes with --sort METRIC, which says what is best")
     studies = require_studies(studies)
@@ -311,7 +321,11 @@ def show(
     if as_json:
         print_json(tables.show_document(studies, workload=workload, metric=metric, cells=cells, order=order))
         return
-    print_tables(tables.show_tables(studies, workload=workload, metric=metric, cells=cells, order=order))
+    print_tables(
+        tables.show_tables(
+            studies, workload=workload, metric=metric, cells=cells, order=order, all_cells=all_cells
+        )
+    )
 
 
 for _command in (compare, effects, advise, claims):

@@ -44,7 +44,7 @@ def agreed(question: str) -> bool:
 
 def say_answer(study: Path) -> None:
     """At most eight lines at 80 columns, behind an empty one; nothing of a study of which no run has been made."""
-    from bedplate.analysis.headline import fitted, headline, headline_lines  # noqa: PLC0415
+    from bedplate.analysis.answer import fitted, headline, headline_lines  # noqa: PLC0415
     from bedplate.analysis.overview import overview  # noqa: PLC0415
     from bedplate.cli.printing import columns  # noqa: PLC0415
 

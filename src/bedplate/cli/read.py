@@ -219,8 +219,8 @@ def advise(
     """
     (study,) = require_studies([study])
     from bedplate.analysis.advice import advised  # noqa: PLC0415
+    from bedplate.analysis.answer import headline  # noqa: PLC0415
     from bedplate.analysis.comparison import accepting, selected_overviews  # noqa: PLC0415
-    from bedplate.analysis.headline import headline  # noqa: PLC0415
     from bedplate.analysis.overview import DOUBTS_OF_A_SEARCH, NO_ADVICE_OF_A_SEARCH, is_chosen  # noqa: PLC0415
     from bedplate.analysis.search import answer_document, answer_lines, search_of  # noqa: PLC0415
     from bedplate.cli.ask import parse_not_worse  # noqa: PLC0415
@@ -244,12 +244,11 @@ def advise(
     (counted,) = accepting([narrowed], accepted)
     limits = tuple(map(parse_not_worse, not_worse))
     found = advised(counted, workloads=workloads, durability=durability, cache=cache, not_worse=limits)
-    # The answer is of the whole study.
-    answer = None if workloads or durability or not_worse else headline(counted, found)
+    answer = headline(counted, found)
     if as_json:
-        print_json(advice_document(found, answer))
+        print_json(advice_document(answer))
     else:
-        print_tables(advice_tables(found, answer))
+        print_tables(advice_tables(answer))
 
 
 @click.command()
@@ -361,10 +360,10 @@ def export(
 @click.option("--markdown", is_flag=True, help="with a table in Markdown; it reads as plain text too")
 @CELLS
 def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
-    """Ten lines and a table for a mail or a ticket: plain text of 72 columns."""
+    """Twelve lines and a table for a mail or a ticket: plain text of 72 columns."""
     (study,) = require_studies([study])
+    from bedplate.analysis.answer import headline  # noqa: PLC0415
     from bedplate.analysis.comparison import selected_overviews  # noqa: PLC0415
-    from bedplate.analysis.headline import headline  # noqa: PLC0415
     from bedplate.analysis.mail import mail_text  # noqa: PLC0415
 
     (found,) = selected_overviews([study], cells)

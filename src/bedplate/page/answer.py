@@ -6,41 +6,39 @@ page never says more than the commands can bear out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from bedplate.analysis.advice import (
-    VOLATILE,
-    Advised,
-    Contest,
-    Objective,
-    Run,
-    Sentence,
-    Standing,
-    advised,
-    cell_words,
-    closing_sentences,
-    contest_sentences,
-    ranked_cells,
-    standing_cells,
+from bedplate.analysis.advice import Advised, Contest, Objective, RankedCell, Standing, advised, ranking
+from bedplate.analysis.answer import (
+    Headline,
+    HeadlineLine,
+    RunAnswer,
+    beside_words,
+    contest_notes,
+    headline,
+    headline_lines,
+    instead_lines,
+    run_lines,
+    short_names,
+    standing_words,
 )
 from bedplate.analysis.claims import ClaimsAnswer, Finding, findings_sentence
 from bedplate.analysis.effects import FactorEffects, StudyEffects, interaction_sentences, strongest_sentence
-from bedplate.analysis.headline import Headline, HeadlineLine, headline, headline_lines, instead_lines
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CHOSEN, STOPPED_WHEN_TOLD, Overview, is_chosen
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
 from bedplate.analysis.run_heads import writes
 from bedplate.analysis.search import search_of
-from bedplate.analysis.wording import figure, unit_words
+from bedplate.analysis.wording import confidence_words, figure, unit_words
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.search import Ending
 
-# More is in `bedplate advise --json`; nobody chooses among twenty.
-CHOICES = 6
+# More is in `bedplate advise`; nobody chooses among twenty.
+CHOICES = 8
 
 # By head, how the page colours it.
 KINDS = {
@@ -58,7 +56,8 @@ KINDS = {
 
 _SEARCH_KINDS = {Ending.THIS: "good", Ending.ONE_OF: "good", Ending.NOT_KNOWN: "warn"}
 
-_STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "open"}
+
+_BADGES: Mapping[Standing | None, str] = {Standing.LEADING: "valid", Standing.OPEN: "suspect"}
 
 
 @dataclass(frozen=True)
@@ -104,61 +103,58 @@ class ChosenFigure:
 
 @dataclass(frozen=True)
 class CandidateCell:
-    """A cell that may be chosen. `same_as` are others that are the same in force; `standing` is `leads` or `open`."""
+    """A cell of a table.
+
+    `same_as` are others that are the same in force; `standing` says what is shown of it, and `badge` is how that is coloured. `beside` is its ratio to
+    the first, or why it is not judged.
+    """
 
     cell: str
     same_as: tuple[str, ...]
     standing: str
+    badge: str
+    beside: str
     figures: tuple[ChosenFigure, ...]
     n: int
 
 
 @dataclass(frozen=True)
 class ContestAnswer:
-    """What to choose among the cells of one class of durability in one run; no `choices` where nothing can be judged.
+    """The cells of one class of durability in one run, as the table of `bedplate advise` has them, the best first.
 
-    `heads` are the names and units over the figures, `behind` counts cells that are ruled out, `more` those that are
-    not and do not stand in `choices`. `sentences` are all that `bedplate advise` says of it.
+    `heads` are the names and units over the figures, `more` counts the cells that do not stand in `choices`, and `points` are what is said of the run
+    where the answer only mentions it. `confidence` is that of the ratios to the first.
     """
 
     run: str
     durability: str
     heads: tuple[tuple[str, str], ...]
     definitions: tuple[tuple[str, str], ...]
+    confidence: str
+    points: tuple[HeadlinePoint, ...]
     choices: tuple[CandidateCell, ...]
-    cells: int
     more: int
-    behind: int
-    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class CacheAnswer:
-    """Advice for a device with that cache, as sentences name it.
-
-    `unjudged` says why there is no recommendation, each reason once and behind the runs that it holds for.
-    """
+    """The tables for a device with that cache, as sentences name it."""
 
     cache: str
     contests: tuple[ContestAnswer, ...]
-    unjudged: tuple[tuple[str, str], ...]
-    unsafe: tuple[str, ...]
-    unknown: tuple[str, ...]
-    following: tuple[str, ...]
-    limits: tuple[str, ...]
 
     @property
     def definitions(self) -> tuple[tuple[str, str], ...]:
-        """What the figures are, of all contests."""
-        judged = [contest for contest in self.contests if contest.choices]
-        return tuple(dict.fromkeys(each for contest in judged for each in contest.definitions))
+        """What the figures are, of all tables."""
+        return tuple(dict.fromkeys(each for contest in self.contests for each in contest.definitions))
 
 
 @dataclass(frozen=True)
 class StudyAnswer:
     """The answer of one study. `protected` is None where a protected cache puts no cell into another class.
 
-    `mail` is the study in ten lines and a table. `settings` are all that the cell to take was told, as lines of a configuration file.
+    `mail` is the study in twelve lines and a table. `settings` are all that the cell to take was told, as lines of a configuration file.
     """
 
     title: str
@@ -171,42 +167,25 @@ class StudyAnswer:
     protected: CacheAnswer | None
 
 
-@dataclass(frozen=True)
-class _Advice:
-    """Advice with its sentences, which are made once: each contest with its own, and what closes them."""
-
-    found: Advised
-    contests: tuple[tuple[Contest, tuple[Sentence, ...]], ...]
-    closing: tuple[Sentence, ...]
-
-
-def _advice(found: Advised) -> _Advice:
-    # Runs that write before the others: in them file systems differ.
-    ordered = sorted(found.contests, key=lambda contest: not writes(found.overview, contest.run))
-    told = tuple((contest, contest_sentences(found, contest)) for contest in ordered)
-    return _Advice(found, told, closing_sentences(found))
-
-
 def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> StudyAnswer:
     """The answer of a study, the one of this number among those that the claims were judged on."""
     if is_chosen(found.study):
         return _of_a_search(found)
     if found.study.paired is not None:
         return _of_pairs(found)
-    volatile, protected = _advice(advised(found, cache=VOLATILE)), advised(found, cache=PROTECTED)
-    told = headline(found, volatile.found)
+    told = headline(found)
+    protected = headline(found, advised(found, cache=PROTECTED))
+    # Of power cuts the tables of durability have every kind of cache.
+    tells_apart = protected.advice.classes != told.advice.classes and not told.cuts_first
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,
         points=headline_points(headline_lines(told)),
         mail=mail_text(told, markdown=True),
         settings=_settings(told),
-        said=tuple(_said(volatile, effects, claims, number)),
-        volatile=_cache_answer(volatile, about_speed=not told.cuts_first),
-        # Of power cuts the tables of durability have every kind of cache.
-        protected=_cache_answer(_advice(protected), about_speed=True)
-        if protected.classes != volatile.found.classes and not told.cuts_first
-        else None,
+        said=tuple(_said(told.advice, effects, claims, number)),
+        volatile=_cache_answer(told, first=1),
+        protected=_cache_answer(protected, first=0) if tells_apart else None,
     )
 
 
@@ -240,7 +219,7 @@ def _of_pairs(found: Overview) -> StudyAnswer:
 def _without_advice(found: Overview, points: tuple[HeadlinePoint, ...], why: str) -> StudyAnswer:
     """The answer of a study of which there is no advice."""
     mail = "\n".join(text for point in points for lead, rest in point.texts for text in [f"{lead}{rest}"])
-    nothing = CacheAnswer("", (), (("Advice", f"{why}."),), (), (), (), ())
+    points = (*points, HeadlinePoint("Advice", "", (("", f"{why}.", False),)))
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,
@@ -248,7 +227,7 @@ def _without_advice(found: Overview, points: tuple[HeadlinePoint, ...], why: str
         mail=mail,
         settings=(),
         said=(),
-        volatile=nothing,
+        volatile=CacheAnswer("", ()),
         protected=None,
     )
 
@@ -270,9 +249,10 @@ def _settings(told: Headline) -> tuple[str, ...]:
     return () if found is None else tuple(f"{name} = {value}" for name, value in found.settings.items())
 
 
-def _said(advice: _Advice, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
+def _said(advice: Advised, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
     """What matters, and what was borne out."""
-    runs = [contest.run for contest, _ in _first_contests(advice)] or advice.found.overview.runs
+    # Runs that write before the others: in them file systems differ.
+    runs = sorted(advice.overview.runs, key=lambda run: not writes(advice.overview, run))
     told = [each for run in runs for each in effects.found if each.asked.run == run]
     strongest = [(each, words) for each in told if (words := strongest_sentence(each)) is not None]
     if strongest:
@@ -290,86 +270,63 @@ def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
                 yield Said(f"Together, {each.asked.run[1]}", words, "effects")
 
 
-def _first_contests(advice: _Advice) -> list[tuple[Contest, tuple[Sentence, ...]]]:
-    """For each run the strictest class that can be judged, else the strictest; what can be judged before the rest."""
-    by_run: dict[Run, tuple[Contest, tuple[Sentence, ...]]] = {}
-    for contest, sentences in advice.contests:
-        kept = by_run.get(contest.run)
-        if kept is None or (contest.can_judge and not kept[0].can_judge):
-            by_run[contest.run] = (contest, sentences)
-    return sorted(by_run.values(), key=lambda each: not each[0].can_judge)
-
-
-def _cache_answer(advice: _Advice, *, about_speed: bool) -> CacheAnswer:
-    every = [each for _, sentences in advice.contests for each in sentences]
-    has_contests = bool(advice.contests)
+def _cache_answer(told: Headline, *, first: int) -> CacheAnswer:
+    """The tables; of the answers from this one on with all that is said of their runs."""
+    names = short_names(told.found)
+    own = {(answer.run, answer.durability): answer for answer in told.answers}
     return CacheAnswer(
-        cache=advice.found.cache_words,
+        cache=told.advice.cache_words,
         contests=tuple(
-            _contest_answer(advice.found, contest, sentences) for contest, sentences in advice.contests
+            _contest_answer(
+                told.advice, contest, own.get((contest.run, contest.durability)), names, told.answers[:first]
+            )
+            for contest in told.contests
         ),
-        unjudged=_unjudged(advice) if about_speed else (),
-        unsafe=_of_kind(advice.closing, "unsafe"),
-        unknown=(
-            *(_unchosen(advice) if about_speed else ()),
-            *_of_kind((*advice.closing, *every), "unknown", "apart"),
-        ),
-        following=_of_kind((*every, *advice.closing), "next"),
-        limits=_of_kind(advice.closing if has_contests else advice.closing[1:], "limits"),
     )
 
 
-def _unchosen(advice: _Advice) -> Iterable[str]:
-    """Where nothing is recommended, the first thing that is not known is what to choose."""
-    for runs, _ in _unjudged(advice):
-        where = f" in {runs}" if advice.contests else ""
-        yield f"Which cell is the best{where}: nothing can be recommended; the reason is above."
-
-
-def _unjudged(advice: _Advice) -> tuple[tuple[str, str], ...]:
-    if not advice.contests:
-        return (("Advice", advice.closing[0].text),)
-    runs: dict[str, list[str]] = {}
-    for contest, sentences in advice.contests:
-        if not contest.can_judge:
-            runs.setdefault(sentences[0].text, []).append(contest.run[1])
-    return tuple((", ".join(names), text) for text, names in runs.items())
-
-
-def _of_kind(sentences: Iterable[Sentence], *kinds: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.text for each in sentences if each.kind in kinds))
-
-
-def _contest_answer(found: Advised, contest: Contest, sentences: Sequence[Sentence]) -> ContestAnswer:
-    standing = {
-        cell: words
-        for kind, words in _STANDINGS.items()
-        for cell in (standing_cells(contest, kind) if contest.can_judge else ())
-    }
-    ranked = [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in standing]
-    # `sorted` keeps the order by speed within each standing.
-    shown = sorted(ranked, key=lambda cell: standing[cell] != "leads")[:CHOICES]
+def _contest_answer(
+    found: Advised,
+    contest: Contest,
+    answer: RunAnswer | None,
+    names: Mapping[str, str],
+    first: Sequence[RunAnswer],
+) -> ContestAnswer:
+    rows = ranking(found, contest)
     return ContestAnswer(
         run=contest.run[1],
         durability=contest.durability,
         heads=tuple((each.head, unit_words(each.metric)) for each in contest.objectives),
         definitions=tuple((each.head, each.metric.definition) for each in contest.objectives),
-        choices=tuple(_choice(found, contest, cell, standing[cell]) for cell in shown),
-        cells=len(contest.cells) + len(contest.left_out),
-        more=len(ranked) - len(shown),
-        behind=len(contest.cells) - len(standing) if contest.can_judge else 0,
-        sentences=tuple(each.text for each in sentences),
+        confidence=confidence_words([contest.confidences[0].difference]) if contest.can_judge else "",
+        points=() if answer is None or answer in first else headline_points(run_lines(answer, names)),
+        choices=tuple(
+            _choice(found, contest, row, rows[0].cell, answer=answer, names=names) for row in rows[:CHOICES]
+        ),
+        more=len(rows[CHOICES:]),
+        notes=contest_notes(found, contest, names),
     )
 
 
-def _choice(found: Advised, contest: Contest, cell: str, standing: str) -> CandidateCell:
-    figures = tuple(_figure(found, contest, objective, cell) for objective in contest.objectives)
+def _choice(
+    found: Advised,
+    contest: Contest,
+    ranked_cell: RankedCell,
+    first: str,
+    *,
+    answer: RunAnswer | None,
+    names: Mapping[str, str],
+) -> CandidateCell:
     return CandidateCell(
-        cell=cell_words(found.overview, cell),
-        same_as=tuple(cell_words(found.overview, other) for other in contest.same_as.get(cell, ())),
-        standing=standing,
-        figures=figures,
-        n=found.summary(contest, contest.objectives[0], cell).n,
+        cell=names[ranked_cell.cell],
+        same_as=tuple(names[other] for other in contest.same_as.get(ranked_cell.cell, ())),
+        standing=standing_words(ranked_cell, answer),
+        badge=_BADGES.get(ranked_cell.standing, "unknown"),
+        beside=ranked_cell.why_not or beside_words(ranked_cell, first, names),
+        figures=tuple(
+            _figure(found, contest, objective, ranked_cell.cell) for objective in contest.objectives
+        ),
+        n=found.summary(contest, contest.objectives[0], ranked_cell.cell).n,
     )
 
 

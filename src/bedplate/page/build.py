@@ -19,9 +19,9 @@ import jinja2
 from markupsafe import Markup
 
 from bedplate import __version__
+from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.claims import judge_claims, load_claims
 from bedplate.analysis.comparison import require_one_origin, selected_overviews, study_names
-from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.labels import ENGINE, TYPE, factor_levels, short_name
 from bedplate.analysis.mail import machine_line
 from bedplate.analysis.overview import Overview, overview

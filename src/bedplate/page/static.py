@@ -556,7 +556,7 @@ def _row(
     largest: Mapping[tuple[str, str], float],
 ) -> Row:
     """In the runs that have a `largest` figure."""
-    sign = mark([m for run in largest for m in found.of(cell.id, run)])
+    kind, words = _badge(found, cell.id, tuple(largest))
     return Row(
         index=index,
         name=cell.label.panel,
@@ -566,10 +566,24 @@ def _row(
         durability_class=badge_class(cell),
         durability_reasons="; ".join(_reasons(cell)),
         runs=tuple(_run(found, cell.id, run, most) for run, most in largest.items()),
-        mark_class=_MARK_WORDS[sign],
-        mark_text=f"{sign} {_MARK_WORDS[sign]}",
+        mark_class=kind,
+        mark_text=words,
         counted=_counted_in(found, cell, tuple(largest)),
     )
+
+
+def _badge(found: Overview, cell: str, runs: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """How it is coloured, and what happened to the repetitions of a cell: `✓ valid`, `✗ 1 of 4 failed`, `✓ valid, stopped at a limit`."""
+    measurements = [m for run in runs for m in found.of(cell, run)]
+    sign = mark(measurements)
+    kind = _MARK_WORDS[sign]
+    alike = sum(mark([m]) == sign for m in measurements)
+    is_part = alike < len(measurements)
+    words = f"{sign} {alike} of {len(measurements)} {kind}" if is_part else f"{sign} {kind}"
+    if any(found.summary(cell, run, run_head(found, run).first).censored for run in runs):
+        words += ", stopped at a limit"
+    # What some repetitions bear out is not lost with the others.
+    return ("suspect" if is_part and kind == "failed" else kind), words
 
 
 def _counted_in(found: Overview, cell: CellFacts, runs: Sequence[tuple[str, str]]) -> str:

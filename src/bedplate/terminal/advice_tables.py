@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from bedplate.analysis.advice import (
@@ -15,12 +14,25 @@ from bedplate.analysis.advice import (
     Contest,
     Limit,
     NextVisits,
-    Sentence,
+    Objective,
+    RankedCell,
     Standing,
     cell_words,
-    closing_sentences,
-    contest_sentences,
-    ranked_cells,
+    next_visits,
+    ranking,
+)
+from bedplate.analysis.answer import (
+    NO_BREAK,
+    Headline,
+    RunAnswer,
+    beside_words,
+    contest_notes,
+    fitted,
+    headline_lines,
+    named_cells,
+    run_lines,
+    short_names,
+    standing_words,
 )
 from bedplate.analysis.claims import (
     ClaimsAnswer,
@@ -34,8 +46,7 @@ from bedplate.analysis.claims import (
     unmeasured_sentence,
 )
 from bedplate.analysis.comparison import study_names
-from bedplate.analysis.headline import NO_BREAK, Headline, fitted, headline_lines
-from bedplate.analysis.wording import device_sectors, figure, unit_words
+from bedplate.analysis.wording import capital, confidence_words, device_sectors, figure, unit_words
 from bedplate.model.codec import json_fields
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
@@ -44,54 +55,59 @@ from bedplate.terminal.table_parts import Notes, mark_lines, plain_table
 
 _ROWS = 12
 
-_ORDER = (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
-
-_WORDS = {Standing.LEADING: "leads", Standing.OPEN: "open", Standing.RULED_OUT: "ruled out"}
-
-_STYLES = {Standing.LEADING: "bold green", Standing.OPEN: "yellow", Standing.RULED_OUT: "dim"}
+_STYLES: Mapping[Standing | None, str] = {
+    Standing.LEADING: "bold green",
+    Standing.OPEN: "yellow",
+    Standing.RULED_OUT: "dim",
+}
 
 _LEGEND = (
-    "leads: no cell is shown better in the first column. ruled out: one is. The other columns say what that costs; --not-worse "
-    "sets limits to them. Geometric means, with the 95 % interval of the first alone."
+    "Below a figure is its 95 % interval. × is the ratio to the first row, or to the cell that is named, over the repetitions that both have. Not distinguished: either may "
+    "be the better one. Shown worse: its interval is below the other. A setting is worse: over all pairs of cells that differ in it."
 )
 
-_NOT_JUDGED = "Means of few repetitions, with an interval or else their range: what was found, and no order."
+_NO_LEGEND = "Means of few repetitions, with an interval or else their range: what was found, and no verdict."
 
 
-def advice_tables(found: Advised, headline: Headline | None = None) -> list[RenderableType]:
-    """The answer where one is given, for each run and class a table and its sentences, then what holds for all."""
-    overview = found.overview
+def advice_tables(headline: Headline) -> list[RenderableType]:
+    """The answer, then for each run and class its cells; of a run that the answer only mentions all that is said of it stands above."""
+    advice, names = headline.advice, short_names(headline.found)
     shown: list[RenderableType] = [
-        Group(Text(overview.study.facts.title, style="bold"), *mark_lines(overview))
+        Text(headline.found.study.facts.title, style="bold"),
+        Text("\n".join(["", *fitted(headline_lines(headline), most=None)])),
     ]
-    if headline is not None:
-        shown.append(Text("\n".join(["", *fitted(headline_lines(headline), most=None)])))
-    for contest in found.contests:
-        shown.append(_table(found, contest))
-        shown.append(_lines(contest_sentences(found, contest)))
-    if closing := closing_sentences(found):
-        shown.append(Group(Text("\nThe whole study", style="bold"), _lines(closing)))
+    first, own = headline.answers[:1], {(each.run, each.durability): each for each in headline.answers}
+    contests = headline.contests
+    for contest in contests:
+        answer = own.get((contest.run, contest.durability))
+        lines = run_lines(answer, names) if answer is not None and answer not in first else ()
+        shown.append(_table(advice, contest, answer, fitted(tuple(lines), most=None), names))
+    if contests:
+        legend = _LEGEND if any(each.can_judge for each in contests) else _NO_LEGEND
+        objectives = (objective for each in contests for objective in each.objectives)
+        definitions = dict.fromkeys(f"{each.head}: {each.metric.definition}" for each in objectives)
+        shown.append(Text(f"\n{legend}\n{'; '.join(definitions)}.", style="dim"))
     return shown
 
 
-def advice_document(found: Advised, headline: Headline | None = None) -> dict[str, Any]:
+def advice_document(headline: Headline) -> dict[str, Any]:
     """The same as JSON. Bounds that are open and figures that are absent are null."""
-    overview = found.overview
+    advice, overview = headline.advice, headline.found
     return {
         "study": str(overview.study.directory),
         "title": overview.study.facts.title,
         "marks": list(overview.marks),
-        "cache": found.cache,
+        "cache": advice.cache,
         "device_sector_bytes": device_sectors(overview),
         "false_discovery_rate": RATE,
-        "verdicts": found.verdicts,
-        "judged": found.judged,
-        "answer": None if headline is None else _answer_document(headline),
+        "verdicts": advice.verdicts,
+        "judged": advice.judged,
+        "answer": _answer_document(headline),
         "durability": {
-            cell: {"label": cell_words(overview, cell), "class": name} for cell, name in found.classes.items()
+            cell: {"label": cell_words(overview, cell), "class": name}
+            for cell, name in advice.classes.items()
         },
-        "contests": [_contest_document(found, contest) for contest in found.contests],
-        "sentences": [_sentence_document(each) for each in closing_sentences(found)],
+        "contests": [_contest_document(advice, contest) for contest in headline.contests],
     }
 
 
@@ -135,40 +151,82 @@ def _answer_document(headline: Headline) -> dict[str, Any]:
     }
 
 
-def _table(found: Advised, contest: Contest) -> RenderableType:
-    table = plain_table()
-    table.add_column("cell", min_width=14, max_width=26)
-    for objective in contest.objectives:
+def _table(
+    advice: Advised,
+    contest: Contest,
+    answer: RunAnswer | None,
+    lines: Sequence[str],
+    names: Mapping[str, str],
+) -> RenderableType:
+    """The cells below the lines; of many the first, and every one that the answer names."""
+    table, ranked_cells = plain_table(), ranking(advice, contest)
+    objectives, alike = _telling(advice, contest, ranked_cells)
+    table.add_column("cell", min_width=12, max_width=26)
+    for objective in objectives:
         unit = unit_words(objective.metric)
         words = objective.head.replace(" ", "\n", 1)
         table.add_column(f"{words}\n{unit}" if unit else words, justify="right")
-    table.add_column("", no_wrap=True, is_there=contest.can_judge)
-    rows = list(_rows(found, contest))
-    for cell, standing in rows[:_ROWS]:
-        figures = [
-            _figure(found.summary(contest, objective, cell), with_bounds=place == 0)
-            for place, objective in enumerate(contest.objectives)
-        ]
-        mark = Text() if standing is None else Text(_WORDS[standing], style=_STYLES[standing])
-        table.add_row(Text(cell_words(found.overview, cell)), *figures, mark)
-    title = Text(f"\n{contest.run[1]}: {contest.durability} with a {found.cache_words}", style="bold")
-    legend = _LEGEND if contest.can_judge else _NOT_JUDGED
-    definitions = "; ".join(f"{each.head}: {each.metric.definition}" for each in contest.objectives)
-    more = (
-        [Text(f"{len(rows) - _ROWS} more cells are in the document (--json).")] if len(rows) > _ROWS else []
+    table.add_column(
+        _beside_head(contest),
+        max_width=24,
+        is_there=any(ranked_cell.standing or ranked_cell.why_not for ranked_cell in ranked_cells),
     )
-    return Group(title, table, *more, Text(legend, style="dim"), Text(f"{definitions}.", style="dim"))
+    named = named_cells(answer)
+    rows = [each for place, each in enumerate(ranked_cells) if place < _ROWS or each.cell in named]
+    for ranked_cell in rows:
+        figures = [
+            _figure(advice.summary(contest, objective, ranked_cell.cell), with_bounds=place == 0)
+            for place, objective in enumerate(objectives)
+        ]
+        table.add_row(
+            Text(names[ranked_cell.cell]),
+            *figures,
+            _standing(ranked_cell, ranked_cells[0].cell, answer, names),
+        )
+    title = Text(f"\n{contest.run[1]}: {contest.durability} with a {advice.cache_words}", style="bold")
+    left = len(ranked_cells) - len(rows)
+    more = f"{left} more {'cell is' if left == 1 else 'cells are'} in the document (--json)." if left else ""
+    return Group(
+        title,
+        *map(Text, lines),
+        table,
+        *map(Text, filter(None, (more, *alike, *contest_notes(advice, contest, names)))),
+    )
 
 
-def _rows(found: Advised, contest: Contest) -> Iterable[tuple[str, Standing | None]]:
-    """Cells by their standing and then by the first figure; where nothing can be judged all as they are scheduled."""
+def _beside_head(contest: Contest) -> str:
+    """With the confidence of its intervals, which all rows share."""
     if not contest.can_judge:
-        yield from ((cell, None) for cell in (*contest.cells, *contest.left_out))
-        return
-    standings = dict(zip(contest.cells, contest.standings, strict=True))
-    ranked = ranked_cells(found, contest, contest.objectives[0])
-    for wanted in _ORDER:
-        yield from ((cell, wanted) for cell in ranked if standings[cell] is wanted)
+        return ""
+    return f"beside the\nfirst ({confidence_words([contest.confidences[0].difference])})"
+
+
+def _telling(
+    advice: Advised, contest: Contest, ranked_cells: Sequence[RankedCell]
+) -> tuple[list[Objective], list[str]]:
+    """The figures that have a column, and a sentence for each that is the same in every cell."""
+    columns, alike = [*contest.objectives[:1]], []
+    for objective in contest.objectives[1:]:
+        words = {
+            figure(advice.summary(contest, objective, ranked_cell.cell)).mean for ranked_cell in ranked_cells
+        }
+        if len(words) > 1 or len(ranked_cells) < 2:
+            columns.append(objective)
+        else:
+            alike.append(
+                f"{capital(objective.head)} is {words.pop()} {unit_words(objective.metric)} in every cell.".replace(
+                    "  ", " "
+                )
+            )
+    return columns, alike
+
+
+def _standing(
+    ranked_cell: RankedCell, first: str, answer: RunAnswer | None, names: Mapping[str, str]
+) -> Text:
+    text = Text(standing_words(ranked_cell, answer), style=_STYLES.get(ranked_cell.standing, ""))
+    words = ranked_cell.why_not or beside_words(ranked_cell, first, names)
+    return text.append(f"\n{words}", style="dim") if words else text
 
 
 def _figure(summary: Summary, *, with_bounds: bool) -> Text:
@@ -179,30 +237,9 @@ def _figure(summary: Summary, *, with_bounds: bool) -> Text:
     return text
 
 
-def _lines(sentences: Iterable[Sentence]) -> RenderableType:
-    return Padding(Group(*(Text(f"• {each.text}") for each in sentences)), (1, 0, 0, 0))
-
-
-def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
-    standings = contest.standings
-    cells = [
-        {
-            "cell": cell,
-            "label": cell_words(found.overview, cell),
-            "standing": standing.value if contest.can_judge else None,
-            "limit": _limit_document(contest.limits[cell]) if cell in contest.limits else None,
-            "behind": [contest.cells[other] for other in ahead],
-            "same_in_force_as": list(contest.same_as.get(cell, ())),
-            "figures": {
-                objective.metric.name: json_fields(
-                    found.summary(contest, objective, cell),
-                    "mean=centre low high minimum maximum n suspect unknown",
-                )
-                for objective in contest.objectives
-            },
-        }
-        for cell, standing, ahead in zip(contest.cells, standings, contest.ahead, strict=True)
-    ]
+def _contest_document(advice: Advised, contest: Contest) -> dict[str, Any]:
+    ahead = dict(zip(contest.cells, contest.ahead, strict=True))
+    visits, ranked_cells = next_visits(advice, contest), ranking(advice, contest)
     return {
         "dataset": contest.run[0],
         "run": contest.run[1],
@@ -217,25 +254,38 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
         ],
         "judged": contest.can_judge,
         "not_ruled_out": [
-            each["cell"] for each in cells if each["standing"] in (Standing.LEADING, Standing.OPEN)
+            ranked_cell.cell
+            for ranked_cell in ranked_cells
+            if ranked_cell.standing in (Standing.LEADING, Standing.OPEN)
         ],
-        "cells": cells,
-        "not_judged": dict(contest.left_out),
-        "sentences": [_sentence_document(each) for each in contest_sentences(found, contest)],
+        "cells": [
+            {
+                "cell": ranked_cell.cell,
+                "label": cell_words(advice.overview, ranked_cell.cell),
+                "standing": None if ranked_cell.standing is None else ranked_cell.standing.value,
+                "not_judged": ranked_cell.why_not or None,
+                "limit": None if ranked_cell.limit is None else _limit_document(ranked_cell.limit),
+                "beside": None if ranked_cell.evidence is None else _evidence_document(ranked_cell.evidence),
+                "behind": [contest.cells[other] for other in ahead.get(ranked_cell.cell, ())],
+                "same_in_force_as": list(contest.same_as.get(ranked_cell.cell, ())),
+                "figures": {
+                    objective.metric.name: json_fields(
+                        advice.summary(contest, objective, ranked_cell.cell),
+                        "mean=centre low high minimum maximum n suspect unknown",
+                    )
+                    for objective in contest.objectives
+                },
+            }
+            for ranked_cell in ranked_cells
+        ],
+        "incomparable_pairs": contest.incomparable,
+        "chance": _visits_document(visits) if isinstance(visits, NextVisits) else None,
+        "no_chance": visits if isinstance(visits, str) else None,
     }
 
 
 def _limit_document(limit: Limit) -> dict[str, Any]:
     return {**json_fields(limit, "share holds"), **_evidence_document(limit.evidence)}
-
-
-def _sentence_document(sentence: Sentence) -> dict[str, Any]:
-    return {
-        **json_fields(sentence, "kind text cells"),
-        "evidence": [_evidence_document(each) for each in sentence.evidence],
-        "visits": None if sentence.visits is None else _visits_document(sentence.visits),
-        "command": sentence.command or None,
-    }
 
 
 def _visits_document(visits: NextVisits) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from bedplate import registry
-from bedplate.analysis.comparison import best_first, selected_overviews
+from bedplate.analysis.comparison import best_first, best_of_classes, selected_overviews
 from bedplate.analysis.labels import level_text, short_name
 from bedplate.analysis.overview import COUNTED, WHOLE, CellFacts, Overview, rate_text
 from bedplate.analysis.part_summaries import RankedSummary, ranked
@@ -28,6 +28,7 @@ from bedplate.analysis.run_heads import (
     makes_transactions,
     run_type,
     view_of,
+    writes,
 )
 from bedplate.analysis.search import (
     Searched,
@@ -135,14 +136,19 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
     table.add_column("", no_wrap=True, width=BAR_CELLS)
     table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5, is_there=with_latency)
     table.add_column("n", no_wrap=True, min_width=5)
-    last = runs[-1]
+    last = _drawn(found, runs)
     largest = max(
         (_ranked(found, cell, last, metric).summary.centre or 0.0 for cell in found.cells), default=0.0
     )
     for cell in cells or found.cells.values():
         table.add_row(*_row(found, cell, runs, metric=metric, largest=largest, notes=notes))
-    legend = _legend(runs, metric, with_latency=with_latency)
+    legend = _legend(last, metric, with_latency=with_latency)
     return Group(table, legend, *notes.lines())
+
+
+def _drawn(found: Overview, runs: Sequence[Run]) -> Run:
+    """The run that the bar is of: the last that writes, as cells stand by it."""
+    return next((run for run in reversed(runs) if writes(found, run)), runs[-1])
 
 
 def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
@@ -174,7 +180,7 @@ def _row(
             text.append(notes.marks(_stopped_words(summary)), style="dim")
         text.append(f"\n{span(summary)}", style="dim")
         figures.append(text)
-    last = runs[-1]
+    last = _drawn(found, runs)
     latencies = found.summary(cell.id, last, "latency_ms_p99")
     counts = [found.summary(cell.id, run, metric).n for run in runs]
     name = cell_name(found, cell, notes)
@@ -199,8 +205,8 @@ def _stopped_words(summary: Summary) -> str:
     return f"{of} {verb} stopped at a limit, {'so that this is the median' if summary.centre is not None else 'and so would the median be'}"
 
 
-def _legend(runs: Sequence[Run], metric: str, *, with_latency: bool) -> Text:
-    words = f"Geometric mean of n repetitions, range below it. Bar{' and p99' if with_latency else ''}: {runs[-1][1]}."
+def _legend(drawn: Run, metric: str, *, with_latency: bool) -> Text:
+    words = f"Geometric mean of n repetitions, range below it. Bar{' and p99' if with_latency else ''}: {drawn[1]}."
     return Text(f"{words}\n{MARKS} {metric}: {METRICS[metric].definition}.", style="dim")
 
 
@@ -974,13 +980,15 @@ def show_tables(
     metric: str | None = None,
     cells: Sequence[str] = (),
     order: Order | None = None,
+    all_cells: bool = False,
 ) -> list[RenderableType]:
     """Every study's tables, each with its footnotes.
 
     `workload` is the name of a run or a type of workload, `cells` are filters of cells. Without a `metric` each type shows what it is about:
     tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
     the parts of each run. The last of a study's tables is that of its durability; below it stands what time did
-    to the study. With an `order` the cells stand in it. PlanError where no study has the run, nothing knows the metric or a filter selects nothing.
+    to the study. Cells stand by what a power cut leaves and then the best first, of many the best of each class unless `all_cells` are
+    wanted; with an `order` in that one. PlanError where no study has the run, nothing knows the metric or a filter selects nothing.
     """
     _require_metric(metric, order)
     shown: list[RenderableType] = []
@@ -991,8 +999,12 @@ def show_tables(
         if not runs:
             continue
         search = search_of(found)
-        if order is not None:
-            found = best_first(found, runs, *order)  # noqa: PLW2901 -- the same study in another order
+        ordered = (
+            best_of_classes(found, runs, metric, all_cells=all_cells)
+            if order is None
+            else best_first(found, runs, *order)
+        )
+        found = ordered  # noqa: PLW2901 -- the same study in another order
         title = Text(found.study.facts.title, style="bold")
         shown.append(Group(title, *mark_lines(found)))
         shown += _metric_tables(found, runs, metric) if metric else _default_tables(found, runs)

@@ -121,6 +121,7 @@ STUDIES = (
             "compare study --baseline study=study --contender study=study --factor kernel --cells type=xfs",
             "show study --workload read-write --metric p99",
             "show study --sort tps --top 2 --cells class=durable",
+            "show study --all",
             "effects study --workload read-write --metric p99 --accept checkpoint --cells type=ext4,xfs",
             "advise study --workload read-write --accept checkpoint --cells type=ext4,xfs",
             "advise study --durability 'bounded loss' --cache volatile",

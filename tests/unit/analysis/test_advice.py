@@ -7,24 +7,23 @@ import math
 import random
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study, with_provenance
-from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import HOSTILE, cells_of
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice import (
     Advised,
     Contest,
-    Sentence,
+    RankedCell,
     Standing,
     advised,
-    closing_sentences,
-    contest_sentences,
     objectives_of,
+    ranking,
 )
+from bedplate.analysis.answer import beside_words, fitted, headline, headline_lines, short_names
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import durability_class
 from bedplate.errors import PlanError
@@ -86,17 +85,23 @@ def standings(found: Advised) -> dict[tuple[str, int], Standing]:
     }
 
 
-def sentences(found: Advised) -> list[Sentence]:
-    own = [each for contest in found.contests for each in contest_sentences(found, contest)]
-    return [*own, *closing_sentences(found)]
+def said(found: Advised) -> str:
+    """All lines of the answer."""
+    return " ".join(fitted(headline_lines(headline(found.overview, found)), columns=2000, most=None))
 
 
-def of_kind(found: Advised, kind: str) -> str:
-    return " ".join(each.text for each in sentences(found) if each.kind == kind)
+def row_of(found: Advised, kind: str) -> RankedCell:
+    """The first of this type in the table."""
+    cells = found.overview.study.schedule.cells
+    return next(row for row in ranking(found, only(found)) if cells[row.cell].filesystem.type == kind)
+
+
+def document_of(found: Advised) -> dict[str, Any]:
+    return advice_document(headline(found.overview, found))
 
 
 def printed(found: Advised) -> str:
-    return as_printed(advice_tables(found))
+    return as_printed(advice_tables(headline(found.overview, found)))
 
 
 def test_the_fastest_leads_within_its_class_and_the_unsafe_do_not_compete(study: Path) -> None:
@@ -105,21 +110,23 @@ def test_the_fastest_leads_within_its_class_and_the_unsafe_do_not_compete(study:
     best = standings(found)
     assert Standing.LEADING is best["xfs", 8192]
     assert [("xfs", 8192)] == [cell for cell, own in best.items() if own is Standing.LEADING]
-    assert "Unsafe with a volatile cache: ext4 nobarrier" in of_kind(found, "unsafe")
-    assert "0 flushes in 64 appending fsyncs" in of_kind(found, "unsafe")
-    assert "nobarrier" not in of_kind(found, "leading")
+    assert re.search(r"Unsafe +ext4 nobarrier [^:]*: 0 flushes in 64 appending fsyncs", said(found))
+    assert not any("nobarrier" in row.cell for row in ranking(found, only(found)))
 
 
 def test_with_a_protected_cache_all_compete(study: Path) -> None:
     found = ask(study, cache=PROTECTED)
     assert 8 == len(only(found).cells)
-    assert "ext4 nobarrier fs 4k db 8k" in of_kind(found, "leading")
-    assert "" == of_kind(found, "unsafe")
+    assert re.search(r"^Take +ext4 nobarrier db 8k", said(found))
+    assert "Unsafe" not in said(found)
 
 
 def test_a_class_is_asked_for_by_name(study: Path) -> None:
     found = ask(study, durability="unsafe")
     assert ("unsafe", 2) == (only(found).durability, len(only(found).cells))
+    # Nobody is told to take what may lose data.
+    assert re.search(r"^Fastest +ext4 nobarrier db 8k: .* the best of 2 unsafe cells\.", said(found))
+    assert "Take" not in said(found)
     with pytest.raises(
         PlanError, match="no cell is bounded loss with a volatile cache; there are durable, unsafe"
     ):
@@ -162,7 +169,6 @@ def test_the_figure_that_the_run_is_about_ranks_and_the_others_say_what_that_cos
     space = next(each for each in only(found).objectives if each.head == "space")
     cell = only(found).cells[0]
     assert 500.0 < (found.summary(only(found), space, cell).centre or 0) < 501
-    assert "space: the lowest mean has btrfs nodatacow" in of_kind(found, "figure")
 
 
 def test_a_figure_that_may_not_be_worse_rules_out_what_is_and_leaves_open_what_may_be(tmp_path: Path) -> None:
@@ -182,10 +188,16 @@ def test_a_figure_that_may_not_be_worse_rules_out_what_is_and_leaves_open_what_m
     found = ask(study, not_worse=(limit,))
     by_type = {(kind, own) for (kind, _), own in standings(found).items()}
     assert {("ext4", Standing.LEADING), ("xfs", Standing.RULED_OUT), ("btrfs", Standing.OPEN)} == by_type
-    words = "is ruled out as its p99 is more than 10 % worse than that of ext4 barrier fs 4k db 2k: p99 1.999 times"
-    assert words in of_kind(found, "behind")
-    assert "Whether these are worse than they may be is not known: btrfs" in of_kind(found, "apart")
-    cells = advice_document(found)["contests"][0]["cells"]
+    names = short_names(found.overview)
+    worse, scattered = (
+        beside_words(row_of(found, kind), "", names).replace("\N{NO-BREAK SPACE}", " ")
+        for kind in ("xfs", "btrfs")
+    )
+    assert re.fullmatch(r"p99 ×(2\.00|1\.99\d*) \(.*\) of ext4 barrier db 2k; 10 % worse is allowed", worse)
+    assert scattered.startswith("p99 ×1.")
+    # What is within its limit goes before what may not be.
+    assert re.search(r"Take +ext4", said(found))
+    cells = document_of(found)["contests"][0]["cells"]
     assert {None, 0.1} == {each["limit"] and each["limit"]["share"] for each in cells}
     for wrong, words in (
         (NotWorse("load_s", 0.1), "--not-worse load_s: no run ranks its cells by another figure"),
@@ -215,11 +227,12 @@ def test_hardly_anything_written_is_no_objective(tmp_path: Path) -> None:
 def test_two_repetitions_describe_and_recommend_nothing(tmp_path: Path) -> None:
     found = ask(known_study(tmp_path / "study", speed, replace(KNOWN, repetitions=2)))
     assert (0, 0, ()) == (found.judged, found.verdicts, only(found).cells)
-    assert "" == of_kind(found, "leading") == of_kind(found, "behind")
     text = " ".join(printed(found).split())
-    assert "descriptions and no recommendation, as a verdict needs 3 repetitions and there are 2" in text
-    assert "leads" not in text
-    document = advice_document(found)
+    assert "2 trusted repetitions show a figure, not a difference; 3 give a verdict" in text
+    assert {"2 trusted runs, a verdict needs 3"} == {row.why_not for row in ranking(found, only(found))}
+    assert "not judged" in text
+    assert "best mean" not in text
+    document = document_of(found)
     assert [False] == [each["judged"] for each in document["contests"]]
     assert [] == document["contests"][0]["not_ruled_out"]
 
@@ -235,24 +248,25 @@ def test_noise_recommends_nobody_alone_and_says_what_would_tell(tmp_path: Path) 
     )
     found = ask(study)
     assert [Standing.LEADING] * 6 == list(standings(found).values())
-    assert "6 of 6 cells that are durable lead" in of_kind(found, "leading")
-    assert "is not distinguished from 5" in of_kind(found, "apart")
-    assert "More repetitions would tell" in of_kind(found, "next") or "No number of" in of_kind(found, "next")
+    assert "none of 6 durable cells is shown better" in said(found)
+    assert "Or      not distinguished from" in said(found)
+    assert re.search(
+        r"Next +(\d+ more repetitions? .* should show whether|no number of repetitions)", said(found)
+    )
 
 
-def test_every_verdict_that_a_sentence_cites_is_borne_by_its_interval(study: Path) -> None:
+def test_every_standing_is_borne_by_its_interval(study: Path) -> None:
     found = ask(study)
-    cited = [(each, proof) for each in sentences(found) for proof in each.evidence]
-    assert cited
-    for sentence, proof in cited:
-        (contest,) = found.contests
-        own = contest.confidences[[each.metric for each in contest.objectives].index(proof.comparison.metric)]
-        expected = own.sameness if proof.comparison.verdict is Verdict.SAME else own.difference
-        assert expected == proof.comparison.confidence
-        assert {proof.baseline, proof.contender} <= set(sentence.cells)
-        if sentence.kind == "behind":
-            assert proof.comparison.verdict in (Verdict.SLOWER, Verdict.HIGHER)
-            assert proof.comparison.low is not None
+    first, *rows = ranking(found, only(found))
+    assert (Standing.LEADING, None) == (first.standing, first.evidence)
+    assert 5 == len(rows)
+    for row in rows:
+        assert row.evidence is not None
+        assert (first.cell, row.cell) == (row.evidence.baseline, row.evidence.contender)
+        comparison = row.evidence.comparison
+        assert (row.standing is Standing.RULED_OUT) is (comparison.verdict is Verdict.SLOWER)
+        assert only(found).confidences[0].difference == comparison.confidence
+        assert comparison.low is not None
 
 
 def test_cells_that_are_the_same_in_force_compete_once(tmp_path: Path) -> None:
@@ -272,7 +286,7 @@ def test_cells_that_are_the_same_in_force_compete_once(tmp_path: Path) -> None:
     found = ask(study)
     assert 3 == len(only(found).cells)
     assert [3] == [len(others) for others in only(found).same_as.values() if others]
-    (document,) = advice_document(found)["contests"]
+    (document,) = document_of(found)["contests"]
     assert [3] == [len(each["same_in_force_as"]) for each in document["cells"] if each["same_in_force_as"]]
 
 
@@ -286,11 +300,11 @@ def test_other_surroundings_are_not_compared(tmp_path: Path) -> None:
     )
     found = ask(study)
     assert 2 * 4 == only(found).incomparable
-    assert "8 pairs of cells were measured in other surroundings" in of_kind(found, "limits")
+    assert "8 pairs of cells were measured in other surroundings" in " ".join(printed(found).split())
     # No interval leaves out equality beside words that say that nothing is told.
-    (of_tps,) = (line for line in of_kind(found, "figure").splitlines() if line.startswith("tps: "))
-    assert re.search(r"not compared with 4 \(nearest: [^()]*times \(no interval\);", of_tps)
-    assert "beside xfs" not in of_kind(found, "apart")
+    row = row_of(found, "ext4")
+    assert row.evidence is not None
+    assert (None, Verdict.CANNOT_TELL) == (row.evidence.comparison.low, row.evidence.comparison.verdict)
     best = standings(found)
     # Btrfs may be behind ext4, which has its kernel; XFS leads beside both, as nothing is held against it.
     assert {"ext4", "xfs"} <= {kind for (kind, _), own in best.items() if own is Standing.LEADING}
@@ -304,17 +318,11 @@ def test_cells_with_too_few_trusted_runs_are_to_be_measured_and_not_judged(tmp_p
     found = ask(known_study(tmp_path / "study", speed, recipe))
     assert 3 == len(only(found).left_out)
     assert 3 == len(only(found).cells)
-    words = of_kind(found, "next")
-    assert (
-        "to be measured again: ext4 barrier fs 4k db 2k (2 trusted runs with tps, a verdict needs 3)" in words
-    )
-    for part in (
-        "1 of 24 runs failed",
-        "--retry-failed",
-        "1 of 24 runs has not been run",
-        "1 of 24 runs is suspect",
-    ):
-        assert part in words
+    rows = ranking(found, only(found))
+    assert ["2 trusted runs, a verdict needs 3"] * 3 == [row.why_not for row in rows[3:]]
+    assert {None} == {row.standing for row in rows[3:]}
+    for part in ("1 run failed", "--retry-failed", "1 run is still due", "1 of 22 completed runs is suspect"):
+        assert part in said(found)
 
 
 def test_a_run_that_was_stopped_at_a_limit_is_not_taken_for_a_missing_one(tmp_path: Path) -> None:
@@ -327,8 +335,10 @@ def test_a_run_that_was_stopped_at_a_limit_is_not_taken_for_a_missing_one(tmp_pa
     assert {"xfs"} == {
         found.overview.study.schedule.cells[cell].filesystem.type for cell in only(found).left_out
     }
-    assert "0 trusted runs with tps, a verdict needs 3; 5 stopped at a limit" in of_kind(found, "next")
-    assert "xfs" not in of_kind(found, "leading")
+    row = row_of(found, "xfs")
+    assert row.standing is None
+    assert "0 trusted runs, a verdict needs 3; 5 stopped at a limit" in row.why_not
+    assert not re.search(r"Take +xfs", said(found))
 
 
 def test_a_class_that_nobody_has_is_said_to_be_empty(tmp_path: Path) -> None:
@@ -336,10 +346,8 @@ def test_a_class_that_nobody_has_is_said_to_be_empty(tmp_path: Path) -> None:
     change_records(study, lambda record: replace(record, durability=None))
     found = ask(study)
     assert () == found.contests
-    assert "no cell is durable or bounded loss, all are unknown" in of_kind(found, "limits")
-    assert "What a power cut leaves with a volatile cache is unknown: ext4 barrier" in of_kind(
-        found, "unknown"
-    )
+    assert "Not yet  read-write: no cell is durable or bounded loss." in said(found)
+    assert re.search(r"Open +ext4 nobarrier db 8k .* are not known to survive a power cut", said(found))
     assert 8 == len(only(ask(study, durability="unknown")).cells)
 
 
@@ -356,20 +364,27 @@ def test_the_table_fits_into_80_columns_with_all_figures(tmp_path: Path) -> None
     lines = printed(ask(study)).splitlines()
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
-    for word in ("Image file", "durable with a volatile cache", "leads", "124,500", "95 % interval"):
+    for word in (
+        "Image file",
+        "durable with a volatile cache",
+        "best mean",
+        "shown worse",
+        "124,500",
+        "95 % interval",
+    ):
         assert word in text
 
 
 def test_the_document_is_json_and_says_the_same(study: Path) -> None:
     found = ask(study)
-    document = json.loads(json.dumps(advice_document(found), allow_nan=False))
+    document = json.loads(json.dumps(document_of(found), allow_nan=False))
     (contest,) = document["contests"]
     leading = [each["label"] for each in contest["cells"] if each["standing"] == "leading"]
     assert ["xfs fs 4k db 8k"] == leading
     assert (found.judged, found.verdicts) == (document["judged"], document["verdicts"])
     behind = [each for each in contest["cells"] if each["standing"] != "leading"]
     assert all(each["behind"] for each in behind)
-    cited = [proof for each in contest["sentences"] for proof in each["evidence"]]
+    cited = [each["beside"] for each in behind]
     assert all(proof["low"] <= proof["estimate"] <= proof["high"] for proof in cited)
     assert {"unsafe"} == {
         each["class"] for each in document["durability"].values() if "nobarrier" in each["label"]
@@ -423,23 +438,8 @@ def test_a_cell_that_is_alone_in_its_class_is_said_to_be(tmp_path: Path) -> None
     """Of two that are the same in force one takes part, and neither is alone."""
     one = next(cell for cell in cells_of(KNOWN) if cell.filesystem.type == "xfs")
     study = known_study(tmp_path / "alone", speed, replace(KNOWN, cells=(one,)))
-    assert "One cell alone is durable: no recommendation." == of_kind(ask(study), "limits").splitlines()[0]
+    assert "no other cell is durable." in said(ask(study))
     other = replace(one, filesystem=replace(one.filesystem, mount_options=("noatime",)))
     study = known_study(tmp_path / "alike", speed, replace(KNOWN, cells=(one, other)))
     change_records(study, lambda record: replace(record, effective_digest="the same"))
-    assert "Of 2 cells that are durable, 1 can be compared (xfs" in of_kind(ask(study), "limits")
-
-
-def test_what_makes_one_cell_unsafe_is_not_said_of_another(tmp_path: Path) -> None:
-    study = known_study(tmp_path / "study", speed, replace(KNOWN, database_blocks=(8192,)))
-    why = {"xfs": "0 flushes in 64 appending fsyncs", "btrfs": "fsync is off"}
-
-    def change(record: VisitRecord) -> VisitRecord:
-        reason = why.get(record.cell.filesystem.type)
-        unsafe = Durability("unsafe", "unsafe", "declared", planted(reason or ""))
-        return record if reason is None else replace(record, durability=unsafe)
-
-    change_records(study, change)
-    words = of_kind(ask(study), "unsafe")
-    assert "xfs fs 4k db 8k (0 flushes in 64 appending fsyncs)" in words
-    assert "btrfs nodatacow fs 4k db 8k (fsync is off)" in words
+    assert re.search(r"no other cell is durable but xfs.*, effectively the same\.", said(ask(study)))

@@ -10,7 +10,8 @@ from tests.support.studies.synthetic_power_cuts import RECIPE, torn_study
 from tests.support.studies.synthetic_study import cells_of
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice import advised, closing_sentences
+from bedplate.analysis.advice import advised
+from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.wording import (
     durability_class,
@@ -104,7 +105,7 @@ def test_every_place_of_the_page_and_every_document_names_the_class_of_this_devi
     assert {(sectors, f"volatile-{device}")} == {
         (cell["device_sector_bytes"], cell["device_cache"]) for cell in cells
     }
-    assert sectors == advice_document(advised(found[device]))["device_sector_bytes"]
+    assert sectors == advice_document(headline(found[device]))["device_sector_bytes"]
     about = {str(row[0]): str(row[1]) for row in about_sheet(found[device]).rows}
     assert f"sectors of {sectors} bytes" in about["sectors"]
 
@@ -118,10 +119,10 @@ def test_every_place_of_the_page_and_every_document_names_the_class_of_this_devi
     ],
 )
 def test_advice_says_whose_class_it_takes(found: dict[str, Overview], device: str, words: str) -> None:
-    texts = [each.text for each in closing_sentences(advised(found[device]))]
+    texts = [line.text for line in headline_lines(headline(found[device]))]
     assert any(text.startswith(words) and "--cache names another" in text for text in texts)
-    named = closing_sentences(advised(found[device], cache=VOLATILE_4K))
-    assert not any(words in each.text for each in named)
+    named = headline(found[device], advised(found[device], cache=VOLATILE_4K))
+    assert not any(words in line.text for line in headline_lines(named))
 
 
 def test_another_cache_is_asked_for_by_its_name(found: dict[str, Overview]) -> None:
@@ -130,12 +131,9 @@ def test_another_cache_is_asked_for_by_its_name(found: dict[str, Overview]) -> N
         for cache in ("volatile", "volatile-4k", "volatile-512", "protected")
     }
     assert ["durable", "durable", "unsafe", "durable"] == list(classes.values())
-    unsafe = [each.text for each in closing_sentences(advised(found["4k"], cache="volatile-512"))]
-    assert any(
-        "Unsafe with a volatile cache, 512-byte sectors" in text
-        and "0 of 10 bad; where metadata waits 12 of 12 bad: 12 file system lost" in text
-        for text in unsafe
-    )
+    told = headline(found["4k"], advised(found["4k"], cache="volatile-512"))
+    unsafe = [line.text for line in headline_lines(told)]
+    assert any("corrupt on xfs (12\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}22 cuts" in text for text in unsafe)
 
 
 @pytest.mark.parametrize("width", [72, 80, 120])

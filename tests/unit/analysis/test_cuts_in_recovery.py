@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from rich.console import Console
 from tests.support.studies.synthetic_power_cuts import DATASET, power_cut_study, recut_study
 
+from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.condition import BAD, PROMISED, Truth, cut_truth
-from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CellFacts, Overview, overview
 from bedplate.analysis.power_cut_view import recovery_words

@@ -17,6 +17,7 @@ from tests.support.studies.xfs_claim import xfs_claim
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice import advised
+from bedplate.analysis.answer import headline
 from bedplate.analysis.claims import Finding, judge_claims, parse_claims
 from bedplate.analysis.comparison import ComparisonQuestion, accepting, answer, left_doubts
 from bedplate.analysis.effects import study_effects
@@ -113,7 +114,7 @@ def ask_everyone(study: Path) -> dict[str, object]:
     claims = judge_claims([found], [parse_claims(xfs_claim("at_least = 1.1"))])
     ((claim,),) = claims.judged
     first = study_answer(found, page_effects(found), claims, 0)
-    advice = advice_document(advised(found, cache="protected"))
+    advice = advice_document(headline(found, advised(found, cache="protected")))
     return {
         "compare": any(each["verdict"] != "cannot tell" for each in compared["comparisons"]),
         "effects": any(
@@ -134,6 +135,7 @@ def ask_everyone(study: Path) -> dict[str, object]:
             if cache
             for contest in cache.contests
             for choice in contest.choices
+            if choice.standing != "not judged"
         ),
     }
 
@@ -174,7 +176,7 @@ def test_errors_that_fsck_found_leave_the_class_unknown_for_every_reader(dirty: 
         assert ("fsck found errors after a clean unmount, without any power cut",) == sentences(
             promise.reasons
         )
-    advice = advice_document(advised(found))
+    advice = advice_document(headline(found))
     assert {"unknown"} == {advice["durability"][cell]["class"] for cell in xfs_cells(found)}
     assert {"unknown"} == {
         cell["durability"] for cell in page_document([found])["cells"] if cell["panel"].startswith("xfs")

@@ -13,10 +13,10 @@ from tests.support.studies.known_study import load_study
 from tests.support.studies.random_study import RUN, write_random_study
 
 from bedplate.analysis.advice import advised
+from bedplate.analysis.answer import headline
 from bedplate.analysis.claims import Finding, judge_claims, parse_claims
 from bedplate.analysis.comparison import ComparisonAnswer, ComparisonQuestion, answer
 from bedplate.analysis.effects import study_effects
-from bedplate.analysis.headline import headline
 from bedplate.analysis.labels import TYPE, level_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.pooled import PooledPairs, pooled_pairs

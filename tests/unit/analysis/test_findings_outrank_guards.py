@@ -21,8 +21,8 @@ from tests.support.studies.synthetic_power_cuts import (
 )
 from tests.support.studies.synthetic_study import cells_of
 
+from bedplate.analysis.answer import fitted, headline, headline_lines
 from bedplate.analysis.condition import cell_truth, exit_status, parse_condition
-from bedplate.analysis.headline import fitted, headline, headline_lines
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import durability_class
 from bedplate.campaign.running import StudyOutcome

@@ -16,9 +16,7 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_changed_study, write_study
 
 from bedplate.analysis.advice import Standing, advised, standing_cells
-from bedplate.analysis.comparison import ComparisonQuestion, answer
-from bedplate.analysis.effects import study_effects
-from bedplate.analysis.headline import (
+from bedplate.analysis.answer import (
     Answered,
     Headline,
     NotTakenFor,
@@ -30,6 +28,8 @@ from bedplate.analysis.headline import (
     headline,
     headline_lines,
 )
+from bedplate.analysis.comparison import ComparisonQuestion, answer
+from bedplate.analysis.effects import study_effects
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.pooled import pooled_line, pooled_pairs
 from bedplate.analysis.search import command_lines
@@ -497,4 +497,5 @@ def test_types_have_a_confidence_of_their_own_and_are_one_family(tmp_path: Path)
     ]
     one_family = {each.comparison.difference_confidence for each in pooled_pairs(*together)}
     assert one_family == {each.comparison.difference_confidence for each in own.types}
-    assert ", of types 9" in " ".join(line.text for line in headline_lines(headline(found)))
+    (note,) = (line.text for line in headline_lines(headline(found)) if line.head == "Note")
+    assert f"{100 * max(filter(None, one_family)):.4g}" in note

@@ -16,7 +16,7 @@ from tests.support.studies.synthetic_power_cuts import (
 )
 from tests.support.studies.synthetic_study import cells_of
 
-from bedplate.analysis.headline import NextStep, StepKind, headline
+from bedplate.analysis.answer import NextStep, StepKind, headline
 from bedplate.analysis.overview import overview
 from bedplate.model.levels import Levels
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from bedplate.analysis.headline import HeadlineLine, _ended, _with_common, fitted
+from bedplate.analysis.answer import HeadlineLine, _ended, _with_common, fitted
 
 
 def test_a_quoted_word_of_a_command_stays_whole() -> None:

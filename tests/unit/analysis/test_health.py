@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice import advised
-from bedplate.analysis.advice import closing_sentences as closing_of_advice
+from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.overview import StudyHealth, StudySeries, overview, study_health
 from bedplate.page.build import build_report
@@ -140,8 +139,7 @@ def test_runs_that_lost_half_of_their_speed_are_told_in_the_terminal_and_on_the_
         answer([overview(study)], ComparisonQuestion("type=ext4 barrier=yes", "type=xfs"))
     )
     assert any("Dips in tps of read-write" in words for words in compared)
-    advice = closing_of_advice(advised(overview(study)))
-    assert any("Dips in tps of read-write" in each.text for each in advice)
+    assert any("Dips in tps of read-write" in line.text for line in headline_lines(headline(overview(study))))
     build_report([study], tmp_path / "page.html")
     assert "Dips in tps of read-write" in (tmp_path / "page.html").read_text(encoding="utf-8")
 

@@ -14,31 +14,22 @@ from tests.support.studies.known_study import KNOWN, Place, change_records, know
 from bedplate.analysis.advice import (
     SURE,
     Advised,
-    Contest,
     NextVisits,
     Objective,
-    Sentence,
     advised,
-    closing_sentences,
-    contest_sentences,
-    next_sentences,
     next_visits,
 )
-from bedplate.analysis.claims import judge_claims
+from bedplate.analysis.answer import contest_notes, fitted, headline, headline_lines, short_names
 from bedplate.analysis.comparison import selected_overviews
-from bedplate.analysis.headline import headline
 from bedplate.analysis.overview import overview
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity, VisitRecord
-from bedplate.page.answer import study_answer
-from bedplate.page.views import page_effects
 from bedplate.statistics.comparison import MARGIN
 from bedplate.statistics.search import lead_by_repetitions
 from bedplate.study.records import IMPORTED
 from bedplate.terminal.advice_tables import advice_document
-from bedplate.units import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,21 +54,13 @@ def told(found: Advised) -> NextVisits | str:
     return next_visits(found, contest)
 
 
-def next_of(found: Advised) -> list[Sentence]:
-    (contest,) = found.contests
-    return [each for each in contest_sentences(found, contest) if each.kind == "next"]
-
-
-def words(found: Advised) -> str:
-    return " ".join(each.text for each in next_of(found))
-
-
-def in_speed_alone(contest: Contest) -> Contest:
-    """Without steadiness, by which cells that are slow may lead."""
-    first = contest.objectives[:1], contest.confidences[:1]
-    return replace(
-        contest, objectives=first[0], confidences=first[1], better=contest.better[:1], same=contest.same[:1]
-    )
+def said(found: Advised) -> str:
+    """All lines of the answer, and what stands below the table."""
+    told = headline(found.overview, found)
+    notes = [
+        words for each in found.contests for words in contest_notes(found, each, short_names(found.overview))
+    ]
+    return " ".join((*fitted(headline_lines(told), columns=2000, most=None), *notes))
 
 
 def types(found: Advised) -> dict[str, str]:
@@ -89,11 +72,11 @@ def test_too_few_repetitions_have_no_chance_and_name_no_cell(tmp_path: Path, rep
     recipe = replace(RECIPE, repetitions=repetitions)
     found = ask(known_study(tmp_path / "study", lambda place: speed(place, 0.15), recipe))
     assert told(found) == "a chance needs 3 trusted repetitions of two cells at least"
-    text = words(found)
+    text = said(found)
     assert "chance of" not in text
-    assert "unlikely" not in text
-    assert f"--repetitions 5` adds {5 - repetitions} repetitions of every cell, about " in text
-    assert {each.kind for each in contest_sentences(found, found.contests[0])} <= {"limits", "next"}
+    assert "probability" not in text
+    assert f"{5 - repetitions} more repetitions" in text or "5 repetitions in all give verdicts" in text
+    assert text.count("--repetitions") == text.count("--repetitions 5") == 1
 
 
 @pytest.mark.parametrize("repetitions", [3, 5])
@@ -123,19 +106,16 @@ def test_scatter_names_rivals_that_tell_most_per_second_first(tmp_path: Path) ->
     gains = [chance / seconds for _, chance, seconds in visits.rivals]
     assert gains == sorted(gains, reverse=True)
     assert visits.seconds == pytest.approx(95.0 * (1 + len(visits.rivals)))
-    assert "is the likeliest. These may be better by more than 5 %: " in words(found)
-    assert "Visits of these and of it would tell most per hour" in words(found)
+    # No command visits these alone, so that the document has them and no sentence.
+    assert "probability" not in said(found)
 
 
-def test_where_all_verdicts_are_there_no_visit_is_named_and_the_reason_is(tmp_path: Path) -> None:
-    found = ask(known_study(tmp_path / "study", speed))
-    (contest,) = found.contests
-    (said,) = next_sentences(found, in_speed_alone(contest))
-    assert (None, "") == (said.visits, said.command)
-    assert said.text == "No visit would decide more in tps of read-write: every other cell is ruled out."
+def test_where_all_verdicts_are_there_nothing_is_to_be_measured(tmp_path: Path) -> None:
+    told = headline(ask(known_study(tmp_path / "study", speed)).overview)
+    assert () == told.following
 
 
-def test_cells_that_are_shown_the_same_leave_nothing_to_decide(tmp_path: Path) -> None:
+def test_a_cell_that_is_sure_to_be_within_the_margin_has_no_rivals_beside_it(tmp_path: Path) -> None:
     """Database blocks of 8 KiB are a little faster on XFS, within the margin; the rest is ruled out."""
 
     def alike(place: Place) -> float:
@@ -143,13 +123,8 @@ def test_cells_that_are_shown_the_same_leave_nothing_to_decide(tmp_path: Path) -
         noise = random.Random(f"{place.cell.id} {place.repetition}").gauss(0, 0.003)
         return SPEED[place.cell.filesystem.type] * (1.01 if larger else 1.0) * math.exp(noise)
 
-    found = ask(known_study(tmp_path / "study", alike))
-    (contest,) = found.contests
-    (said,) = next_sentences(found, in_speed_alone(contest))
-    assert said.text == (
-        "No visit would decide more in tps of read-write: xfs fs 4k db 8k is the same within 5 % as the other that nothing rules out."
-    )
-    assert 2 == len(said.cells)
+    text = said(ask(known_study(tmp_path / "study", alike)))
+    assert "With a probability of 95 % or more xfs db 8k is within 5 % of the best of 2 cells." in text
 
 
 def test_leaders_that_verdicts_do_not_tell_apart_are_to_be_visited_and_the_ruled_out_are_not(
@@ -165,39 +140,27 @@ def test_leaders_that_verdicts_do_not_tell_apart_are_to_be_visited_and_the_ruled
     (contest,) = found.contests
     assert contest.can_judge
     open_cells = {cell for cell in contest.cells if types(found)[cell] != "ext4"}
-    first, *others = next_sentences(found, in_speed_alone(contest))
-    visits = first.visits
-    assert visits is not None
+    visits = told(found)
+    assert isinstance(visits, NextVisits)
     assert visits.rivals
-    assert open_cells >= set(visits.cells) == set(first.cells)
+    assert open_cells >= set(visits.cells)
     assert 4 == visits.among
-    # Nobody is told to add repetitions twice: the pairs say how many.
-    assert "" == first.command
-    (counted,) = [each for each in others if each.command]
-    (more,) = {min(proof.comparison.more_repetitions or 0 for proof in counted.evidence)}
-    assert counted.command.endswith(f" --repetitions {5 + more}")
-    assert f"`{counted.command}` adds {format_count(more, 'repetition')} of every cell" in counted.text
-    steps = [step.command for step in headline(found.overview).following]
-    assert counted.command.split(" --repetitions ")[0] == steps[0].split(" --repetitions ")[0]
+    # One number of repetitions, that of the nearest.
+    answer = headline(found.overview)
+    (step,) = answer.following
+    assert step.apart is not None
+    assert step.count == step.apart.comparison.more_repetitions
+    assert step.command.endswith(f" --repetitions {5 + step.count}")
 
 
-def test_the_document_and_the_page_say_the_same_visits(tmp_path: Path) -> None:
+def test_the_document_has_the_visits_that_tell_most(tmp_path: Path) -> None:
     found = ask(known_study(tmp_path / "study", lambda place: speed(place, 0.3), THREE))
-    said, *_ = next_of(found)
-    (contest,) = advice_document(found)["contests"]
-    document, *_ = [each for each in contest["sentences"] if each["kind"] == "next"]
-    visits = said.visits
-    assert visits is not None
-    assert (said.text, said.command or None, list(said.cells)) == (
-        document["text"],
-        document["command"],
-        document["cells"],
-    )
+    (contest,) = advice_document(headline(found.overview, found))["contests"]
+    visits = told(found)
+    assert isinstance(visits, NextVisits)
     assert [list(each) for each in visits.rivals] == [
-        [each["cell"], each["chance"], each["seconds"]] for each in document["visits"]["rivals"]
+        [each["cell"], each["chance"], each["seconds"]] for each in contest["chance"]["rivals"]
     ]
-    answer = study_answer(found.overview, page_effects(found.overview), judge_claims([found.overview], ()), 0)
-    assert said.text in answer.volatile.following
 
 
 def test_one_cell_alone_is_told_from_nothing(tmp_path: Path) -> None:
@@ -205,8 +168,8 @@ def test_one_cell_alone_is_told_from_nothing(tmp_path: Path) -> None:
     cells = overview(study).study.schedule.cells
     (xfs, *_) = [cell for cell, levels in cells.items() if levels.filesystem.type == "xfs"]
     (narrowed,) = selected_overviews([study], [xfs])
-    (said,) = next_of(advised(narrowed))
-    assert said.text == "No visit would decide more in tps of read-write: no other cell is durable."
+    assert "a chance needs 3 trusted repetitions of two cells at least" == told(advised(narrowed))
+    assert () == contest_notes(advised(narrowed), advised(narrowed).contests[0], {})
 
 
 def test_published_runs_are_not_to_be_extended(tmp_path: Path) -> None:
@@ -219,17 +182,15 @@ def test_published_runs_are_not_to_be_extended(tmp_path: Path) -> None:
         measured = overview(own)
         facts = replace(measured.study.facts, origin=IMPORTED)
         found = advised(replace(measured, study=replace(measured.study, facts=facts)))
-        assert [] == next_of(found)
-        (said,) = [each.text for each in closing_sentences(found) if each.kind == "next"]
-        assert said == "Nothing: these are published runs, to which none can be added."
-        assert not any("extend" in each.text for each in contest_sentences(found, found.contests[0]))
+        assert () == headline(found.overview, found).following
+        assert "extend" not in said(found)
 
 
 def test_where_no_cell_may_be_recommended_the_way_to_ask_about_them_is_named(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", speed)
     change_records(study, lambda record: replace(record, durability=None))
-    (said,) = [each.text for each in closing_sentences(ask(study)) if each.kind == "next"]
-    assert "--durability 'unknown'`" in said
+    (step,) = headline(overview(study)).following
+    assert step.command.endswith("--durability unknown")
 
 
 def test_runs_that_were_doubted_again_and_again_leave_nothing_to_choose_from(tmp_path: Path) -> None:
@@ -239,10 +200,8 @@ def test_runs_that_were_doubted_again_and_again_leave_nothing_to_choose_from(tmp
     for path in study.glob("visits/*/*/*/runs/*/run.json"):
         if read(VisitRecord, path.parents[2] / "visit.json").key.cell != trusted:
             write(path, replace(read(RunFigures, path), validity=Validity.SUSPECT))
-    first, left_out = next_of(ask(study))
-    assert "is not known: a chance needs 3 trusted repetitions of two cells at least." in first.text
-    assert "" == first.command
-    assert left_out.text.startswith("Not judged here, to be measured again")
+    assert "a chance needs 3 trusted repetitions of two cells at least" == told(ask(study))
+    assert "only one durable cell has 3 trusted repetitions" in said(ask(study))
 
 
 def test_less_is_better_where_the_figure_says_so(tmp_path: Path) -> None:
@@ -261,5 +220,5 @@ def test_less_is_better_where_the_figure_says_so(tmp_path: Path) -> None:
 def test_without_a_time_of_any_visit_there_is_no_hour_to_speak_of(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", lambda place: speed(place, 0.3), replace(THREE, canaries=0))
     change_records(study, lambda record: replace(record, seconds=0.0, whole_seconds=None))
-    first, *_ = next_of(ask(study))
-    assert "is not known: no visit has a time." in first.text
+    assert "no visit has a time" == told(ask(study))
+    assert "probability" not in said(ask(study))

@@ -13,7 +13,7 @@ from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.study_readers import said_by_reader
 from tests.support.studies.synthetic_study import Recipe
 
-from bedplate.analysis.headline import RunAnswer, fitted, headline, headline_lines
+from bedplate.analysis.answer import RunAnswer, fitted, headline, headline_lines
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.pooled import figure_words

@@ -12,8 +12,8 @@ from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.synthetic_study import Recipe, cells_of
 
 from bedplate.analysis.advice import advised
+from bedplate.analysis.answer import headline
 from bedplate.analysis.comparison import ComparisonQuestion, answer
-from bedplate.analysis.headline import headline
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.pooled import pooled_pairs
 from bedplate.page.document import page_document

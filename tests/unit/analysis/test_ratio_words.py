@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from bedplate.analysis.advice import Objective, comparison_words
 from bedplate.analysis.pooled import figure_words, ratio_words
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import Comparison, Verdict, compare
@@ -33,8 +32,3 @@ def test_no_bound_is_rounded_to_equality_and_no_ratio_has_an_exponent_early(
 ) -> None:
     assert words == figure_words(ratio(*found))
     assert words.removesuffix(": faster") == ratio_words(ratio(*found))
-
-
-def test_advice_has_as_many_digits_as_compare() -> None:
-    tps = Objective(METRICS["tps"], "tps", ("tps",))
-    assert "tps 1.100 times (1.004–1.210)" == comparison_words(tps, ratio(1.1, 1.004, 1.21))

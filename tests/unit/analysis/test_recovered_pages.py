@@ -20,7 +20,7 @@ from tests.support.studies.unmended_pages import (
     weighted,
 )
 
-from bedplate.analysis.headline import copies_words, without_copies
+from bedplate.analysis.answer import copies_words, without_copies
 from bedplate.analysis.wording import recording_words
 from bedplate.model.device_cache import VOLATILE_4K
 from bedplate.model.power_cut import PointOutcome, PointRecord, Profile, RecoveredPages

@@ -13,7 +13,7 @@ from tests.support.studies.synthetic_search import RUN, VISIT_S, SearchRecipe, w
 from tests.support.studies.synthetic_study import Recipe, cells_of, write_study, write_visit
 from tests.support.studies.written import write
 
-from bedplate.analysis.headline import instead_lines
+from bedplate.analysis.answer import instead_lines
 from bedplate.analysis.overview import overview, overview_of
 from bedplate.analysis.search import accepted_words, answer_lines, progress_words, searched, shown_first
 from bedplate.cli.app import call

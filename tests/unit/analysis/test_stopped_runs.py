@@ -11,10 +11,10 @@ from tests.support.studies.written import write
 from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice import advised, open_cells
+from bedplate.analysis.answer import NotTakenFor, headline
 from bedplate.analysis.claims import Finding, judge_claims, parse_claims
 from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.effects import study_effects
-from bedplate.analysis.headline import NotTakenFor, headline
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import read

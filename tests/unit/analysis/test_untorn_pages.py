@@ -28,7 +28,7 @@ from tests.support.studies.unmended_pages import (
     weighted,
 )
 
-from bedplate.analysis.headline import (
+from bedplate.analysis.answer import (
     cell_names,
     copies_words,
     headline,

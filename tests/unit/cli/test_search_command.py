@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.studies.synthetic_search import SearchRecipe, write_search
 
-from bedplate.analysis.headline import fitted, instead_lines
+from bedplate.analysis.answer import fitted, instead_lines
 from bedplate.analysis.overview import overview
 from bedplate.analysis.search import answer_lines, name, searched, set_up
 from bedplate.campaign import searching

@@ -13,9 +13,8 @@ from tests.support.studies.synthetic_power_cuts import RECIPE as CUT_RECIPE
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_study
 
-from bedplate.analysis.advice import advised, closing_sentences, contest_sentences
+from bedplate.analysis.answer import headline, headline_lines, short_names
 from bedplate.analysis.claims import ClaimFile, claim_sentences, judge_claims, load_claims
-from bedplate.analysis.headline import headline, headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import write
 from bedplate.page.answer import CHOICES, StudyAnswer, study_answer
@@ -88,13 +87,7 @@ def test_the_first_screen_is_the_headline_of_the_commands(found: Overview, answe
 def test_sentences_beside_it_are_those_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
     assert 2 <= len(answer.said) <= 3
     claims = judge_claims([found], files())
-    advice = advised(found)
-    commands = {
-        sentence["text"]
-        for contest in advice_document(advice)["contests"]
-        for sentence in contest["sentences"]
-    }
-    commands |= {each.text for each in closing_sentences(advice)}
+    commands: set[str] = set()
     commands |= set(claim_sentences(claims))
     effects = effects_document(page_effects(found))["effects"]
     commands |= {each["strongest"] for each in effects}
@@ -108,27 +101,26 @@ def test_what_matters_is_that_of_the_writing_run(answer: StudyAnswer) -> None:
     assert matters.text.startswith("The factor file system has the largest share of the variation of tps")
 
 
-def test_what_is_recommended_is_what_the_advice_does_not_rule_out(
-    found: Overview, answer: StudyAnswer
-) -> None:
-    documents = {
-        (each["run"], each["durability"]): each for each in advice_document(advised(found))["contests"]
-    }
-    assert len(documents) == len(answer.volatile.contests)
-    for contest in answer.volatile.contests:
-        document = documents[contest.run, contest.durability]
-        nothing_rules_out = {
-            each["label"] for each in document["cells"] if each["cell"] in document["not_ruled_out"]
-        }
-        assert len(nothing_rules_out) == len(contest.choices) + contest.more
-        assert {choice.cell for choice in contest.choices} <= nothing_rules_out
-        assert len(contest.choices) <= CHOICES
-        leading = [choice.standing == "leads" for choice in contest.choices]
-        assert leading == sorted(leading, reverse=True)
+def test_its_tables_are_those_of_the_command(found: Overview, answer: StudyAnswer) -> None:
+    document = advice_document(headline(found))
+    names = short_names(found)
+    assert [(each["run"], each["durability"]) for each in document["contests"]] == [
+        (each.run, each.durability) for each in answer.volatile.contests
+    ]
+    for contest, told in zip(answer.volatile.contests, document["contests"], strict=True):
+        assert [names[each["cell"]] for each in told["cells"]][:CHOICES] == [
+            each.cell for each in contest.choices
+        ]
+        assert len(told["cells"]) == len(contest.choices) + contest.more
+        is_worse = [each["standing"] == "ruled out" for each in told["cells"]]
+        assert is_worse[:CHOICES] == [each.standing == "shown worse" for each in contest.choices]
+        assert "best mean" == contest.choices[0].standing
+        assert any(each.beside.startswith("×") for each in contest.choices)
 
 
 def test_unsafe_cells_are_named_and_never_recommended(answer: StudyAnswer) -> None:
-    assert any("nobarrier" in text for text in answer.volatile.unsafe)
+    (unsafe,) = (point for point in answer.points if point.head == "Unsafe")
+    assert any("nobarrier" in f"{lead}{rest}" for lead, rest in unsafe.texts)
     assert not any(
         "nobarrier" in choice.cell for contest in answer.volatile.contests for choice in contest.choices
     )
@@ -136,25 +128,21 @@ def test_unsafe_cells_are_named_and_never_recommended(answer: StudyAnswer) -> No
 
 def test_a_protected_cache_makes_another_answer(answer: StudyAnswer) -> None:
     assert answer.protected is not None
-    assert () == answer.protected.unsafe
-    cells = {contest.run: contest.cells for contest in answer.volatile.contests}
+    assert all("Unsafe" != point.head for contest in answer.protected.contests for point in contest.points)
+    assert all("Take" == contest.points[0].head for contest in answer.protected.contests)
+    cells = {each.run: len(each.choices) + each.more for each in answer.volatile.contests}
     # The four cells without barriers are as durable as the others now.
     assert {run: count + 4 for run, count in cells.items()} == {
-        contest.run: contest.cells for contest in answer.protected.contests
+        each.run: len(each.choices) + each.more for each in answer.protected.contests
     }
 
 
 def test_two_repetitions_recommend_nothing(twice: Overview) -> None:
     found = answered(twice)
-    assert [] == [choice for contest in found.volatile.contests for choice in contest.choices]
-    assert 1 == sum("no recommendation" in text for _, text in found.volatile.unjudged)
+    choices = [choice for contest in found.volatile.contests for choice in contest.choices]
+    assert {"not judged"} == {choice.standing for choice in choices}
     assert found.points[0].texts[0][1].startswith("read-write: 2 trusted repetitions show a figure")
     assert not any("share" in said.text for said in found.said)
-    assert "Which cell is the best in read-write" in found.volatile.unknown[0]
-
-
-def test_where_something_leads_what_to_choose_is_no_open_question(answer: StudyAnswer) -> None:
-    assert not any("Which cell" in text for text in answer.volatile.unknown)
 
 
 def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
@@ -167,27 +155,7 @@ def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
     )
     found = answered(overview(write_study(tmp_path / "study", recipe)))
     assert "no run has a figure" in found.points[0].texts[0][1]
-    assert any("Nothing is recommended" in text for _, text in found.volatile.unjudged)
-    assert any("have not been run" in text for text in found.volatile.following)
-
-
-def test_a_study_of_cuts_alone_is_not_told_to_wait_for_a_speed(tmp_path: Path) -> None:
-    found = overview(power_cut_study(tmp_path / "cuts", recipe=replace(CUT_RECIPE, runs=())))
-    (said,) = [
-        each.text for each in closing_sentences(advised(found)) if "Nothing is recommended" in each.text
-    ]
-    assert said.endswith("the runs have verdicts and no speed; what they found follows.")
-
-
-def test_every_sentence_of_the_advice_is_on_the_page(found: Overview, answer: StudyAnswer) -> None:
-    advice = advised(found)
-    for contest in advice.contests:
-        shown = next(
-            each
-            for each in answer.volatile.contests
-            if (each.run, each.durability) == (contest.run[1], contest.durability)
-        )
-        assert tuple(each.text for each in contest_sentences(advice, contest)) == shown.sentences
+    assert any("are still due" in rest for point in found.points for _, rest in point.texts)
 
 
 def test_effects_of_the_page_are_those_of_the_command(found: Overview) -> None:
@@ -272,8 +240,7 @@ def test_a_page_of_power_cuts_has_durability_first_and_no_word_of_speed(tmp_path
     found = overview(study)
     told = answered(found)
     assert "Open" == told.points[0].head
-    assert ((), None) == (told.volatile.unjudged, told.protected)
-    assert not any("Which cell" in text for text in told.volatile.unknown)
+    assert ((), None) == (told.volatile.contests, told.protected)
     chapters = chapters_of([found])
     assert ["answer", "durability"] == [chapter.id for chapter in chapters][:2]
     parts = {part.id for chapter in chapters for part in chapter.parts}

@@ -20,7 +20,7 @@ from tests.support.studies.synthetic_study import HOSTILE, Recipe
 from tests.support.studies.synthetic_tpch import synthetic_tpch_study
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.advice import advised
+from bedplate.analysis.answer import headline
 from bedplate.analysis.claims import judge_claims, load_claims
 from bedplate.analysis.comparison import ComparisonQuestion, answer
 from bedplate.analysis.effects import study_effects
@@ -106,7 +106,7 @@ def test_compare_breaks_no_number(name: str, request: pytest.FixtureRequest) -> 
 def test_effects_and_advice_break_no_number(name: str, request: pytest.FixtureRequest) -> None:
     found = overview(request.getfixturevalue(name))
     require_unbroken(effects_tables(study_effects(found)))
-    require_unbroken(advice_tables(advised(found)))
+    require_unbroken(advice_tables(headline(found)))
 
 
 def test_claims_break_no_number(study: Path) -> None:

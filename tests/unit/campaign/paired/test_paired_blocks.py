@@ -11,8 +11,8 @@ from tests.support.studies.planted_executor import PlantedExecutor
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.search_lab import BEST
 
+from bedplate.analysis.answer import headline
 from bedplate.analysis.condition import Truth
-from bedplate.analysis.headline import headline
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import overview
 from bedplate.analysis.paired import answer_lines, line_words

@@ -21,7 +21,7 @@ from tests.support.studies.synthetic_faulty_disks import (
 from tests.support.studies.synthetic_power_cuts import RawCuts
 from tests.support.tools.as_printed import as_printed
 
-from bedplate.analysis.headline import headline, headline_lines
+from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.export.tables import export
 from bedplate.figures.run import make_figures

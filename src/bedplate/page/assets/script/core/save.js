@@ -444,7 +444,7 @@ bedplate.save = (() => {
     if (!done) throw new Error("the browser does not allow it");
   };
 
-  // A button behind an element that copies a text, such as a study in ten lines and a table.
+  // A button behind an element that copies a text, such as a study in twelve lines and a table.
   const attachCopy = (place, text) => {
     const said = h("span", { class: "note", role: "status" });
     const act = async () => {

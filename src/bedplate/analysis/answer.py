@@ -13,10 +13,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from bedplate.analysis.advice import (
+    ASKED_ALONE,
+    RECOMMENDED,
+    SURE,
     VOLATILE,
     Advised,
     Contest,
+    NextVisits,
     Objective,
+    RankedCell,
     Run,
     Standing,
     about_words,
@@ -24,6 +29,7 @@ from bedplate.analysis.advice import (
     extend_command,
     failed_alike,
     more_for_verdicts,
+    next_visits,
     objectives_of,
     seconds_of_a_repetition,
     seconds_of_visits,
@@ -48,7 +54,7 @@ from bedplate.analysis.power_cut_view import (
 from bedplate.analysis.power_cut_view import (
     pooled as pooled_cuts,
 )
-from bedplate.analysis.run_heads import has_speed, view_of, writes
+from bedplate.analysis.run_heads import answers_first, has_speed, view_of
 from bedplate.analysis.search import Searched, SetUp, answer_lines, search_of, set_up, settings_words
 from bedplate.analysis.wording import (
     block_words,
@@ -62,6 +68,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
+from bedplate.model.cell import BuildLevels
 from bedplate.model.course import and_more
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import (
@@ -92,6 +99,8 @@ from bedplate.model.reason import (
     sentences,
 )
 from bedplate.statistics.comparison import (
+    CONFIDENCE,
+    MARGIN,
     REPETITIONS_MAX,
     Comparison,
     EstimateKind,
@@ -103,7 +112,7 @@ from bedplate.statistics.effects import Effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import TRUSTED, Summary
-from bedplate.units import format_count, format_size, percent
+from bedplate.units import asked_percent, format_count, format_size, percent
 
 if TYPE_CHECKING:
     from bedplate.analysis.pooled import PooledPairs
@@ -329,18 +338,19 @@ def _missing(found: Overview) -> Iterable[NextStep]:
 
 
 def _cost_verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) -> Iterable[NextStep]:
-    """Repetitions that would tell the best from the others, or give verdicts at all."""
+    """Repetitions that give verdicts, or else show whether the taken cell differs from the nearest other one that the answer names."""
     if not answer.durability:
         worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
         if worst is not None:
             command = f"{COMMAND} advise {study_directory(found)} --durability {worst}"
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
-    elif not answer.seen or answer.answered.is_without_verdict:
+        return
+    if not answer.seen or answer.answered.is_without_verdict:
         cells = [cell for cell, of in classes.items() if of == answer.durability]
         # Enough that failed or are due are other steps.
         if more := more_for_verdicts(found, cells, answer.run):
             yield _repetitions(found, more)
-    # Of the cells that the answer names.
+        return
     waiting = [
         each
         for each in (*(answer.tied[:_SHOWN] or [answer.following]), answer.default)
@@ -513,6 +523,11 @@ def _without_shared(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
         cell: " ".join([first, *(word for word in rest if word not in shared)])
         for cell, (first, *rest) in words.items()
     }
+
+
+def short_names(found: Overview) -> dict[str, str]:
+    """The same for a line, of which a name of any length leaves something."""
+    return {cell: shortened(" ".join(name.split())) for cell, name in cell_names(found).items()}
 
 
 def shortened(name: str, characters: int = NAME_CHARACTERS) -> str:
@@ -1069,7 +1084,9 @@ class RunAnswer:
 
     `objective` is the run's first figure. `durability` is the class of all cells here, empty where no cell is of one that may
     be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
-    `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
+    `beaten` are cells that are not distinguished from it one by one, at a level
+    that is shown worse over all its pairs. `packaged` is the best cell with the pages that packages of the engine have, where the taken one has
+    others. `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
     study has none or it is taken; `is_default` says whether it is. `default_kind` is the type that this system is installed on,
     None where that is not known, and `default_cells` are those of the study that are like it, judged or not. `same_as` are cells that are the same in
     force as the taken one. `seen` are all cells of the class that have a trusted
@@ -1085,8 +1102,10 @@ class RunAnswer:
     seen: tuple[SeenCell, ...] = ()
     taken: SeenCell | None = None
     tied: tuple[BesideCell, ...] = ()
+    beaten: tuple[str, ...] = ()
     following: BesideCell | None = None
     default: BesideCell | None = None
+    packaged: BesideCell | None = None
     is_default: bool = False
     default_kind: str | None = None
     default_cells: tuple[str, ...] = ()
@@ -1125,6 +1144,12 @@ class Headline:
         return self.advice.overview
 
     @property
+    def contests(self) -> tuple[Contest, ...]:
+        """The classes of each run, in the order of the answers."""
+        order = [answer.run for answer in self.answers]
+        return tuple(sorted(self.advice.contests, key=lambda contest: order.index(contest.run)))
+
+    @property
     def cuts_first(self) -> bool:
         """Whether the study is one of power cuts."""
         return self.cuts is not None and not self.answers
@@ -1136,12 +1161,14 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
     defaults = defaults_of(found)
     asked = [
         (run, objectives[0])
-        for run in found.runs
+        for run in told.runs
         if has_speed(found, run) and (objectives := objectives_of(found, run))
     ]
     answers = tuple(
         _answer(told, defaults, run, objective)
-        for run, objective in sorted(asked, key=lambda each: _order(found, *each))
+        for run, objective in sorted(
+            asked, key=lambda each: answers_first(found, each[0], each[1].metric.name)
+        )
     )
     answers = (*(_with_types(told, each) for each in answers[:1]), *answers[1:])
     cuts = cuts_answer(found, told.cache)
@@ -1150,7 +1177,7 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
         answers=answers,
         cuts=cuts,
         following=next_steps(found, answers, cuts, told.classes),
-        doubts=(*found.marks, *found.health.sentences()),
+        doubts=(*found.marks, *found.health.sentences(), *([told.sectors] if told.sectors else [])),
     )
 
 
@@ -1158,14 +1185,6 @@ def _with_types(advice: Advised, own: RunAnswer) -> RunAnswer:
     if own.taken is None:
         return own
     return replace(own, types=beside_other_types(advice, own, own.taken.cell))
-
-
-def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
-    """Runs that write first; of one type those that its folder puts first, as TPC-H's queries before its load."""
-    spec = found.spec(run)
-    headlines = () if spec is None else view_of(spec.workload).headlines
-    name = objective.metric.name
-    return not writes(found, run), headlines.index(name) if name in headlines else len(headlines)
 
 
 def _answer(advice: Advised, defaults: Defaults, run: Run, objective: Objective) -> RunAnswer:
@@ -1228,8 +1247,16 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
     """
     ranked = [each for each in plain.seen if each.cell in contest.cells]
     ruled_out = standing_cells(contest, Standing.RULED_OUT)
-    unbeaten = [each for each in ranked if each.cell not in ruled_out] or ranked[:1]
-    kept = not_beaten(advice.overview, plain, [each.cell for each in unbeaten])
+    leading = standing_cells(contest, Standing.LEADING)
+    # A cell that keeps within its limits goes before one that is not known to.
+    unbeaten = (
+        [each for each in ranked if each.cell in leading]
+        or [each for each in ranked if each.cell not in ruled_out]
+        or ranked[:1]
+    )
+    kept = _of_no_worse_type(
+        advice, plain, not_beaten(advice.overview, plain, [each.cell for each in unbeaten])
+    )
     among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(
         (each for each in among if _is_near(plain.metric, each, among[0])),
@@ -1250,6 +1277,7 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         if len(unbeaten) == 1
         else Answered.BY_LEVELS,
         tied=tuple(_beside(advice, contest, taken, each) for each in (*best, *among) if each is not taken),
+        beaten=tuple(each.cell for each in unbeaten if each not in among),
         following=_beside(advice, contest, taken, rest[0]) if rest else None,
         default=next(
             (
@@ -1259,9 +1287,51 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
             ),
             None,
         ),
+        packaged=next(
+            (
+                _beside(advice, contest, taken, each)
+                for each in ranked
+                if not _has_packaged_pages(advice, taken) and _has_packaged_pages(advice, each)
+            ),
+            None,
+        ),
         confidence=contest.confidences[0].difference,
     )
     return _taking(advice, defaults, answered, taken, same_as=contest.same_as[taken.cell])
+
+
+def _of_no_worse_type(advice: Advised, of: RunAnswer, cells: Sequence[str]) -> Sequence[str]:
+    """Of some cells those of no type that `compare` shows worse, over all matched pairs, than the type of another of them.
+
+    Where pairs disagree about how much, they have to agree that it is worse.
+    """
+    kinds = {cell: advice.overview.study.schedule.cells[cell].filesystem.type for cell in cells}
+    worse = set()
+    if len(set(kinds.values())) > 1:
+        for cell, kind in {kind: cell for cell, kind in kinds.items()}.items():
+            for line in beside_other_types(advice, of, kind):
+                ((_, other),) = line.baseline
+                if other in kinds.values() and _is_worse(line, of.metric):
+                    worse.add(cell)
+    return [cell for cell in cells if kinds[cell] not in worse] or cells
+
+
+def _is_worse(line: PooledPairs, metric: Metric) -> bool:
+    comparison = line.comparison
+    if comparison.verdict in (Verdict.SAME, Verdict.CANNOT_TELL) or comparison.kind is not EstimateKind.RATIO:
+        return False
+    estimates = [comparison.estimate]
+    if line.disagree:
+        estimates += [pair.comparison.estimate for pair in line.pairs]
+    known = [each for each in estimates if each is not None]
+    return all((each < 1) is (metric.better is Better.HIGHER) for each in known)
+
+
+def _has_packaged_pages(advice: Advised, seen: SeenCell) -> bool:
+    """Whether its pages are those of its engine as distributions pack it, so that nothing has to be built; of an engine without a choice too."""
+    cell = advice.overview.study.schedule.cells[seen.cell]
+    usual = replace(cell, build=BuildLevels(engine=cell.build.engine)).database_block_bytes
+    return not cell.build.is_built or cell.database_block_bytes == usual
 
 
 def _is_near(metric: Metric, own: SeenCell, best: SeenCell) -> bool:
@@ -1579,7 +1649,7 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     """All that the answer has to say, in the order in which it is read."""
     if instead := instead_lines(told.found):
         return instead
-    names = {cell: shortened(" ".join(name.split())) for cell, name in cell_names(told.found).items()}
+    names = short_names(told.found)
     # Whether copies of pages may go is what such a study was made to ask.
     lines = [
         HeadlineLine(head, text, rank, lead=lead)
@@ -1590,13 +1660,17 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     verdicts = list(_verdicts(told, names))
     if told.answers:
         first, *others = told.answers
-        lines += _taken_line(first, names)
+        lines += run_lines(first, names)
         lines += _others([each for each in others if each.durability], names)
     elif told.cuts is None and not verdicts:
         lines.append(HeadlineLine("Not yet", "no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
         lines += _of_cuts(told.cuts, names, first=not told.answers and not of_pages)
     lines += verdicts
+    if told.advice.without:
+        runs = ", ".join(run[1] for run in told.advice.without)
+        words = f"{runs}: no figure of the whole run, so that nothing is compared here; `bedplate compare` has the others."
+        lines.append(HeadlineLine("Open", words, DISPENSABLE))
     for place, step in enumerate(told.following[:2]):
         lines += _step(step, told, names, rank=3 if place else 0)
     lines += _sureness(told)
@@ -1611,18 +1685,23 @@ def _verdicts(told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine
             yield HeadlineLine(each.head, each.text, each.rank, lead=each.lead)
 
 
-def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+def run_lines(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    """All that is said of one run."""
     lead = names[answer.taken.cell] if answer.taken else ""
-    head = "Not yet" if answer.taken is None else "Take"
+    # Nobody is told to take what may lose data.
+    head = "Not yet" if answer.taken is None else "Take" if answer.durability in RECOMMENDED else "Fastest"
     yield HeadlineLine(head, _take_words(answer, names), 0, lead=lead)
     if answer.set_up is not None:
         yield from _copied(answer.set_up)
     if answer.tied:
-        yield HeadlineLine("Or", _or_words(answer, names), 1)
+        yield HeadlineLine("Or", _or_words(answer, names), 1, short=_or_in_short(answer, names))
     for place, pooled in enumerate(answer.types[:_TYPES_SHOWN]):
         short = f"{pooled_in_short(pooled)}."
         is_open = pooled.comparison.verdict is Verdict.CANNOT_TELL
-        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place or is_open else 1, short=short)
+        words = short if pooled.disagree else f"{pooled_line(pooled)}."
+        # Of pairs that disagree a short answer says nothing that a reader could use.
+        rank = DISPENSABLE if pooled.disagree else 3 if place or is_open else 1
+        yield HeadlineLine("Types", words, rank, short=short)
     if words := _ahead_words(answer, names):
         first = answer.following if answer.following and not answer.tied else answer.default
         is_ahead = first is not None and first.comparison.verdict not in (Verdict.SAME, Verdict.CANNOT_TELL)
@@ -1630,6 +1709,8 @@ def _taken_line(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[Headlin
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
         yield HeadlineLine("Open", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
+    if answer.packaged is not None:
+        yield HeadlineLine("Packages", _packaged_words(answer, answer.packaged, names), 3)
     if aside := _aside_words(answer, names):
         yield HeadlineLine("But", aside, 1)
     # What looks better than the answer belongs to the answer.
@@ -1644,7 +1725,8 @@ def _copied(found: SetUp) -> Iterable[HeadlineLine]:
     varied = {name: found.settings[name] for name in found.varied}
     words = [*([settings_words(varied)] if varied else []), *found.further]
     if words:
-        yield HeadlineLine("", f"with {'; '.join(words)}", 3)
+        # Without it the commands make another cell.
+        yield HeadlineLine("", f"with {'; '.join(words)}", 1)
 
 
 def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1670,8 +1752,31 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if answer.answered is Answered.LEADS:
         return f"{own}; the best of {answer.cells} {of_class}s."
     if answer.answered is Answered.BY_LEVELS:
-        return f"{own}; over all matched pairs of {answer.cells} {of_class}s no level is shown better than its own."
-    return f"{own}; none of {answer.cells} {of_class}s is shown better."
+        return (
+            f"{own}; none of {answer.cells} {of_class}s is shown better, and whatever is not distinguished from it has a setting that is "
+            "worse over all its pairs."
+        )
+    better = next((each for each in answer.tied if _place(answer, each.other) < _place(answer, taken)), None)
+    why = ""
+    if better is not None:
+        nearer = "" if answer.is_default else f", and this one is nearer to {_DEFAULT}"
+        is_same = better.comparison.verdict is Verdict.SAME
+        less = f"the same within {margin_words(better.comparison)}" if is_same else "which may be chance"
+        why = f"; {names[better.other.cell]} has {figure(better.other.summary).mean}, {less}{nearer}"
+    return f"{own}; none of {answer.cells} {of_class}s is shown better{why}."
+
+
+def _place(answer: RunAnswer, seen: SeenCell) -> int:
+    return next(place for place, each in enumerate(answer.seen) if each.cell == seen.cell)
+
+
+def _packaged_words(answer: RunAnswer, packaged: BesideCell, names: Mapping[str, str]) -> str:
+    """The best cell of those that need no build of their own."""
+    figures = _beside_figures(packaged.comparison, " of it")
+    return (
+        f"the cell above needs a build of its own, as packages have other pages; with theirs {names[packaged.other.cell]} is the best: "
+        f"{_figure(answer, packaged.other)}, and the cell above {figures}."
+    )
 
 
 def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1725,21 +1830,37 @@ def _no_default_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         why = "what its distribution installs on is not known"
     elif answer.default_cells:
         why = f"{names[answer.default_cells[0]]} is not judged here"
-    return f"how far ahead of {_DEFAULT} is not known: {why}"
+    return f"what is gained over {_DEFAULT} is not known: {why}"
 
 
 def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
-    """What may be taken as well, and how far the first of them may be away."""
+    """What may be taken as well: each kind of verdict with its own cells, and how far the first of them may be away."""
+    by_verdict: dict[str, list[BesideCell]] = {}
+    for each in answer.tied:
+        comparison = each.comparison
+        if comparison.basis is None:
+            told = "not compared with"
+        elif comparison.verdict is Verdict.SAME:
+            told = f"the same within {margin_words(comparison)} as"
+        else:
+            told = "not distinguished from"
+        by_verdict.setdefault(told, []).append(each)
+    parts = []
+    for told, cells in by_verdict.items():
+        first = cells[0].comparison
+        named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in cells[:_SHOWN]]
+        why = "; ".join(first.reasons) or "too few repetitions"
+        far = f": {why}" if first.basis is None else f", {_beside_figures(first, ' of it')}"
+        others = f"; likewise {', '.join(named[1:])}{_rest(cells)}" if named[1:] else ""
+        parts.append(f"{told} {named[0]}{far}{others}")
+    return f"{'. '.join(map(capital, parts)) if len(parts) > 1 else parts[0]}."
+
+
+def _or_in_short(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """The first of them, and how many there are."""
     first = answer.tied[0]
-    named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in answer.tied[:_SHOWN]]
-    if first.comparison.basis is None:
-        told = f"not compared with {named[0]}: {'; '.join(first.comparison.reasons) or 'too few repetitions'}"
-    elif first.comparison.verdict is Verdict.SAME:
-        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {_beside_figures(first.comparison, ' of it')}"
-    else:
-        told = f"not distinguished from {named[0]}, {_beside_figures(first.comparison, ' of it')}"
-    others = f"; likewise {', '.join(named[1:])}{_rest(answer.tied)}" if named[1:] else ""
-    return f"{told}{others}."
+    told = "the same as" if first.comparison.verdict is Verdict.SAME else "not distinguished from"
+    return f"{told} {names[first.other.cell]} ({figure(first.other.summary).mean}){and_more(len(answer.tied), 1)}."
 
 
 def _beside_figures(comparison: Comparison, behind: str = "") -> str:
@@ -1959,7 +2080,10 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
 
 
 def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
-    yield HeadlineLine("Next", f"{step_words(step, told, names)}{':' if step.command else '.'}", rank)
+    end = ":" if step.command else "."
+    takes = "" if step.seconds is None else f", about {about_words(step.seconds).replace(' ', NO_BREAK)}"
+    short = f"{format_count(step.count, 'more repetition')}{takes}{end}" if step.apart is not None else ""
+    yield HeadlineLine("Next", f"{step_words(step, told, names)}{end}", rank, short=short)
     if step.command:
         yield HeadlineLine("", step.command, rank, copied=True)
 
@@ -1984,8 +2108,8 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
         return (
-            f"no number of repetitions up to {REPETITIONS_MAX} promises to distinguish these; longer runs, or a quieter machine, "
-            "might"
+            f"no number of repetitions up to {REPETITIONS_MAX} is likely to distinguish what is not distinguished here; longer runs, or a "
+            "quieter machine, might"
         )
     first = told.answers[0] if told.answers else None
     if step.apart is not None and first is not None and first.taken is not None:
@@ -2001,18 +2125,81 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
 
 
+def contest_notes(advice: Advised, contest: Contest, names: Mapping[str, str]) -> tuple[str, ...]:
+    """What a table of the class in this run cannot show: that its likeliest cell is sure to be near the best, and which pairs are not compared."""
+    notes = []
+    visits = next_visits(advice, contest)
+    if isinstance(visits, NextVisits) and visits.chance >= SURE:
+        notes.append(
+            f"With a probability of {percent(SURE)} or more {names[visits.leader]} is within {percent(MARGIN)} of the best of {visits.among} cells."
+        )
+    if contest.incomparable:
+        were = "was" if contest.incomparable == 1 else "were"
+        notes.append(
+            f"{format_count(contest.incomparable, 'pair')} of cells {were} measured in other surroundings, which no factor explains, "
+            "and so not compared."
+        )
+    return tuple(notes)
+
+
+def standing_words(ranked_cell: RankedCell, of: RunAnswer | None) -> str:
+    """What is shown of a cell, in words that are true of it alone; `of` is the answer that the table belongs to."""
+    standing, evidence = ranked_cell.standing, ranked_cell.evidence
+    if standing is None:
+        return "not judged"
+    if standing is Standing.RULED_OUT:
+        return "shown worse"
+    if of is not None and ranked_cell.cell in of.beaten:
+        return "a setting is worse"
+    if standing is Standing.OPEN:
+        return "open"
+    if evidence is None:
+        return "best mean"
+    same = evidence.comparison.verdict is Verdict.SAME
+    return f"same within {margin_words(evidence.comparison)}" if same else "not distinguished"
+
+
+def named_cells(of: RunAnswer | None) -> frozenset[str]:
+    """Those that the lines of an answer name, which no table of it leaves out."""
+    if of is None or of.taken is None:
+        return frozenset()
+    beside = (*of.tied[:_SHOWN], of.following, of.default, of.packaged)
+    unjudged = (each.cell for left in of.not_taken for each in left.seen if left.looks_better(of, each))
+    return frozenset((of.taken.cell, *(each.other.cell for each in beside if each is not None), *unjudged))
+
+
+def beside_words(ranked_cell: RankedCell, first: str, names: Mapping[str, str]) -> str:
+    """`×0.92 (0.90 to 0.94)` of the first row; of another cell, or in another figure, so said; empty of a cell without a comparison."""
+    if ranked_cell.evidence is None:
+        return ""
+    comparison = ranked_cell.evidence.comparison
+    figures = (
+        "the ratio is not known"
+        if says_nothing(comparison)
+        else ratio_words(comparison, with_confidence=False)
+    )
+    if ranked_cell.limit is not None:
+        allowed = f"{asked_percent(ranked_cell.limit.share)} worse is allowed"
+        return f"{ranked_cell.limit.objective.head} {figures} of {names[ranked_cell.evidence.baseline]}; {allowed}"
+    return (
+        figures
+        if ranked_cell.evidence.baseline == first
+        else f"{figures} of {names[ranked_cell.evidence.baseline]}"
+    )
+
+
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     confidences = [each.confidence for each in told.answers if each.confidence is not None]
     if confidences:
-        # A family of their own, of all pairs of types.
-        of_types = [
+        # Those of types are a family of their own.
+        confidences += [
             each.comparison.difference_confidence or each.comparison.confidence
             for each in told.answers[0].types
             if each.comparison.basis is not None
         ]
-        types = f", of types {confidence_words(of_types)}" if of_types else ""
-        words = f"intervals are 95 % of one cell, {confidence_words(confidences)} of two{types}; {percent(RATE)} of verdicts are wrong on average."
-        yield HeadlineLine("Sure", words, 4)
+        words = f"some {percent(RATE)} of verdicts may be wrong; as there are many, intervals of ratios are of {confidence_words(confidences)}."
+        words += f" {ASKED_ALONE}" if max(confidences) > CONFIDENCE else ""
+        yield HeadlineLine("Note", words.replace(" %", f"{NO_BREAK}%"), 4)
     # Speeds of an emulator may not be read without it.
     rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
     for doubt in told.doubts:
