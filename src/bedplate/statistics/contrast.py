@@ -21,7 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bedplate.statistics.comparison import p_disagreement
-from bedplate.statistics.estimation import REPETITIONS_MIN, VALUES_MIN, Estimate, weighted_mean
+from bedplate.statistics.estimation import (
+    REPETITIONS_MIN,
+    VALUES_MIN,
+    Estimate,
+    of_differences,
+    weighted_mean,
+)
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
@@ -148,6 +154,13 @@ class Differences:
         if weights is None:
             weights = dict.fromkeys(self.pairs.tolist(), 1 / len(set(self.pairs.tolist())))
         own = np.array([weights.get(pair, 0.0) for pair in self.pairs.tolist()], dtype=np.float64)
+        # Of most designs nothing is missing, and interactions are thousands.
+        if (
+            np.isfinite(self.values).all()
+            and not np.ptp(self.studies)
+            and self.values.shape[-1] >= VALUES_MIN
+        ):
+            return of_differences(own @ self.values)
         counts = np.isfinite(self.values).sum(axis=-1)
         fewest = int(counts[own != 0].min())
         if fewest < VALUES_MIN:
