@@ -804,9 +804,13 @@ def without_figures(words: str) -> str:
 
 
 def failed_alike(runs: Sequence[Measurement]) -> str:
-    """The sentence that every one of two or more runs failed with, figures apart; empty where one did not fail, or otherwise."""
-    if len(runs) < 2 or any(m.trouble is not Trouble.FAILED for m in runs):
+    """The sentence that every one of two or more runs failed with, figures apart; empty where one did not fail, or otherwise.
+
+    Those that were not run say nothing: a start ends where its first visits fail alike.
+    """
+    made = [m for m in runs if m.trouble is not Trouble.NOT_RUN]
+    if len(made) < 2 or any(m.trouble is not Trouble.FAILED for m in made):
         return ""
-    sentences_of = [sentences(m.reasons) for m in runs]
+    sentences_of = [sentences(m.reasons) for m in made]
     shared = set.intersection(*({without_figures(words) for words in each} for each in sentences_of))
     return next((words for words in sentences_of[0] if without_figures(words) in shared), "")

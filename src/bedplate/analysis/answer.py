@@ -322,16 +322,18 @@ def next_steps(
 
 
 def _missing(found: Overview) -> Iterable[NextStep]:
-    """Runs that failed, and those that were due and have not been made."""
+    """Runs that failed, and those that were due and have not been made; of cells of which every run failed alike what is to be mended."""
     plain = [m for m in found.measurements if not m.canary]
+    failing = {m.cell for m in plain if m.trouble is Trouble.FAILED}
+    why = failed_alike([m for m in plain if m.cell in failing])
     for trouble, step, option in (
         (Trouble.FAILED, StepKind.RETRY, " --retry-failed"),
         (Trouble.NOT_RUN, StepKind.GO_ON, ""),
     ):
         runs = [m for m in plain if m.trouble is trouble]
-        if runs and (why := failed_alike(plain)) and trouble is Trouble.FAILED:
+        if why and trouble is Trouble.FAILED:
             yield NextStep(StepKind.MEND, len(runs), why=why)
-        elif runs:
+        elif runs and not (why and all(m.cell in failing or m.trouble is Trouble.NOT_RUN for m in plain)):
             there = found.study.schedule.repetitions
             command = f"{extend_command(found, there)}{option}"
             yield NextStep(step, len(runs), command, _seconds_of(found, runs))
@@ -2096,7 +2098,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return f"{step.count} run{many} failed; to try {'them' if many else 'it'} again{takes}"
     if step.kind is StepKind.MEND:
         return _ended(
-            f"every run failed alike, so trying again does not help; mend this first: {step.why}"
+            f"{step.count} runs failed alike, so trying again does not help; mend this first: {step.why}"
         ).removesuffix(".")
     if step.kind is StepKind.GO_ON:
         return f"{step.count} run{many} {'are' if many else 'is'} still due; to go on{takes}"
@@ -2204,7 +2206,9 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
     for doubt in told.doubts:
         is_canary = doubt in told.found.health.canary_changes
-        yield HeadlineLine("But", _ended(capital(doubt)), min(rank, 2) if is_canary else rank)
+        # What the machine did matters to every figure, however little room there is.
+        short = f"{capital(doubt.partition(';')[0])}." if is_canary else ""
+        yield HeadlineLine("But", _ended(capital(doubt)), min(rank, 1) if is_canary else rank, short=short)
         rank = 5
 
 

@@ -263,9 +263,24 @@ def test_what_fails_alike_everywhere_is_not_answered_by_trying_again(tmp_path: P
     steps = headline(found).following
     assert [StepKind.MEND] == [step.kind for step in steps]
     words = words_of(found)
-    assert "every run failed alike" in words
+    assert re.search(r"\d+ runs failed alike", words)
     assert "cannot be run as root" in words
     assert "--retry-failed" not in words
+
+
+@pytest.mark.parametrize("kinds", [(0,), (0, 1)])
+def test_what_fails_alike_in_all_runs_of_a_cell_is_to_be_mended_though_others_were_not_run(
+    tmp_path: Path, kinds: tuple[int, ...]
+) -> None:
+    """A start ends where its first visits fail alike: the rest is due."""
+    failed = tuple((kind, number) for kind in kinds for number in (1, 2, 3))
+    missing = tuple(
+        (kind, number) for kind in range(3) for number in range(1, 6) if (kind, number) not in failed
+    )
+    found = overview(known_study(tmp_path / "study", speed, replace(RECIPE, failed=failed, missing=missing)))
+    kept = [step.kind for step in headline(found).following]
+    # Two types fail each with its own mkfs.
+    assert kept == ([StepKind.MEND] if len(kinds) == 1 else [StepKind.RETRY, StepKind.GO_ON])
 
 
 def test_two_cells_are_named_so_that_neither_name_hides_in_what_they_differ(tmp_path: Path) -> None:
