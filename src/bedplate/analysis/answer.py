@@ -2207,8 +2207,7 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     for doubt in told.doubts:
         is_canary = doubt in told.found.health.canary_changes
         # What the machine did matters to every figure, however little room there is.
-        short = f"{capital(doubt.partition(';')[0])}." if is_canary else ""
-        yield HeadlineLine("But", _ended(capital(doubt)), min(rank, 1) if is_canary else rank, short=short)
+        yield HeadlineLine("But", _ended(capital(doubt)), min(rank, 1) if is_canary else rank)
         rank = 5
 
 
