@@ -82,9 +82,7 @@ _WRITTEN = ("device_written_kib_per_transaction", "device_written_mib")
 _WRITTEN_MIN = 1.0
 
 # Its estimate is the same.
-ASKED_ALONE = (
-    "`bedplate compare` of two cells alone has a narrower interval, so that it may tell what is open here."
-)
+ASKED_ALONE = "`bedplate compare` of two cells that were chosen beforehand has a narrower interval."
 
 # Of a pair that no factor explains.
 ELSEWHERE = "measured in other surroundings"
@@ -461,8 +459,11 @@ def _drafted(
 def _taking_part(
     found: Overview, run: Run, first: Objective, cells: Sequence[str]
 ) -> tuple[list[str], dict[str, tuple[str, ...]], dict[str, str]]:
-    """Of each group of cells that are the same in force the one with most values, if it has enough of them."""
-    counts = {cell: len(_usable(_observations(found, cell, run, first))) for cell in cells}
+    """Of each group of cells that are the same in force the one with most values, if it has enough of them, and each a logarithm where ratios are made."""
+    values = {cell: [*_usable(_observations(found, cell, run, first)).values()] for cell in cells}
+    counts = {cell: len(own) for cell, own in values.items()}
+    is_ratio = first.metric.scale is Scale.RATIO
+    zeros = {cell: sum(value <= 0 for value in own) if is_ratio else 0 for cell, own in values.items()}
     taking: list[str] = []
     same_as: dict[str, tuple[str, ...]] = {}
     left_out: dict[str, str] = {}
@@ -472,16 +473,19 @@ def _taking_part(
             continue
         group = [cell, *(other for other in found.cells[cell].identical_to if other in counts)]
         seen.update(group)
-        best = max(group, key=lambda each: (not _stopped(found, each, run, first), counts[each]))
+        best = max(
+            group, key=lambda each: (not _stopped(found, each, run, first), not zeros[each], counts[each])
+        )
         stopped = _stopped(found, best, run, first)
-        if counts[best] >= REPETITIONS_MIN and not stopped:
+        if counts[best] >= REPETITIONS_MIN and not stopped and not zeros[best]:
             taking.append(best)
             same_as[best] = tuple(other for other in group if other != best)
         else:
             runs = format_count(counts[best], "trusted run")
             needs = f", a verdict needs {REPETITIONS_MIN}" if counts[best] < REPETITIONS_MIN else ""
             limits = f"; {stopped} stopped at a limit, which `bedplate compare` judges" if stopped else ""
-            left_out |= dict.fromkeys(group, f"{runs}{needs}{limits}")
+            none = f"; {zeros[best]} with a figure of 0, which no ratio is made of" if zeros[best] else ""
+            left_out |= dict.fromkeys(group, f"{runs}{needs}{limits}{none}")
     return taking, same_as, left_out
 
 

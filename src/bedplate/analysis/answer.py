@@ -1264,6 +1264,7 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         (each for each in among if _is_near(plain.metric, each, among[0])),
         key=lambda each: (
             each.cell not in defaults.cells,
+            not _has_packaged_pages(advice, each),
             len(defaults.departures[each.cell]),
             ranked.index(each),
         ),
@@ -1718,7 +1719,8 @@ def run_lines(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineL
     # What looks better than the answer belongs to the answer.
     for each in sorted(answer.not_taken, key=lambda one: not one.looks_better(answer)):
         rank = 0 if each.looks_better(answer) else 1 if each.why is NotTakenFor.UNSAFE else 2
-        yield HeadlineLine(_NOT_HEADS[each.why], _not_words(answer, each, names), rank)
+        short = _not_words(answer, each, names, with_reason=False)
+        yield HeadlineLine(_NOT_HEADS[each.why], _not_words(answer, each, names), rank, short=short)
 
 
 def _copied(found: SetUp) -> Iterable[HeadlineLine]:
@@ -1761,7 +1763,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     better = next((each for each in answer.tied if _place(answer, each.other) < _place(answer, taken)), None)
     why = ""
     if better is not None:
-        nearer = "" if answer.is_default else f", and this one is nearer to {_DEFAULT}"
+        nearer = "" if answer.is_default else ", and this one departs less from what the system makes by itself"
         is_same = better.comparison.verdict is Verdict.SAME
         less = f"the same within {margin_words(better.comparison)}" if is_same else "which may be chance"
         why = f"; {names[better.other.cell]} has {figure(better.other.summary).mean}, {less}{nearer}"
@@ -1776,8 +1778,8 @@ def _packaged_words(answer: RunAnswer, packaged: BesideCell, names: Mapping[str,
     """The best cell of those that need no build of their own."""
     figures = _beside_figures(packaged.comparison, " of it")
     return (
-        f"the cell above needs a build of its own, as packages have other pages; with theirs {names[packaged.other.cell]} is the best: "
-        f"{_figure(answer, packaged.other)}, and the cell above {figures}."
+        f"of cells with the pages of packages {names[packaged.other.cell]} is the best: {_figure(answer, packaged.other)}; the cell above has "
+        f"{figures}."
     )
 
 
@@ -1827,7 +1829,7 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
 
 def _no_default_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """Why nothing is said of what this system makes by itself."""
-    why = "no cell is like it"
+    why = f"no cell is {answer.default_kind} as the system makes it"
     if answer.default_kind is None:
         why = "what its distribution installs on is not known"
     elif answer.default_cells:
@@ -1885,7 +1887,9 @@ def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
     return f"{figures}{of} {other}"
 
 
-def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> str:
+def _not_words(
+    answer: RunAnswer, found: NotTaken, names: Mapping[str, str], *, with_reason: bool = True
+) -> str:
     figures = {each.cell: each for each in found.seen}
     order = [*figures, *(cell for cell in found.cells if cell not in figures)]
     listed = []
@@ -1894,7 +1898,7 @@ def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> 
         parts += ["looks better"] if parts and found.looks_better(answer, figures[cell]) else []
         listed.append(f"{names[cell]} ({', '.join(parts)})" if parts else names[cell])
     why = ""
-    if found.reason and found.why is not NotTakenFor.NOT_RUN:
+    if with_reason and found.reason and found.why is not NotTakenFor.NOT_RUN:
         # What speaks against some of these cells is not said of all.
         some = ", ".join(names[cell] for cell in found.having[:_SHOWN])
         whose = "" if len(found.having) == len(found.cells) else f"; {some}{_rest(found.having)}"
@@ -2127,11 +2131,17 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
 
 
-def contest_notes(advice: Advised, contest: Contest, names: Mapping[str, str]) -> tuple[str, ...]:
+def contest_notes(
+    advice: Advised, contest: Contest, names: Mapping[str, str], of: RunAnswer | None
+) -> tuple[str, ...]:
     """What a table of the class in this run cannot show: that its likeliest cell is sure to be near the best, and which pairs are not compared."""
     notes = []
     visits = next_visits(advice, contest)
-    if isinstance(visits, NextVisits) and visits.chance >= SURE:
+    is_taken = isinstance(visits, NextVisits) and (
+        of is None or of.taken is None or of.taken.cell == visits.leader
+    )
+    # Of another cell than the one to take it would only ask why.
+    if isinstance(visits, NextVisits) and visits.chance >= SURE and is_taken:
         notes.append(
             f"With a probability of {percent(SURE)} or more {names[visits.leader]} is within {percent(MARGIN)} of the best of {visits.among} cells."
         )
@@ -2158,6 +2168,8 @@ def standing_words(ranked_cell: RankedCell, of: RunAnswer | None) -> str:
     if evidence is None:
         return "best mean"
     same = evidence.comparison.verdict is Verdict.SAME
+    if evidence.comparison.basis is None:
+        return "not compared"
     return f"same within {margin_words(evidence.comparison)}" if same else "not distinguished"
 
 

@@ -1254,7 +1254,8 @@ def _further(cell: Cell) -> list[str]:
     usual = replace(cell, build=replace(BuildLevels(), engine=cell.build.engine), cluster=ClusterLevels())
     if cell.build.is_built and cell.database_block_bytes != usual.database_block_bytes:
         level = engine_model(cell.build.engine).block_level or ""
-        words.append(f"{short_name(level)} {level_text(level, cell.database_block_bytes or 0)}")
+        own, its = (level_text(level, each.database_block_bytes or 0) for each in (cell, usual))
+        words.append(f"{short_name(level)} {own} (a build of its own: packages have {its})")
     if cell.cluster.data_checksums is not None:
         words.append(f"data checksums {'on' if cell.cluster.data_checksums else 'off'}")
     if cell.cluster.configuration is not None:

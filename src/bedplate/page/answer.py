@@ -304,7 +304,7 @@ def _contest_answer(
             _choice(found, contest, row, rows[0].cell, answer=answer, names=names) for row in rows[:CHOICES]
         ),
         more=len(rows[CHOICES:]),
-        notes=contest_notes(found, contest, names),
+        notes=contest_notes(found, contest, names, answer),
     )
 
 

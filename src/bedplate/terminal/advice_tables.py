@@ -62,8 +62,8 @@ _STYLES: Mapping[Standing | None, str] = {
 }
 
 _LEGEND = (
-    "Below a figure is its 95 % interval. × is the ratio to the first row, or to the cell that is named, over the repetitions that both have. Not distinguished: either may "
-    "be the better one. Shown worse: its interval is below the other. A setting is worse: over all pairs of cells that differ in it."
+    "Below a figure is its 95 % interval. × is the ratio to the first row, or to the cell that is named, over the repetitions that both have, and decides: not distinguished, "
+    "where its interval has 1 in it; shown worse, where all of it is worse than 1. A setting is worse: it is shown worse over all pairs of cells that differ in it alone."
 )
 
 _NO_LEGEND = "Means of few repetitions, with an interval or else their range: what was found, and no verdict."
@@ -190,7 +190,7 @@ def _table(
         title,
         *map(Text, lines),
         table,
-        *map(Text, filter(None, (more, *alike, *contest_notes(advice, contest, names)))),
+        *map(Text, filter(None, (more, *alike, *contest_notes(advice, contest, names, answer)))),
     )
 
 
@@ -207,14 +207,14 @@ def _telling(
     """The figures that have a column, and a sentence for each that is the same in every cell."""
     columns, alike = [*contest.objectives[:1]], []
     for objective in contest.objectives[1:]:
-        words = {
-            figure(advice.summary(contest, objective, ranked_cell.cell)).mean for ranked_cell in ranked_cells
-        }
-        if len(words) > 1 or len(ranked_cells) < 2:
+        summaries = [advice.summary(contest, objective, ranked_cell.cell) for ranked_cell in ranked_cells]
+        # The digits of equal means may differ, as they follow the scatter.
+        means = {f"{summary.centre:.3g}" if summary.centre is not None else "" for summary in summaries}
+        if len(means) > 1 or len(ranked_cells) < 2:
             columns.append(objective)
         else:
             alike.append(
-                f"{capital(objective.head)} is {words.pop()} {unit_words(objective.metric)} in every cell.".replace(
+                f"{capital(objective.head)} is {figure(summaries[0]).mean} {unit_words(objective.metric)} in every cell.".replace(
                     "  ", " "
                 )
             )

@@ -58,7 +58,9 @@ def said(found: Advised) -> str:
     """All lines of the answer, and what stands below the table."""
     told = headline(found.overview, found)
     notes = [
-        words for each in found.contests for words in contest_notes(found, each, short_names(found.overview))
+        words
+        for each in found.contests
+        for words in contest_notes(found, each, short_names(found.overview), None)
     ]
     return " ".join((*fitted(headline_lines(told), columns=2000, most=None), *notes))
 
@@ -169,7 +171,7 @@ def test_one_cell_alone_is_told_from_nothing(tmp_path: Path) -> None:
     (xfs, *_) = [cell for cell, levels in cells.items() if levels.filesystem.type == "xfs"]
     (narrowed,) = selected_overviews([study], [xfs])
     assert "a chance needs 3 trusted repetitions of two cells at least" == told(advised(narrowed))
-    assert () == contest_notes(advised(narrowed), advised(narrowed).contests[0], {})
+    assert () == contest_notes(advised(narrowed), advised(narrowed).contests[0], {}, None)
 
 
 def test_published_runs_are_not_to_be_extended(tmp_path: Path) -> None:
