@@ -135,7 +135,7 @@ def main() -> None:
         base = Path(name)
         base.chmod(0o755)
         # A workload is a folder that names a file for each role: this one stands in no file of its own.
-        roles = {"model": "visit", "run": "visit"}
+        roles = {"visit": ("model", "run")}
         visit = SimpleNamespace(RUN=BarePgbench(), MODEL=MODEL)
         sys.modules["bare_pgbench"] = cast("ModuleType", SimpleNamespace(ROLES=roles))
         sys.modules["bare_pgbench.visit"] = cast("ModuleType", visit)

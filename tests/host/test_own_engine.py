@@ -557,7 +557,7 @@ def test_a_writer_is_timed_on_the_file_system_of_its_cell(bench: Bench) -> None:
             "Address family not supported",
         ),
         ("checker", f"#!/bin/sh\nexec {_SLEEPS}\n", "the checker did not end within"),
-        ("checker", "#!/bin/sh\necho all is well\n", "the checker: expected one JSON object"),
+        ("checker", "#!/bin/sh\necho all is well\n", "expected one JSON object"),
     ],
 )
 def test_a_program_that_is_wrong_by_itself_condemns_nothing(
