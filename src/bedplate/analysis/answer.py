@@ -1763,7 +1763,9 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     better = next((each for each in answer.tied if _place(answer, each.other) < _place(answer, taken)), None)
     why = ""
     if better is not None:
-        nearer = "" if answer.is_default else ", and this one departs less from what the system makes by itself"
+        nearer = (
+            "" if answer.is_default else ", and this one departs less from what the system makes by itself"
+        )
         is_same = better.comparison.verdict is Verdict.SAME
         less = f"the same within {margin_words(better.comparison)}" if is_same else "which may be chance"
         why = f"; {names[better.other.cell]} has {figure(better.other.summary).mean}, {less}{nearer}"
