@@ -135,7 +135,7 @@ def test_who_does_not_wait_is_found_where_writes_are_late(
     with read_log(recorder.log) as log:
         assert held == replayed(log, 0, SIZES.disk_bytes)
         broken = broken_promises(log, place.base)
-        # The counts of docs/durability/power-cuts.md.
+        # The counts of docs/FINDINGS.md.
         print(
             f"late by up to {late_us} us, {'waits' if waits else 'does not wait'}: {broken} of {ROUNDS} broken"
         )

@@ -1,4 +1,7 @@
-"""What a user reads is short and in the field's words: documents, comments of plans, help, the page, messages."""
+"""What a user reads is in the field's words: documents, comments of plans, help, the page, messages.
+
+There is no limit of words a sentence. There was one, and it made telegrams: short declaratives that nothing connected.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
 
     from tests.support.tools.prose import Sentence
 
-# Between 10 and 25 words is usual, and a longer sentence is fine where it reads in one go; beyond this none does.
-_WORDS_MAX = 45
 # Words that are out, and what to write instead. "In force" is a law's; an option is effective.
 _OUT = {
     re.compile(r"\blived\b|\blives\b(?! (?:in|on)\b)", re.IGNORECASE): "a visit runs",
@@ -59,15 +60,6 @@ class _Judge(Protocol):
 class _Source(Protocol):
     path: str
     text: str
-
-
-def long_sentences(path: str, sentences: Iterable[Sentence]) -> list[str]:
-    """Those of more words than may be, with how many they have."""
-    return [
-        f"{path}:{each.line} has {each.words} words, {_WORDS_MAX} may be: {each.text[:100]!r}…; one thought a sentence"
-        for each in sentences
-        if each.words > _WORDS_MAX
-    ]
 
 
 def words_that_are_out(path: str, sentences: Iterable[Sentence]) -> list[str]:
@@ -122,7 +114,7 @@ def _helps() -> Iterator[tuple[str, str]]:
             waiting += [(f"{name} {inner}", found) for inner, found in command.commands.items()]
 
 
-def test_no_sentence_that_a_user_reads_is_too_long(sources: Sequence[_Source], judge: _Judge) -> None:
+def test_no_word_that_is_out_is_in_what_a_user_reads(sources: Sequence[_Source], judge: _Judge) -> None:
     read = list(_read(sources))
     assert {
         "README.md",
@@ -132,53 +124,46 @@ def test_no_sentence_that_a_user_reads_is_too_long(sources: Sequence[_Source], j
         "examples/engines/toy/checker",
         "src/bedplate/errors.py",
     } <= dict(read).keys()
-    found = [finding for path, sentences in read for finding in long_sentences(path, sentences)]
-    judge(found + [f for name, text in _helps() for f in long_sentences(f"{name} --help", of_help(text))])
-
-
-def test_no_word_that_is_out_is_in_what_a_user_reads(sources: Sequence[_Source], judge: _Judge) -> None:
-    found = [f for path, sentences in _read(sources) for f in words_that_are_out(path, sentences)]
+    found = [f for path, sentences in read for f in words_that_are_out(path, sentences)]
     judge(found + [f for name, text in _helps() for f in words_that_are_out(f"{name} --help", of_help(text))])
 
 
-_LONG = " ".join(["word"] * (_WORDS_MAX + 1))
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (of_markdown, "# A\n\nShort. It is in force. Short.\n"),
+        (of_markdown, "| a | b |\n| --- | --- |\n| short | it is in force |\n"),
+        (of_markdown, "- [it is in force](a.md)\n"),
+        (of_markdown, "A.[^1]\n\n[^1]: It is in force.\n"),
+        (of_comments, "# It is in\n# force.\nkey = 1\n"),
+        (of_python, 'raise StudyError(f"{a}: it is in force")\n'),
+        (of_script, 'const a = "it is in force";\n'),
+        (of_template, "<p>{{ a }} <em>it is in force</em></p>\n"),
+        (of_template, '<p>{{ listed("Short", "short", a.b, "it is in force") }}</p>\n'),
+        (of_help, "Short.\n\nIt is in force."),
+    ],
+)
+def test_a_planted_word_is_found_wherever_a_user_reads(
+    read: Callable[[str], Iterable[Sentence]], text: str
+) -> None:
+    assert 1 == len(words_that_are_out("a", read(text)))
 
 
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (of_markdown, f"# A\n\nShort. {_LONG}. Short.\n"),
-        (of_markdown, f"| a | b |\n| --- | --- |\n| short | {_LONG} |\n"),
-        (of_markdown, f"- [{_LONG}](a.md)\n"),
-        (of_comments, "# " + _LONG.replace(" word" * 5, "\n# word word word word word", 1) + "\nkey = 1\n"),
-        (of_python, f'raise StudyError(f"{{a}}: {_LONG}")\n'),
-        (of_script, f'const a = "{_LONG}";\n'),
-        (of_template, f"<p>{{{{ a }}}} <em>{_LONG}</em></p>\n"),
-        (of_template, f'<p>{{{{ listed("Short", "short", a.b, "{_LONG}") }}}}</p>\n'),
-        (of_help, f"Short.\n\n{_LONG}"),
+        (of_markdown, "```\nin force\n```\n"),
+        (of_markdown, "Run `it in force` once.\n"),
+        (of_comments, "# It is in\n#\n# force.\n"),
+        (of_comments, 'key = "in force"\n'),
+        (of_python, 'def a() -> None:\n    """In force."""\n'),
+        (of_python, 'A = "SELECT in force"\nB = """\nin force\nin force\n"""\n'),
+        (of_script, "// in force\n"),
+        (of_template, "<p>It is in</p><p>force</p>\n"),
     ],
 )
-def test_a_planted_long_sentence_is_found(read: Callable[[str], Iterable[Sentence]], text: str) -> None:
-    assert 1 == len(long_sentences("a", read(text)))
-
-
-@pytest.mark.parametrize(
-    ("read", "text"),
-    [
-        (of_markdown, f"{_LONG[:100]}. {_LONG[:100]}.\n"),
-        (of_markdown, f"```\n{_LONG}\n```\n"),
-        (of_markdown, f"Run `{_LONG}` once.\n"),
-        (of_markdown, f"| {_LONG[:60]} | {_LONG[:60]} | {_LONG[:60]} |\n| --- | --- | --- |\n"),
-        (of_comments, f"# {_LONG[:100]}\n#\n# {_LONG[:100]}\n"),
-        (of_comments, f'key = "{_LONG}"\n'),
-        (of_python, f'def a() -> None:\n    """{_LONG}"""\n'),
-        (of_python, f'A = "SELECT {_LONG}"\nB = """\n{_LONG}\n{_LONG}\n"""\n'),
-        (of_script, f"// {_LONG}\n"),
-        (of_template, f"<p>{_LONG[:100]}</p><p>{_LONG[:100]}</p>\n"),
-    ],
-)
-def test_what_is_short_or_no_prose_passes(read: Callable[[str], Iterable[Sentence]], text: str) -> None:
-    assert [] == long_sentences("a", read(text))
+def test_what_is_no_prose_passes(read: Callable[[str], Iterable[Sentence]], text: str) -> None:
+    assert [] == words_that_are_out("a", read(text))
 
 
 @pytest.mark.parametrize(

@@ -80,18 +80,11 @@ WAYS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
         ToItsWords("needs a kept recording, and root", run_by=_HOST),
     ),
 }
-_OF_A_TREE = ToItsWords(
-    "names commits of one trial's tree", run_by="tests/unit/cli/changes/test_bisecting.py"
-)
 EXCEPTIONS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
     # What it asks of is the server that runs here.
     "bedplate ask safe": ToItsWords("needs a server that runs", run_by="tests/host/test_ask.py"),
     "bedplate inspect /dev/disk/by-id/nvme-EXAMPLE": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
     "bedplate inspect /dev/sda1 --plan mine.toml": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
-    "bedplate bisect --kernel TREE 49229d1b8faf planted --fail-if 'flushes per appending fsync > 0.5' --plan journal.toml": _OF_A_TREE,
-    "bedplate bisect --kernel TREE planted lost --fail-if 'flushes per appending fsync < 1' --plan journal.toml": _OF_A_TREE,
-    "bedplate bisect --postgres TREE 12a85be master --fail-if 'slower 10%' --plan sleep.toml --budget 8min "
-    "--accept others-at-work --accept checkpoint --accept caches-dropped": _OF_A_TREE,
 }
 _NETWORK = "needs a network beyond the package registries"
 _INSTALLED = "changes the packages of the machine; the files are started by tests/host/test_built_packages.py"

@@ -97,7 +97,7 @@ _REPAIRS: Mapping[str, tuple[_Repair, ...]] = {
         _Repair(("btrfs", "check", "--repair", "--force"), frozenset({0})),
     ),
     # The kernel does not replay JFS's log, so after a cut all hangs on this tool. Debian's builds of jfsutils from 1.1.15-5
-    # on (2020) replay none: they look for its records in another buffer than they were read into (docs/durability/journals.md).
+    # on (2020) replay none: they look for its records in another buffer than they were read into (docs/FINDINGS.md).
     "jfs": (
         _Repair(
             ("fsck.jfs", "-f", "-p"),

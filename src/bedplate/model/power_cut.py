@@ -200,7 +200,7 @@ IMAGE_BYTES = 4 * GIB
 
 DURATION_S = 20.0
 
-# The types that do so on a smaller disk (docs/durability/power-cuts.md).
+# The types that do so on a smaller disk (docs/FINDINGS.md).
 SHORT_OF_METADATA = ("btrfs",)
 
 POINTS_DEFAULT = 160

@@ -24,7 +24,7 @@ INNODB_DOUBLEWRITE_OFF = "innodb-doublewrite-off"
 PAGES_UNMENDED = (FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF)
 
 # Without them a page may be lost in another way than by a tear, which few cuts meet: a checkpoint passes over one that no sync
-# covers (docs/durability/engines.md). So no number of good cuts promises more than is declared.
+# covers (docs/FINDINGS.md). So no number of good cuts promises more than is declared.
 PAGES_PASSED_OVER = (INNODB_DOUBLEWRITE_OFF,)
 
 # The rule of that name: pages that were to be written whole were not, so the verdict is refused.

@@ -19,7 +19,6 @@ _ONE_WORD = "x"
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 # A sentence ends at these where a space follows: "1.5" and "e.g. this" go on. A middle dot is between things, not words.
 _END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\")”’*]*(?:\s+|$)|\n\s*\n| · ")
-_WORD = re.compile(r"[^\W_][\w'’./%-]*")
 _COMMENT = re.compile(r"^\s*#\s?(.*)$")
 _TEMPLATE_HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 # A sentence that a template gives to a macro: two words at least.
@@ -39,11 +38,6 @@ class Sentence:
 
     line: int
     text: str
-
-    @property
-    def words(self) -> int:
-        """How many words it has; code and a value that is filled in count as one, signs as none."""
-        return len(_WORD.findall(self.text))
 
 
 def sentences(line: int, block: str) -> Iterator[Sentence]:

@@ -280,7 +280,7 @@ PLAN = PowerCutTable
 # What it takes to make the file system and the engine's data, and to read the log: 2 to 3 s on idle cores.
 _RECORDING_OVERHEAD_S = 3.0
 
-# On an emulated processor: 38 visits of LMDB with 106 cuts each took 86 min (docs/durability/journals.md).
+# On an emulated processor: 38 visits of LMDB with 106 cuts each took 86 min (docs/FINDINGS.md).
 _EMULATED_TIMES = 5.0
 
 
