@@ -3,7 +3,7 @@
     ./benchmarks/run ab_calibration [--uses 1000] [--seed 1]
 
 Each use measures a baseline and a contender in blocks, looks after each one, and ends at the first look that tells. The
-lines that judge a real study judge these. Printed as the tables of docs/BENCHMARKS.md: how often identical builds are told
+lines that judge a real study judge these. docs/BENCHMARKS.md has a part of its tables: how often identical builds are told
 apart, what is found at a true difference, and what a bisection takes a candidate for.
 """
 

@@ -3,7 +3,7 @@
     ./benchmarks/run calibration [--studies 20000] [--seed 1] [--jobs 2] [--only-advice | --only-pooled | --only-contrasts]
 
 Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
-judged by the lines that judge a real study. Printed as the tables of docs/method/calibration.md and docs/BENCHMARKS.md:
+judged by the lines that judge a real study. docs/METHOD.md has what follows from its tables:
 how often the 95 % interval holds the truth, how often a verdict is false or has the wrong sign, what many
 comparisons do, what advice says of cells that are alike, what dips do and how often they are found, and how
 large a difference must be to be found.

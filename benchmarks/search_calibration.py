@@ -3,8 +3,8 @@
     ./benchmarks/run search_calibration [--studies 1000] [--seed 1] [--jobs 2] [--only 1,8]
 
 Simulated studies of which the truth is known, in eight scenarios. Each is searched and proved by the lines that do so in a
-real one; beside it the same cells by five and by two repetitions of the factorial, and by racing. Printed as the
-table of docs/method/search.md. Costs are times over those of five repetitions.
+real one; beside it the same cells by five and by two repetitions of the factorial, and by racing.
+docs/METHOD.md has a part of its table. Costs are times over those of five repetitions.
 
 Scenarios from 9 on are searches with `--not-worse latency_ms_p99:10%`, of which a table of its own says how often a cell is named that
 is truly worse than that.

@@ -100,7 +100,7 @@ def test_zfs_is_made_mounted_read_back_flushed_and_clean(lines: Lines, name: str
 def test_ext3_and_ext4_leave_the_data_device_unflushed_after_overwrites(lines: Lines) -> None:
     """Up to 6.12, whatever the journal's device was told: what is overwritten stands in a cache.
 
-    On ext4 what is appended as well (docs/method/measuring.md, "Flushes per fsync").
+    On ext4 what is appended as well (docs/METHOD.md, "Flushes per fsync").
     """
     for name, appending in (("ext3 external", True), ("ext4 external", False)):
         flushes = {(device, pattern): count for device, pattern, _, count in lines[name]["flushes"]}

@@ -55,9 +55,7 @@ def test_every_head_of_an_answer_is_explained_where_the_page_is(repository: Path
     source = repository / "src" / "bedplate" / "analysis" / "answer.py"
     heads = {*re.findall(r'HeadlineLine\("([A-Z]\w+)"', source.read_text()), *KINDS}
     assert {"Take", "Also", "Change"} < heads
-    table = re.findall(
-        r"^   \| ([A-Z][\w, ]+) \|", _text(repository, "how-to/read-the-page.md"), re.MULTILINE
-    )
+    table = re.findall(r"^\| ([A-Z][\w, ]+) \|", _text(repository, "READING.md"), re.MULTILINE)
     assert heads <= set(", ".join(table).split(", "))
 
 
@@ -110,14 +108,14 @@ def test_the_version_of_the_format_is_the_one_that_is_written(repository: Path) 
 
 
 def test_every_durability_class_is_explained(repository: Path) -> None:
-    section = _text(repository, "method/durability.md").partition("\n## Durability classes\n")[2]
-    section = section.partition("\n## ")[0]
+    section = _text(repository, "METHOD.md").partition("\n### Durability classes\n")[2]
+    section = section.partition("\n### ")[0]
     listed = re.findall(r"^\| ([a-z ]+) \| [^|]+ \|$", section, re.MULTILINE)
     assert ["class", *CLASSES] == listed
 
 
 def test_the_example_of_six_numbers_is_what_the_code_makes_of_them(repository: Path) -> None:
-    text = _text(repository, "method/statistics.md").partition("\n## Six numbers\n")[2].partition("\n## ")[0]
+    text = _text(repository, "METHOD.md").partition("\n### Six numbers\n")[2].partition("\n### ")[0]
     rows = re.findall(r"^\| \d \| (\d+) \| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
     ext4, xfs, ratios, logarithms = np.array(rows, dtype=float).T
     assert 3 == len(rows)
@@ -131,7 +129,7 @@ def test_the_example_of_six_numbers_is_what_the_code_makes_of_them(repository: P
 
 def test_metrics_that_the_text_names_exist(repository: Path) -> None:
     endings = r"_(?:ratio|share|cv|trend|mib|per_transaction|s)"
-    text = "\n".join(page.read_text(encoding="utf-8") for page in (repository / "docs/method").glob("*.md"))
+    text = "\n".join(_text(repository, name) for name in ("METHOD.md", "METRICS.md", "FINDINGS.md"))
     named = set(re.findall(rf"`([a-z]+(?:_[a-z0-9]+)*{endings})`", text))
     assert len(named) > 20
     assert named <= set(METRICS), named - set(METRICS)
@@ -235,14 +233,6 @@ def test_a_long_page_has_contents(repository: Path) -> None:
     # The commands are in the order of their help, which lists them.
     without = {page.name for page in long if "\nContents: [" not in page.read_text()}
     assert {"COMMANDS.md"} == without
-
-
-def test_a_page_of_the_method_has_at_most_300_lines_by_hand(repository: Path) -> None:
-    tables = dict.fromkeys(parts(), "")
-    pages = (repository / "docs" / "method").glob("*.md")
-    lines = {page.name: len(renewed(page.read_text(), tables).splitlines()) for page in pages}
-    assert 6 <= len(lines)
-    assert {} == {name: count for name, count in lines.items() if count > 300}
 
 
 def test_a_how_to_is_one_screen(repository: Path) -> None:

@@ -559,7 +559,7 @@ def _runs(found: Overview, workloads: Sequence[str]) -> tuple[Run, ...]:
     return tuple(run for run in found.runs if any(is_meant(found, run, name) for name in workloads))
 
 
-# Five find most differences above 10 % (docs/method/calibration.md).
+# Five find most differences above 10 % (docs/METHOD.md).
 REPETITIONS_FOR_VERDICTS = 5
 
 # A cell, a dataset, and whether it is a canary.
@@ -690,7 +690,7 @@ def open_cells(found: Overview, contest: Contest) -> tuple[str, ...]:
 def next_visits(found: Advised, contest: Contest) -> NextVisits | str:
     """The chances of the open cells that have enough repetitions; else why nothing is known, as the end of a sentence.
 
-    From one repetition nobody knows how far runs scatter, and a chance from two is wrong too often (docs/method/statistics.md).
+    From one repetition nobody knows how far runs scatter, and a chance from two is wrong too often (docs/METHOD.md).
     """
     overview, objective = found.overview, contest.objectives[0]
     metric = objective.metric

@@ -35,7 +35,7 @@ from bedplate.units import parse_size
 
 STUDY = "study"
 
-# What is no factor, and can be chosen by: what a power cut leaves (docs/method/durability.md, “Durability classes”).
+# What is no factor, and can be chosen by: what a power cut leaves (docs/METHOD.md, “Durability classes”).
 CLASS = "class"
 
 _CLASS_WORDS = frozenset({CLASS, "durability"})

@@ -342,7 +342,7 @@ PAIR = "pair"
 def _metric(name: str) -> str:
     name = metric_today(name)
     if name not in METRICS:
-        hint = did_you_mean(name, METRICS, otherwise="docs/method/metrics.md lists them")
+        hint = did_you_mean(name, METRICS, otherwise="docs/METRICS.md lists them")
         raise ValueError(f"no metric is called so; {hint}")
     return name
 
@@ -373,7 +373,7 @@ class Check(PlanTable):
     run: Line = Field(
         description="the name of a run, or where none is called so of its script or of a workload; several runs must all hold"
     )
-    metric: MetricName = Field(description="a metric of docs/method/metrics.md")
+    metric: MetricName = Field(description="a metric of docs/METRICS.md")
     per: MetricName | None = Field(default=None, description="a metric that it is divided by")
     items: tuple[Line, ...] = Field(
         default=(), description='a list of parts of the run (`["readseq"]`), each of which must hold'

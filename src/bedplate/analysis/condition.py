@@ -233,7 +233,7 @@ def _metric(name: str) -> str:
     """By its name of today; PlanError where there is none."""
     metric = metric_today(name)
     if metric not in METRICS:
-        meant = did_you_mean(name, (*METRICS, *SHORT_NAMES), otherwise="docs/method/metrics.md has them")
+        meant = did_you_mean(name, (*METRICS, *SHORT_NAMES), otherwise="docs/METRICS.md has them")
         raise PlanError(f"no metric is {quoted(name)}; {meant}")
     return metric
 

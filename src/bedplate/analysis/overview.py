@@ -306,7 +306,7 @@ _LEVEL = 0.05
 
 _OUTLIERS_SHOWN = 3
 
-# docs/method/statistics.md, “Dips”, has the figures.
+# docs/METHOD.md, “Drift, outliers, dips”, has the figures.
 _OF_DIPS = (
     "Where runs dip now and then, intervals that say 95 % hold the truth less often, and few repetitions may show no dip at "
     "all. More repetitions say how often it happens, and the courses of these runs when."

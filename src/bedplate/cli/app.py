@@ -278,7 +278,7 @@ program.add_command(cancel)
     metavar="NAME",
     type=METRIC_NAME,
     shell_complete=metric_names,
-    help="one metric (docs/method/metrics.md), in place of what each workload is about",
+    help="one metric (docs/METRICS.md), in place of what each workload is about",
 )
 @CELLS
 @click.option(

@@ -194,7 +194,7 @@ class TimeBudget(click.ParamType[float]):
     metavar="METRIC",
     type=METRIC_NAME,
     shell_complete=metric_names,
-    help="the figure whose best cell is looked for (docs/method/metrics.md); p50, p95, p99 and p99_9 are latencies",
+    help="the figure whose best cell is looked for (docs/METRICS.md); p50, p95, p99 and p99_9 are latencies",
 )
 @click.option(
     "--run",

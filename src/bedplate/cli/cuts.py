@@ -352,7 +352,7 @@ PROFILE_NAMES = (
 
 @click.group(name="power-cut")
 def power_cut() -> None:
-    """An engine of your own under power cuts; cuts of a stored run, and one of them once more (docs/method/durability.md)."""
+    """An engine of your own under power cuts; cuts of a stored run, and one of them once more (docs/METHOD.md)."""
 
 
 power_cut.add_command(blame_command)

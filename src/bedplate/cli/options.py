@@ -143,7 +143,7 @@ METRICS = click.option(
     multiple=True,
     type=METRIC_NAME,
     shell_complete=metric_names,
-    help="a metric (docs/method/metrics.md; p99 is latency_ms_p99), in place of what each run is about; may be given again",
+    help="a metric (docs/METRICS.md; p99 is latency_ms_p99), in place of what each run is about; may be given again",
 )
 
 CLAIMS = click.option(

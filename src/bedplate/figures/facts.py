@@ -190,7 +190,7 @@ class Rule(Generic[Evidence_contra]):
 
 @dataclass(frozen=True)
 class RunRules(Generic[Evidence_contra]):
-    """The rules for runs of a type of workload, the role `validity` of its folder; `of` is what method/metrics.md calls them."""
+    """The rules for runs of a type of workload, the role `validity` of its folder; `of` is what METRICS.md calls them."""
 
     of: str
     rules: tuple[Rule[Evidence_contra], ...]

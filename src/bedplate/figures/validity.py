@@ -1,6 +1,6 @@
 """Whether a completed run may be believed: the rules that hold for every workload.
 
-Every rule has a name, a threshold in words and the source that it stands on: the table of docs/method/metrics.md is made
+Every rule has a name, a threshold in words and the source that it stands on: the table of docs/METRICS.md is made
 from these. A rule gives the reason with the numbers in it, or None.
 A workload has its own rules beside them (`validity.py` of its folder).
 """

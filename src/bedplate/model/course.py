@@ -35,7 +35,7 @@ _TRANSACTIONS: Mapping[str, CourseColumn] = {
 _COUNTERS: Mapping[str, CourseColumn] = {
     "device_reads_per_s": CourseColumn("reads of the data device"),
     "device_writes_per_s": CourseColumn(
-        "write requests, those that only ask for a flush among them (method/measuring.md, “What the kernel counts of a device”)"
+        "write requests, those that only ask for a flush among them (METHOD.md, “What the kernel counts of a device”)"
     ),
     "device_flushes_per_s": CourseColumn("flushes of data and journal device"),
     "device_read_mib_per_s": CourseColumn("MiB read from the data device", shown=True),
@@ -59,8 +59,8 @@ _COUNTERS: Mapping[str, CourseColumn] = {
     "pressure_io_full": CourseColumn("PSI io `full`, share of the second"),
     "pressure_cpu_some": CourseColumn("PSI cpu `some`, share of the second"),
     "pressure_memory_some": CourseColumn("PSI memory `some`, share of the second"),
-    "shared_buffers_hit_ratio": CourseColumn("as the metric of this name (method/metrics.md, “Caches”)"),
-    "page_cache_hit_ratio": CourseColumn("as the metric of this name (method/metrics.md, “Caches”)"),
+    "shared_buffers_hit_ratio": CourseColumn("as the metric of this name (METRICS.md, “Caches”)"),
+    "page_cache_hit_ratio": CourseColumn("as the metric of this name (METRICS.md, “Caches”)"),
     "wal_mib_per_s": CourseColumn("MiB of WAL generated"),
     "buffers_checkpointer_per_s": CourseColumn("buffers written by the checkpointer"),
     "buffers_background_writer_per_s": CourseColumn("buffers written by the background writer"),

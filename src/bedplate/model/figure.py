@@ -87,7 +87,7 @@ class Figure:
     pass_: int
     """from 1; of a run that is one of several passes its place among the plan's passes"""
     metric: str
-    """name in the registry (method/metrics.md)"""
+    """name in the registry (METRICS.md)"""
     value: float | None
     """the figure in `unit`; null where absent or censored"""
     unit: str
@@ -133,7 +133,7 @@ class RunFigures:
     """why not completed"""
     validity: Validity
     """`valid`, `suspect`, `unknown`, when its figures were made; readers join it with what became of the visit
-    afterwards (method/metrics.md, “Validity rules”)"""
+    afterwards (METRICS.md, “Validity rules”)"""
     validity_reasons: tuple[Reason, ...]
     """why not valid"""
     measure_start_wall_s: float | None

@@ -260,7 +260,7 @@ def _of_folders() -> Mapping[str, tuple[Metric, ...]]:
     return found
 
 
-# By the headings of docs/method/metrics.md, whose tables are made from these.
+# By the headings of docs/METRICS.md, whose tables are made from these.
 METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Transactions": _TRANSACTIONS,
     "Latency": (*_LATENCIES, *_RATE_LIMITED),

@@ -615,7 +615,7 @@ def _metrics(overviews: Sequence[Overview]) -> tuple[str, ...]:
 
 
 def _metric(metric: Metric) -> dict[str, Any]:
-    """Without what it is taken from, which docs/method/metrics.md says."""
+    """Without what it is taken from, which docs/METRICS.md says."""
     shown = {name: value for name, value in to_json(metric).items() if name != "source"}
     return {**shown, "is_speed": is_speed(metric), "direction": metric.better.words}
 

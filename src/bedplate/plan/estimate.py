@@ -227,7 +227,7 @@ def restored_warnings(
     return tuple(
         f'dataset = "{RESTORED}": {dataset.words} is about {format_size(int(data))}, more than the memory of {format_size(memory)}; '
         "restored visits differ there from loaded ones by several per cent, and less from one another: compare them with one another "
-        "alone (docs/method/filesystems.md)"
+        "alone (docs/METHOD.md)"
         for (dataset, memory), data in most.items()
     )
 

@@ -262,7 +262,7 @@ class Document(PlanTable):
     """– | `local`, `qemu`, `slurm`, `auto` ([where visits run](#where-visits-run)) | `"local"` | `"auto"`"""
     dataset: Annotated[str, within(values.one_of, DATASETS)] = LOADED
     """– | `loaded`: each visit loads its dataset; `restored`: it is loaded once on each file system and build, kept in the cache, and copied
-    onto the image of every visit ([restored datasets](method/filesystems.md#restored-datasets)) | `"loaded"` | `"restored"`"""
+    onto the image of every visit ([restored datasets](METHOD.md#restored-datasets)) | `"loaded"` | `"restored"`"""
     scratch_device: ScratchDeviceTable = Field(
         default=ScratchDeviceTable(), description='a table with image_size = "6 GB" or device'
     )

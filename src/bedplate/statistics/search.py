@@ -511,7 +511,7 @@ def lead_by_repetitions(logs: Sequence[FloatArray], margin: float) -> Lead:
     """Who leads by the logarithms of each cell's repetitions alone, a larger one being better; two or more of each.
 
     Each mean is as uncertain as the cell's own repetitions scatter (Student's t), and nothing is thought of it before. No model holds
-    the cells together: the one of a search is too sure of few visits, as it must name the next one (docs/method/statistics.md).
+    the cells together: the one of a search is too sure of few visits, as it must name the next one (docs/METHOD.md).
     """
     random = np.random.default_rng(_REPETITION_SEED)
     draws = np.column_stack(

@@ -77,7 +77,7 @@ def test_the_examples_are_of_every_kind_and_are_understood() -> None:
         ("10%", "'10%' is not understood"),
         ("tsp slower 5%", "no metric is 'tsp'; did you mean tps"),
         ("tsp < 1", "no metric is 'tsp'; did you mean tps"),
-        ("qqqq < 1", "no metric is 'qqqq'; docs/method/metrics.md has them"),
+        ("qqqq < 1", "no metric is 'qqqq'; docs/METRICS.md has them"),
         ("tps < x", "a bound is a number without a unit, found 'x'"),
         ("tps <= 5", "a bound is a number without a unit, found '= 5'"),
         ("latency_ms_p99 > 20 ms", "found '20 ms'"),

@@ -60,7 +60,7 @@ from bedplate.visit.server import ServerSite
 _MOST_PRINTED_BYTES, _MOST_FINDINGS = MIB, 20
 
 # An author's limit, and ours for his writer, is of a real processor that does little else. Python took 7 to 20 times as long to start on an emulated one
-# (docs/BENCHMARKS.md, "A guest"); beside seventy programs on two processors a check that takes a second took more than thirty.
+# (docs/BENCHMARKS.md, "Guests and fleets"); beside seventy programs on two processors a check that takes a second took more than thirty.
 _MOST_TIMES = 10
 
 

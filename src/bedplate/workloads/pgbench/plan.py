@@ -207,7 +207,7 @@ WarmUp: TypeAlias = Annotated[float | str, within(values.warmup)]
 Protocol: TypeAlias = Annotated[str, within(values.one_of, PROTOCOLS)]
 
 # Threads of pgbench where the plan is silent. A thread for each client since version 2: one that serves two sessions
-# makes two speeds of one configuration, as the scheduler places it (docs/method/measuring.md, "Threads of pgbench").
+# makes two speeds of one configuration, as the scheduler places it (docs/METHOD.md, "Threads of pgbench").
 _JOBS_UNTIL_VERSION_2 = 2
 
 WARMUP_LIMIT_S = 600.0

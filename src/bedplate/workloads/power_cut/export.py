@@ -186,7 +186,7 @@ _CUTS: Table[RunRow[_Cut]] = Table(
             lambda row: row.record.story,
             "fault=party",
             "whose fault a bad cut is, of which `power-cut blame` asked: `device`, `file system`, `engine`, `nobody known`; its code "
-            "(docs/method/blame.md); the five lines of its story, joined by line feeds. Empty in all others",
+            "(docs/METHOD.md); the five lines of its story, joined by line feeds. Empty in all others",
         ),
         Column("fault_code", lambda row: row.record.story and row.record.story.reason.code),
         Column("story", lambda row: row.record.story and "\n".join(row.record.story.lines)),

@@ -1,6 +1,6 @@
 -- One of sysbench's own scripts, with a log of its transactions as pgbench writes it:
 --     thread number latency_us 0 second microseconds
--- A line costs 0.4 us of the client's time (docs/method/measuring.md). Latency includes what sysbench begins again after a
+-- A line costs 0.4 us of the client's time (docs/METHOD.md). Latency includes what sysbench begins again after a
 -- deadlock, as sysbench's own does.
 local ffi = require("ffi")
 ffi.cdef[[
