@@ -12,11 +12,17 @@ cd "$1"
 truncate -s "${2:-512M}" image
 mkfs.btrfs -q image
 mkdir mounted trace
+device= instance=trace/instances/torn-pages-$$
+finish() {
+    ! mountpoint -q mounted || umount mounted
+    [ ! "$device" ] || losetup --detach "$device"
+    [ ! -d "$instance" ] || rmdir "$instance"
+    ! mountpoint -q trace || umount trace
+}
+trap finish EXIT
 device=$(losetup --find --show image)
 mount -t tracefs tracefs trace
-instance=trace/instances/torn-pages-$$
 mkdir "$instance"
-trap 'umount mounted 2> unmounted || true; losetup --detach "$device"; rmdir "$instance"; umount trace' EXIT
 mount "$device" mounted
 uname -r
 python3 - "$instance" "${3:-12}" <<'PYTHON'

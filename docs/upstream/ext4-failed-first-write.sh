@@ -11,18 +11,19 @@ case ${1-}-${2-} in
     *) sed -n 4p "$0" >&2; exit 2 ;;
 esac
 [ "${OWN_MOUNTS:-}" ] || OWN_MOUNTS=yes exec unshare --mount --propagation private sh "$0" "$@"
-work=$(mktemp -d)
+work=$(mktemp -d) disk=
+trap '! mountpoint -q "$work/mounted" || umount "$work/mounted"; [ ! "$disk" ] || losetup --detach "$disk"; ! mountpoint -q "$work" || umount "$work"; rmdir "$work"' EXIT
 mount -t tmpfs -o size=500M tmpfs "$work"
 mkdir "$work/mounted"
 dd if=/dev/zero of="$work/image" bs=1M count=400 status=none
 disk=$(losetup --find --show "$work/image")
-trap 'umount "$work/mounted" 2> /dev/null || true; losetup --detach "$disk"; umount "$work"; rmdir "$work"' EXIT
 case $1 in
     ext4) mkfs.ext4 -q -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$disk" ;;
     xfs) mkfs.xfs -q -K "$disk" ;;
 esac
 mount -o "${3:-defaults}" "$disk" "$work/mounted"
 file=$work/mounted/file
+uname -r
 case $2 in
     appended) true > "$file" ;;
     unwritten) fallocate --length 1M "$file" ;;

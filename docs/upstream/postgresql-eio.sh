@@ -8,29 +8,31 @@
 set -eu
 [ "${OWN_MOUNTS:-}" ] || OWN_MOUNTS=yes exec unshare --mount --propagation private sh "$0" "$@"
 PATH=$1:$PATH folder=$2 filesystem=$3 images=$4 name=eio$$
+dm() { dmsetup --noudevsync --noudevrules "$@"; }
+command -v dmsetup > /dev/null || { echo "dmsetup is missing: install it" >&2; exit 1; }
+dm targets > /dev/null || { echo "the kernel has no device mapper here" >&2; exit 1; }
 mkdir -m 755 "$folder"
 cd "$folder"
+disk= as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
+finish() {
+    $as pg_ctl -D mounted/db -m immediate stop > stopped 2>&1 || true
+    ! mountpoint -q mounted || umount mounted
+    [ ! -b "/dev/mapper/$name" ] || dm remove "$name"
+    [ ! "$disk" ] || losetup --detach "$disk"
+    cd / && rm -r "$folder"
+}
+trap finish EXIT
 mkdir -m 755 mounted
 mkdir -m 777 socket
 truncate -s 1G image
 disk=$(losetup --find --show image)
 sectors=$(blockdev --getsz "$disk")
-dm() { dmsetup --noudevsync --noudevrules "$@"; }
 # Neither the file system nor what waits is written first: the next write-back is the one that is to fail.
 become() { dm load "$name" "$1" && dm suspend --nolockfs --noflush "$name" && dm resume "$name"; }
 echo "0 $sectors linear $disk 0" > whole
 dm create "$name" whole
 [ -b "/dev/mapper/$name" ] || dmsetup mknodes "$name"
 device=/dev/mapper/$name
-as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
-finish() {
-    $as pg_ctl -D mounted/db -m immediate stop > stopped 2>&1 || true
-    umount mounted || true
-    dm remove "$name"
-    losetup --detach "$disk"
-    cd / && rm -r "$folder"
-}
-trap finish EXIT
 start() { $as pg_ctl -w -t 900 -D "$folder/mounted/db" -l "$folder/mounted/log" start > started; }
 ask() { psql -X -q -A -t -h "$folder/socket" -U nobody -d postgres -c "$1"; }
 

@@ -12,8 +12,9 @@ cd "$1"
 truncate -s 1G image
 mkfs.xfs -q image
 mkdir mounted
+device=
+trap '! mountpoint -q mounted || umount mounted; [ ! "$device" ] || losetup --detach "$device"' EXIT
 device=$(losetup --find --show --direct-io=on image)
-trap 'umount mounted 2> unmounted || true; losetup --detach "$device"' EXIT
 mount "$device" mounted
 [ $# -lt 2 ] || xfs_io -c "cowextsize $2" mounted
 uname -r

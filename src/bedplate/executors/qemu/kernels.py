@@ -250,7 +250,8 @@ def release_key(release: str) -> tuple[int, ...]:
 _FLAVOURS = {"x86_64": ("amd64", "generic"), "aarch64": ("arm64", "generic")}
 
 _NAME = re.compile(r"linux-(?:image|binary)-(?:unsigned-)?(\d.*?)(?:-unsigned)?")
-_FULL_RELEASE = re.compile(r"\d+\.\d+\.\d+[\d.]*(?:[+~][\w.+~]+)?(?:-\d+)?-(?P<flavour>\w+)", re.ASCII)
+# Debian's experimental leaves out the third number where it is 0, and has candidates.
+_FULL_RELEASE = re.compile(r"\d+\.[\d.]+(?:[+~][\w.+~]+)?(?:-rc\d+)?(?:-\d+)?-(?P<flavour>\w+)", re.ASCII)
 
 # The series that a release was made with: where it is kept up for longest.
 _DEBIAN_HOMES = {"6.1": "bookworm", "6.12": "trixie"}
@@ -329,7 +330,7 @@ def kernel_suites(kernel_name: str, system: AptSystem) -> Iterator[tuple[tuple[P
     """Groups of suites to read in turn; of one group the newest release counts.
 
     First what the machine itself would install, then its backports, then the suite that is known to
-    keep the series, then ever newer ones.
+    keep the series, then ever newer ones, Debian's experimental last.
     """
     archives = own_archives(system.archives, system.os_release)
     if not archives:
@@ -356,6 +357,8 @@ def kernel_suites(kernel_name: str, system: AptSystem) -> Iterator[tuple[tuple[P
             yield ((main, suite),)
         if suite == "stable":
             yield ((main, "stable-backports"),)
+    if not ubuntu:
+        yield ((main, "experimental"),)
 
 
 def full_releases(names: Iterable[str], machine: str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def test_the_full_flavour_is_told_from_clouds_debug_and_what_is_no_release() -> 
         "linux-image-6.1.0-56-rt-amd64",
         "linux-image-6.1.0-57-amd64-unsigned",
         "linux-image-6.1.0-56-amd64-dbg",
-        "linux-image-6.12-amd64",
+        "linux-image-7.3-amd64",
         "linux-image-6.12-amd64-signed-template",
         "linux-image-6.12.90+deb13.1-amd64",
         "linux-image-amd64",
@@ -48,6 +48,7 @@ def test_the_full_flavour_is_told_from_clouds_debug_and_what_is_no_release() -> 
         "6.1.0-57-amd64",
         "6.12.90+deb13.1-amd64",
         "7.2.13+deb14-amd64",
+        "7.3-amd64",
     )
     assert full_releases(names, "aarch64") == ("6.12.9+bpo-arm64",)
 
@@ -66,7 +67,7 @@ def test_ubuntus_flavours() -> None:
 def test_debian_reads_security_and_release_together_then_backports_then_later_ones() -> None:
     found = groups("7.2", debian(BOOKWORM))
     assert found[:2] == [("bookworm-security", "bookworm"), ("bookworm-backports",)]
-    assert found[2:] == [("stable",), ("stable-backports",), ("testing",), ("unstable",)]
+    assert found[2:] == [("stable",), ("stable-backports",), ("testing",), ("unstable",), ("experimental",)]
 
 
 def test_a_known_series_is_looked_for_where_it_is_kept_up_also_in_an_older_suite() -> None:
