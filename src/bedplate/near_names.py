@@ -10,6 +10,7 @@ from pathlib import Path
 _LONGEST = 100
 _MOST_FILES = 10_000
 _MOST_HINTS = 3
+_CHANCE_LETTERS = 4
 
 
 def near_names(word: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -22,7 +23,15 @@ def near_names(word: str, known: Iterable[str]) -> tuple[str, ...]:
     # Above the usual 0.6: by that, zfs would be xfs.
     close = get_close_matches(wanted, names, n=_MOST_HINTS, cutoff=0.7)
     holding = [name for name in names if len(wanted) > 1 and wanted in name]
+    # `fullpage` is a part of `full_page_writes`. Of fewer letters that is chance.
+    bare = _bare(wanted)
+    holding += [name for name in names if len(bare) > _CHANCE_LETTERS and bare in _bare(name)]
     return tuple(names[name] for name in dict.fromkeys((*turned, *close, *holding)))[:_MOST_HINTS]
+
+
+def _bare(name: str) -> str:
+    """Without what parts its words."""
+    return name.replace("_", "").replace("-", "")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, otherwise: str = "") -> str:

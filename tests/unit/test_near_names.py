@@ -117,7 +117,7 @@ def test_a_ready_plan_is_known_by_its_name_and_a_file_of_that_name_comes_first(t
 
 def test_a_word_of_few_and_a_condition_have_near_ones_too() -> None:
     assert "'fish'. Did you mean zsh?" in call_here("completion", "zhs").stderr
-    assert "'fish'.\n" in call_here("completion", "powershell").stderr
+    assert "'fish'\n" in call_here("completion", "powershell").stderr
     with pytest.raises(PlanError, match=r"did you mean slower or lower\?; these would do"):
         parse_condition("slwoer 5%", margin=0.05)
 

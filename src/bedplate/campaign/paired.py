@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -408,6 +409,10 @@ def _write_key(data: dict[str, Any], path: tuple[str, ...], value: object) -> No
         _write_key(table, rest, value)
 
 
+# Of PostgreSQL's 348 settings none is so like a key of a file system, a device or a machine: `barier` is, `fsync` and `sync` are not.
+_SURELY_MISTYPED = 0.9
+
+
 def _path_of(name: str) -> tuple[str, ...]:
     """The path of a key by its name, or by its end where that is one key; PlanError where it may be several."""
     from bedplate.plan.load import WHOLE, FilesystemTable, MachineTable, ScratchDeviceTable  # noqa: PLC0415
@@ -432,7 +437,16 @@ def _path_of(name: str) -> tuple[str, ...]:
     if len(having) > 1:
         meant = " or ".join(f"{table}.{name}" for table in having)
         raise PlanError(f"--vary {name!r:.200} may mean several keys; write {meant}")
-    return (having[0], name) if having else (_first_engine(), "settings", name)
+    if having:
+        return having[0], name
+    of_machine = [
+        key for kind in (FilesystemTable, ScratchDeviceTable, MachineTable) for key in keys_of(kind)
+    ]
+    if near := get_close_matches(name, of_machine, n=1, cutoff=_SURELY_MISTYPED):
+        raise PlanError(
+            f"--vary {name!r:.200} is no key of a plan; did you mean {near[0]}? A setting of that very name is {_first_engine()}.settings.{name}"
+        )
+    return _first_engine(), "settings", name
 
 
 def _two_values(name: str, text: str) -> tuple[Any, Any]:

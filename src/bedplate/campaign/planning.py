@@ -35,7 +35,7 @@ from bedplate.model.machine import Machine, NodeFacts
 from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan, Schedule, SearchRecord
 from bedplate.near_names import near_names, near_paths, quoted
 from bedplate.plan.rules import LOCAL, QEMU, SLURM, Platform, kernel_refusals
-from bedplate.study.layout import StudyLayout, refuse_imported, require_known_format
+from bedplate.study.layout import StudyLayout, is_study, refuse_imported, require_known_format
 from bedplate.study.records import StudyFacts, StudySchedule, read_nodes, read_order, recorded_expansion
 from bedplate.study.stored import scheduled_place
 from bedplate.text_encoding import decode_text
@@ -588,6 +588,8 @@ def read_plan(path: Path, *, executor: str | None = None, prior: BegunStudy | No
     from bedplate.plan.toml import MOST_CHARACTERS  # noqa: PLC0415
 
     path = plan_path(path)
+    if is_study(path):
+        raise PlanError(f"{path} is a study, and a plan is wanted; `bedplate show {path}` shows it")
     try:
         # No more than a plan may have: what the path names may have no end.
         with path.open("rb") as file:

@@ -31,7 +31,7 @@ from bedplate.units import GIB, MIB, format_size
 # `report` of a small study reserves 1.5 GiB with 2 processors and 2 GiB with 64.
 _ADDRESS_SPACE_BYTES = 2 * GIB
 _OF_EACH_PROCESSOR_BYTES = 4 * MIB
-_TELLS_OF_ITSELF = {"--help", "--version"}
+_TELLS_OF_ITSELF = {"-h", "--help", "-V", "--version", "help"}
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ it imports when it is called. Why click: docs/decisions/0007-command-line-by-cli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -64,20 +65,50 @@ _EPILOG = (
 )
 
 
+# In the order in which a person meets them. A command that is in none of these would not be listed, which a test holds.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Ask": ("quickstart", "ask", "ab", "bisect", "search"),
+    "Measure": ("plan", "run", "extend", "status", "cancel"),
+    "Read": (
+        *("show", "compare", "advise", "effects", "claims"),
+        *("summary", "report", "index", "export", "import"),
+    ),
+    "Power cuts": ("power-cut",),
+    "Machine": ("doctor", "setup", "inspect", "device", "release", "completion"),
+}
+
+# What erases or installs: no typing mistake is answered with one of these.
+_CONSENTS = ("--yes", "--erase", "--erase-foreign")
+
+
 class _Program(click.Group):
-    """The commands in the order in which a person meets them, not in that of the alphabet."""
+    """The commands by what they are for, each on one line of its own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """As they are registered: the alphabet is nobody's way through them."""
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A heading for each group, and below it whole sentences."""
+        widest = max(map(len, self.commands))
+        for heading, names in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name.ljust(widest), command.get_short_help_str(formatter.width))
+                        for name in names
+                        if (command := self.get_command(ctx, name)) is not None
+                    ]
+                )
 
 
 @click.group(
     cls=_Program,
     epilog=_EPILOG,
     no_args_is_help=True,
-    context_settings={"show_default": True},
+    context_settings={"show_default": True, "help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, prog_name="bedplate", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="bedplate", message="%(prog)s %(version)s")
 def program() -> None:
     """Measures databases across Linux file systems. IT ERASES THE SCRATCH DEVICE THAT A PLAN NAMES."""
 
@@ -95,10 +126,66 @@ def call(words: Sequence[str]) -> int:
             status: int | None = program.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
+    except click.ClickException as error:
+        at: click.Context | None = getattr(error, "ctx", None)
+        print(f"error: {_mistake(error, at)}", file=sys.stderr)
+        if at is not None:
+            pieces = " ".join(at.command.collect_usage_pieces(at))
+            print(f"usage: {at.command_path} {pieces}\nhelp:  {at.command_path} --help", file=sys.stderr)
+        return error.exit_code
     return EXIT_DONE if status is None else status
+
+
+def _mistake(mistake: click.ClickException, context: click.Context | None) -> str:
+    """What is wrong with a command line, in one sentence, and the way out."""
+    if not isinstance(mistake, click.NoSuchOption) or context is None:
+        words = mistake.format_message().removesuffix(".")
+        return words[:1].lower() + words[1:]
+    possible = mistake.possibilities or ()
+    near = [option for option in possible if option not in _CONSENTS]
+    if near:
+        return f"no such option {mistake.option_name}; did you mean {' or '.join(near)}?"
+    owners = [
+        f"`{words}`" for words, command in _all_commands(program) if mistake.option_name in _options(command)
+    ]
+    if not owners:
+        return f"no such option {mistake.option_name}"
+    where = f"{', '.join(owners[:_MOST_OWNERS])}{' and others' if len(owners) > _MOST_OWNERS else ''}"
+    if context.command is program:
+        return f"options come behind the command: {mistake.option_name} is one of {where}"
+    return f"{mistake.option_name} is no option of `{context.command_path}`, but of {where}"
+
+
+_MOST_OWNERS = 4
+
+
+def _options(command: click.Command) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts]
+
+
+def _all_commands(group: click.Group, before: str = "bedplate") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{before} {name}", command
+        if isinstance(command, click.Group):
+            yield from _all_commands(command, f"{before} {name}")
+
+
+@program.command(name="help", hidden=True)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1, help="the command, and the command within it")
+@click.pass_context
+def _help(context: click.Context, words: tuple[str, ...]) -> None:
+    """The help of a command: `help run` is `run --help`."""
+    command: click.Command = program
+    above = context.find_root()
+    for word in words:
+        inner = command.get_command(above, word) if isinstance(command, click.Group) else None
+        if inner is None:
+            raise click.UsageError(f"no such command '{' '.join(words)}'", above)
+        above, command = click.Context(inner, info_name=word, parent=above), inner
+    click.echo(command.get_help(above))
 
 
 program.add_command(quickstart)
@@ -136,7 +223,10 @@ def setup(
     kernels: tuple[str, ...],
     zfs: bool,
 ) -> None:
-    """Install what is missing, build every PostgreSQL that a plan needs, fetch what its guests need."""
+    """Install what is missing, build and fetch what a plan needs.
+
+    Every PostgreSQL of the plan is built; kernels and tools of its guests are fetched.
+    """
     from bedplate.cli.measuring import setup as prepare  # noqa: PLC0415
 
     prepare(plan, yes=yes, tarball=tarball, executor=executor, kernels=kernels, zfs=zfs)
@@ -177,7 +267,9 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, wanted: b
     help="print the JSON schema of plans, for editors, and nothing else",
 )
 def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
-    """Show what a plan would do: executor, cells, the pruned ones with reasons, order, disk space, time.
+    """Show what a plan would do, and how long it takes.
+
+    Executor, cells, the pruned ones with reasons, order, disk space.
 
     Exit code 0 only where `run` would begin as things are. It is 2 where the plan is wrong or no cell of it can run here, and 3 where a
     program, a right or a device is missing, which is listed.
@@ -189,7 +281,12 @@ def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
 
 @program.command()
 @PLAN_FILE
-@click.option("--study", metavar="DIR", type=PATH, required=True, help="the study, made or gone on with")
+@click.option(
+    "--study",
+    metavar="DIR",
+    type=PATH,
+    help="the study, made or gone on with; without it a folder of the plan's name",
+)
 @EXECUTOR
 @ERASE
 @ERASE_FOREIGN
@@ -198,7 +295,7 @@ def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
 def run(
     plan: Path,
     *,
-    study: Path,
+    study: Path | None,
     executor: str | None,
     erase: tuple[str, ...],
     erase_foreign: bool,
@@ -210,7 +307,9 @@ def run(
     from bedplate.cli.measuring import run as measure  # noqa: PLC0415
 
     given = consent(erase, erase_foreign=erase_foreign, yes=yes)
-    return measure(plan, study, consent=given, executor=executor, retry_failed=retry_failed)
+    return measure(
+        plan, study or Path(plan.stem), consent=given, executor=executor, retry_failed=retry_failed
+    )
 
 
 program.add_command(search)
@@ -238,7 +337,10 @@ def extend(
     retry_failed: bool,
     yes: bool,
 ) -> int:
-    """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
+    """Add repetitions or cells to a study, and run them.
+
+    The study keeps a note of it.
+    """
     from bedplate.campaign import running  # noqa: PLC0415
     from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
     from bedplate.cli.measuring import consent, tell  # noqa: PLC0415
@@ -260,7 +362,10 @@ def extend(
 @click.option("--verify", is_flag=True, help="compare every file of every visit with its checksum")
 @AS_JSON
 def status(study: Path, *, verify: bool, as_json: bool) -> int:
-    """How far a study is, what failed and why, and how well it uses its time."""
+    """How far a study is, and what failed and why.
+
+    And how well it uses its time.
+    """
     (study,) = require_studies([study])
     from bedplate.cli.status import status as tell  # noqa: PLC0415
 
@@ -307,7 +412,7 @@ def show(
     all_cells: bool,
     as_json: bool,
 ) -> None:
-    """Tables of a study's results.
+    """Tables of a study's results, the best cells first.
 
     Cells are sorted by what a power cut leaves of them, and then the best first.
     """
@@ -351,7 +456,10 @@ program.add_command(power_cut)
 )
 @click.option("--yes", is_flag=True, help="with --cache: remove them without asking")
 def release(*, cache: bool, days: float | None, yes: bool) -> int:
-    """Free mounts, loop devices, servers and control groups that a killed start left behind."""
+    """Free what a killed start left: mounts, loop devices, servers.
+
+    Control groups too, and with --cache what nothing in the cache uses.
+    """
     from bedplate.cli.release import release as give_back  # noqa: PLC0415
     from bedplate.cli.release import release_cache  # noqa: PLC0415
 

@@ -67,7 +67,10 @@ _yes = click.option("--yes", is_flag=True, help="do it without asking, missing p
 )
 @YES
 def quickstart(directory: Path, *, yes: bool) -> int:
-    """From nothing to a first report: packages, PostgreSQL, plans/quick.toml on an image file."""
+    """From nothing to a first report, on an image file.
+
+    Packages are installed, PostgreSQL is built, and plans/quick.toml is run.
+    """
     from bedplate.cli.asking import run_quickstart as begin  # noqa: PLC0415
 
     return begin(directory, yes=yes)
@@ -75,7 +78,9 @@ def quickstart(directory: Path, *, yes: bool) -> int:
 
 @click.group()
 def ask() -> None:
-    """Ask a question: a plan is written and shown with its time, run after a yes, and answered.
+    """Which file system, which kernel, is it safe: asked and answered.
+
+    A plan is written and shown with its time, run after a yes, and answered.
 
     Nothing of yours is erased: the scratch device is an image file beside the study.
     """
@@ -233,7 +238,9 @@ def search(
     erase_foreign: bool,
     yes: bool,
 ) -> int:
-    """Find the best cell of a plan within a budget of time, and prove it; or go on where a search stopped.
+    """Find the best cell of many within a budget of time.
+
+    And prove it; or go on where a search stopped.
 
     It visits few cells, in blocks, and a model of their factors says which come next. Then the leader, its rivals and the plan's first cell get
     fresh repetitions. The answer is "this one", "one of these", or "not known" with the best guess. The study is one like any
@@ -382,7 +389,9 @@ def ab(
     directory: Path | None,
     yes: bool,
 ) -> int:
-    """Did a change make it slower: both sides in blocks, until it can tell or its time is gone.
+    """Did a change make it slower: both sides, until it can tell.
+
+    They are measured in blocks, until its time is gone.
 
     A block is a visit of each side, in random order. After each block it looks, with an interval that may be looked at (docs/METHOD.md). It ends
     with slower, faster, the same within the margin, or cannot tell; after the first block where a side does not run or has no such figure, and says
@@ -451,7 +460,9 @@ def bisect(
     directory: Path | None,
     yes: bool,
 ) -> int:
-    """Find the commit that made it slower, or unsafe: git's search, each commit in pairs with the good one.
+    """Find the commit that made it slower, or unsafe.
+
+    By git's search, each commit in pairs with the good one.
 
     Both ends are measured first. A commit is skipped only where it cannot be built or run. --budget is of each commit. Your checkout is
     not touched: git searches in a repository of bedplate's own. It ends with the commit, what bears it out, and a text for a mailing list.

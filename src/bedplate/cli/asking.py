@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, planned_text
-from bedplate.campaign.running import plan_doubts
+from bedplate.campaign.running import plan_doubts, setting_doubts
 from bedplate.cli.printing import print_tables, say
 from bedplate.cli.read import say_inspected
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
@@ -158,6 +158,7 @@ class _Written:
 def _written(about: About, types: Sequence[str], directory: Path | None) -> _Written:
     """Write its plan, and say what it takes."""
     question, found, left_out = _fitting(about, types)
+    require_settings(found)
     refuse_unless_root(found)
     place = place_of(question, directory)
     made = first_made(place)
@@ -327,6 +328,16 @@ def offer(
         say(f"  left out  {kind}: {'; '.join(reasons)}")
     for warning in plan_doubts(found):
         say(f"  warning   {warning}")
+
+
+def require_settings(planned: PlannedStudy) -> None:
+    """PlanError for settings that the only build of a question does not take: whoever types one means what is asked about.
+
+    Of several builds some may have it, and then a cell that does not start is a result.
+    """
+    refused = setting_doubts(planned)
+    if refused and len({cell.build for cell in planned.cells}) == 1:
+        raise PlanError(*refused)
 
 
 def show_plan(question: WrittenPlan) -> None:

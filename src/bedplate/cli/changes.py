@@ -66,6 +66,7 @@ from bedplate.cli.asking import (
     offer,
     place_of,
     refuse_unless_root,
+    require_settings,
     show_plan,
 )
 from bedplate.cli.measuring import consent, tell_start
@@ -142,6 +143,7 @@ def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
     plan = asked.how.paired(asked.change, course.first_blocks)
     record = asked.how.record(plan, margin=margin, metrics=metrics, condition=asked.condition)
     refuse_too_short(plan, record)
+    require_settings(plan.found)
     refuse_unless_root(plan.found)
     place = place_of(plan, directory)
     write_plan(plan, place)

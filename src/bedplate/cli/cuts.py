@@ -352,7 +352,10 @@ PROFILE_NAMES = (
 
 @click.group(name="power-cut")
 def power_cut() -> None:
-    """An engine of your own under power cuts; cuts of a stored run, and one of them once more (docs/METHOD.md)."""
+    """Try an engine of your own, and look into a study's cuts.
+
+    docs/METHOD.md says what a cut is.
+    """
 
 
 power_cut.add_command(blame_command)

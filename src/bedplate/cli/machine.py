@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path), help="a study's directory")
 def cancel(study: Path) -> int:
-    """End the jobs of a study on a Slurm cluster; its visits give back what they hold, what has ended is kept."""
+    """End a study's jobs on a Slurm cluster.
+
+    Its visits give back what they hold, and what has ended is kept.
+    """
     from bedplate.campaign.planning import kept_plan  # noqa: PLC0415
     from bedplate.executors.slurm.controller import FleetLayout, Slurm, require_slurm  # noqa: PLC0415
     from bedplate.executors.slurm.fleet_run import (  # noqa: PLC0415
@@ -94,7 +97,7 @@ class _Measured:
 
 @click.group(name="device")
 def device() -> None:
-    """What a disk takes to answer."""
+    """How long a disk takes to answer."""
 
 
 @device.command(name="measure")

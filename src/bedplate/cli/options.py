@@ -38,7 +38,10 @@ class OneOf(click.Choice[str]):
 )
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what completes commands, options and metrics in a shell: `eval "$(bedplate completion bash)"`."""
+    """Print what completes commands and options in a shell.
+
+    `eval "$(bedplate completion bash)"`; metrics are completed too.
+    """
     from click.shell_completion import get_completion_class  # noqa: PLC0415
 
     of_shell = get_completion_class(shell)
@@ -322,6 +325,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate power-cut replay cuts ext4 --profile untorn-16k --points 90",
         "bedplate power-cut replay cuts-in-guests jfs --profile ordered --points 12",
     ),
+    "help": ("bedplate help power-cut try",),
     "release": ("sudo bedplate release", "bedplate release --cache", "bedplate release --cache --days 0"),
     "completion": (
         "bedplate completion bash > ~/.local/share/bash-completion/completions/bedplate",

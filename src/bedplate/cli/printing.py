@@ -146,7 +146,9 @@ def study_at(path: Path) -> Path:
 
 
 def _hint(path: Path) -> str:
-    """The studies beside it that are called nearly so, where there is nothing of that name."""
+    """That it is a plan; or the studies beside it that are called nearly so, where there is nothing of that name."""
+    if path.suffix == ".toml" and path.is_file():
+        return f"; it is a plan: `bedplate run {path}` makes a study of it, in the folder {path.stem}"
     near = () if os.path.lexists(path) else near_paths(path)
     studies = [str(each) for each in near if _is_study(each) or _below(each)]
     return f"; did you mean {' or '.join(studies)}?" if studies else ""

@@ -81,7 +81,9 @@ def compare(
     cells: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Compare cells that differ only in what two filters name: ratio, interval, verdict.
+    """Compare two sets of cells: ratio, interval, verdict.
+
+    The cells of a pair differ only in what the two filters name.
 
     First one line over all matched pairs of a durability class and what they disagree in, then the pairs.
 
@@ -142,7 +144,9 @@ def effects(
     cells: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """What each factor of a study matters: its share of the variation, ratios of its levels, interactions.
+    """How much each factor of a study matters.
+
+    Its share of the variation, the ratios of its levels, and interactions.
 
     Cells are held against each other within one durability class. What only one file system has is judged within it,
     and held at its usual level where file systems are compared. Of a search it is what the model says, as its cells were
@@ -211,7 +215,9 @@ def advise(
     cells: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Which cells to choose among those that are equally durable, and what to measure next.
+    """Which cell to choose, and what to measure next.
+
+    Among cells that are equally durable.
 
     The figure that a run is about ranks its cells. p99, steadiness across checkpoints, space and what is written are compared beside it, and
     limit the choice where --not-worse says so. From comparisons that hold together, not from point estimates: with two repetitions there is no
@@ -259,7 +265,9 @@ def advise(
 def claims(
     studies: tuple[Path, ...], *, files: tuple[Path, ...], accepted: tuple[str, ...], as_json: bool
 ) -> None:
-    """What the original studies concluded, or you do: holds, does not hold, cannot tell, or not measured.
+    """Which conclusions hold, those of the original studies or yours.
+
+    Each holds or does not, or that is not known, or nobody measured it.
 
     Each claim is judged in every study that measured it; all findings together keep the false discovery rate.
     """
@@ -292,7 +300,7 @@ def claims(
 def report(
     studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...], files: tuple[Path, ...]
 ) -> None:
-    """Write one self-contained HTML page."""
+    """Write one HTML page that needs nothing else."""
     studies = require_studies(studies)
     from bedplate.page.build import build_report  # noqa: PLC0415
 
@@ -345,7 +353,7 @@ def export(
     tables: tuple[str, ...],
     metrics: tuple[str, ...],
 ) -> None:
-    """Write a study's figures as a spreadsheet (XLSX), or as CSV, Parquet or JSON."""
+    """Write the figures as XLSX, CSV, Parquet or JSON."""
     (study,) = require_studies([study])
     from bedplate.export.tables import export as write  # noqa: PLC0415
 
@@ -360,7 +368,10 @@ def export(
 @click.option("--markdown", is_flag=True, help="with a table in Markdown; it reads as plain text too")
 @CELLS
 def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
-    """Twelve lines and a table for a mail or a ticket: plain text of 72 columns."""
+    """Twelve lines and a table for a mail or a ticket.
+
+    Plain text of 72 columns.
+    """
     (study,) = require_studies([study])
     from bedplate.analysis.answer import headline  # noqa: PLC0415
     from bedplate.analysis.comparison import selected_overviews  # noqa: PLC0415
@@ -376,7 +387,10 @@ def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
     "-o", "--output", metavar="FILE", type=PATH, help="the page to write; default: index.html in the folder"
 )
 def index(directory: Path, *, output: Path | None) -> None:
-    """Write one page over many studies: title, machine, answer and the way to each one's page."""
+    """Write one page over many studies.
+
+    Title, machine, answer and the way to each one's page.
+    """
     studies = studies_below(directory)
     from bedplate.page.build import build_index  # noqa: PLC0415
 
@@ -400,7 +414,9 @@ def index(directory: Path, *, output: Path | None) -> None:
     help="of which form the source is (docs/IMPORT.md); default: what it looks like",
 )
 def import_results(source: Path, *, study: Path, form: str | None) -> int:
-    """Make a study of runs that others published: shown, exported and judged as any other, never compared with measured cells.
+    """Make a study of results that others published.
+
+    It is shown, exported and judged as any other, and never compared with measured cells.
 
     Exit code 1 where something of the source was left out; what, and why, is said for each file.
     """
@@ -429,7 +445,9 @@ _ANY_PATH = click.Path(path_type=Path, readable=False)
 @click.option("--plan", metavar="FILE", type=PATH, help="write the plan that measures it to this file")
 @AS_JSON
 def inspect(target: Path, *, plan: Path | None, as_json: bool) -> int:
-    """What a server runs on: file system, options, the device's cache, settings, durability class. Changes nothing.
+    """What a server runs on: file system, options, device, settings.
+
+    The device's cache and the durability class too. Changes nothing.
 
     It reads the kernel's tables and the server's files, and starts nothing; without root it says what it could not read.
     """

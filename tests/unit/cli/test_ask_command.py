@@ -62,16 +62,18 @@ def test_the_plan_itself_is_shown_as_it_is_written(ask: Any, tmp_path: Path) -> 
     assert "\n".join(f"    {line}".rstrip() for line in written) in said
 
 
-def test_a_setting_that_the_build_does_not_know_is_said_before_anything_begins(
-    ask: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("words", [("safe", "fsnyc=off", "--on", "ext4"), ("ab", "--vary", "fsnyc=on,off")])
+def test_a_setting_that_the_build_does_not_know_is_refused_before_anything_is_written(
+    ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     check = "bedplate.engines.postgresql.prepare.SETTINGS_CHECK"
     monkeypatch.setattr(check, lambda cells: [f"{sorted(cells[0].cluster.settings)}: did you mean fsync?"])
-    asked: list[str] = []
-    said_no_to(asked, monkeypatch)
-    said = ask("safe", "fsnyc=off", "--on", "ext4").stdout
-    assert "  warning   ['fsnyc']: did you mean fsync?" in said
-    assert "repetitions" not in said.replace("repetitions = 1", "")
+    done = call_here(*words, cwd=tmp_path) if words[0] == "ab" else ask(*words)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: [")
+    assert "'fsnyc'" in line
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_guests_kernels_are_said_to_be_fetched_and_postgresql_to_be_built(ask: Any) -> None:

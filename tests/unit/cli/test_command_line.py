@@ -341,7 +341,8 @@ def test_an_error_names_file_and_key_and_all_of_them_at_once(plan: Path) -> None
         (("extend", "/nowhere", "--repetitions", "3"), 2, "/nowhere is not a study"),
         (("extend", "/nowhere", "--repetitions", "0"), 2, "--repetitions"),
         (("plan", "/nowhere.toml"), 2, "ready plans: aa, "),
-        (("run", "/nowhere.toml"), 2, "--study"),
+        (("run", "/nowhere.toml"), 2, "ready plans: aa, "),
+        (("compare", "/nowhere"), 2, "missing option '--baseline'"),
         (("fly",), 2, "fly"),
     ],
 )
