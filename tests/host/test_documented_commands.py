@@ -33,7 +33,7 @@ def line_of(page: str, begin: str) -> list[str]:
 
 
 def test_an_engine_of_ones_own_is_tried_blamed_and_bundled_as_its_page_says(lab: Lab) -> None:
-    page = "own-engine.md"
+    page = "engine.md"
     shutil.copytree(ROOT / "examples", lab.base / "examples")
     shutil.copytree(ROOT / "examples/engines/toy", lab.base / "my-engine")
     survives = lab.call(

@@ -93,7 +93,6 @@ _SYSTEM = "the system's own, and as it documents it"
 # Commands of other programs, and why they are not run.
 OTHERS = {
     "git clone …": _NETWORK,
-    "git clone … /shared/bedplate": _NETWORK,
     "git clone https://github.com/tvondra/pg-fs-benchmark": _NETWORK,
     "apt install ./dist/bedplate_0.9.0-1_all.deb": _INSTALLED,
     "dnf install ./dist/bedplate-0.9.0-1.noarch.rpm": _INSTALLED,
@@ -105,20 +104,15 @@ OTHERS = {
     'PYTHONPATH=src "$(ls -dt /var/cache/bedplate/environments/runtime-*/bin/python | head -1)" mine.py': (
         "needs root's environment; the five lines are those of tests/unit/campaign/test_study_from_python.py"
     ),
-    "git bisect start BAD GOOD": "a tree of Linux, for days",
-    "git bisect run ~/judge.sh": "a tree of Linux, for days",
-    'make -C ~/linux -j"$(nproc)" bzImage': "builds a Linux",
     "cp -r examples/engines/templates/python my-engine": "tests/unit/engines/test_engine_examples.py",
     "my-engine/writer data --clients=2 --seed=1 --duration=2": "tests/unit/engines/test_engine_examples.py",
     "my-engine/checker data": "tests/unit/engines/test_engine_examples.py",
     "pg_dump --format=custom --file=mine.dump mydatabase": "needs a server; plans/own-database/shop.dump was made so",
     **dict.fromkeys(
         (
-            *("cd bedplate", "cd ~/linux", "umask 022", "mkdir data", "chmod +x ~/judge.sh"),
-            *("ls -l /dev/disk/by-id/", "cat first.txt first/plan.toml", "mail -s first list@example.org"),
+            *("cd bedplate", "mkdir data"),
+            *("ls -l /dev/disk/by-id/", "mail -s first list@example.org"),
             "lsblk --output NAME,SIZE,MODEL,SERIAL,FSTYPE,MOUNTPOINTS",
-            "export BEDPLATE_CACHE=/shared/bedplate-cache",
-            'install -d -o "$USER" /shared/bedplate-cache /shared/studies',
         ),
         _SYSTEM,
     ),

@@ -175,7 +175,7 @@ def _of_ready_plan(name: str) -> Callable[[Path], Path]:
 
 
 def _of_two_kernels(place: Path) -> Path:
-    page = (ROOT / "docs/how-to/kernel-change.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how-to/change.md").read_text(encoding="utf-8")
     text = textwrap.dedent(_BLOCK_OF_TOML.findall(page)[0]).replace("/home/me", str(place.parent))
     _image(place.parent / _IMAGE.removeprefix("/home/me/"))
     return _of_plan(text, place.parent)(place)
