@@ -1,4 +1,4 @@
-"""A start of a study: `run` makes or goes on with one, `extend` adds to one. docs/PYTHON.md shows it in five lines.
+"""A start of a study: `run` makes or goes on with one, `extend` adds to one. docs/EXPORT.md shows it in five lines.
 
 Both come to the same: plan, refuse what is wrong, hold the study and its devices, prepare, run what is due.
 """

@@ -1,4 +1,4 @@
-"""The five lines of docs/PYTHON.md run a study; where its visits run is pretended."""
+"""The five lines of docs/EXPORT.md run a study; where its visits run is pretended."""
 
 from __future__ import annotations
 
@@ -102,20 +102,20 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nowhere:
 def test_the_lines_of_the_page_run_a_study_and_go_on_with_it(
     repository: Path, tmp_path: Path, nowhere: Nowhere, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (repository / "docs" / "PYTHON.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "EXPORT.md").read_text(encoding="utf-8")
     lines, reading = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert 5 == len(lines.splitlines())
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "quick.toml").write_text(PLAN)
     for times in range(2):
-        exec(compile(lines, "docs/PYTHON.md", "exec"), {})  # noqa: S102 -- what the page shows
+        exec(compile(lines, "docs/EXPORT.md", "exec"), {})  # noqa: S102 -- what the page shows
         said = capsys.readouterr().out
         assert "4 of 4 visits completed" == said.splitlines()[-1]
         assert bool(times) is said.startswith("going on with")
     assert 4 == nowhere.visits
     found = read_progress(tmp_path / "my-study")
     assert (4, 0) == (found.completed, found.left)
-    exec(compile(reading, "docs/PYTHON.md", "exec"), {})  # noqa: S102 -- what the page shows
+    exec(compile(reading, "docs/EXPORT.md", "exec"), {})  # noqa: S102 -- what the page shows
     lines_read = capsys.readouterr().out.splitlines()
     assert 4 == len(lines_read)
     assert all("wal-append" in line and line.endswith("None") for line in lines_read)
