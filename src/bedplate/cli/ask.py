@@ -16,6 +16,7 @@ from click.decorators import FC
 
 from bedplate.cli.options import (
     ACCEPT,
+    AS_JSON,
     DIRECTORY,
     ERASE,
     ERASE_FOREIGN,
@@ -93,6 +94,7 @@ def ask() -> None:
 @DIRECTORY
 @RETRY_FAILED
 @_yes
+@AS_JSON
 def _filesystem(
     types: str,
     *,
@@ -101,6 +103,7 @@ def _filesystem(
     directory: Path | None,
     retry_failed: bool,
     yes: bool,
+    as_json: bool,
 ) -> int:
     """Which file system suits PostgreSQL, here: `ask filesystem`."""
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
@@ -108,7 +111,7 @@ def _filesystem(
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     about = partial(filesystem_question, read_machine(), repetitions=repetitions, scale=scale)
-    return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
+    return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
 
 
 @ask.command(name="kernel")
@@ -120,6 +123,7 @@ def _filesystem(
 @DIRECTORY
 @RETRY_FAILED
 @_yes
+@AS_JSON
 def _kernel(
     kernels: tuple[str, ...],
     types: str,
@@ -128,13 +132,14 @@ def _kernel(
     directory: Path | None,
     retry_failed: bool,
     yes: bool,
+    as_json: bool,
 ) -> int:
     """Did a kernel make it slower: `ask kernel 6.1 6.12 --on ext4`, in guests of QEMU, without root."""
     from bedplate.campaign.questions import kernel_question  # noqa: PLC0415
     from bedplate.cli.asking import answer  # noqa: PLC0415
 
     about = partial(kernel_question, kernels, repetitions=repetitions)
-    return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
+    return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
 
 
 @ask.command(name="safe")
@@ -154,6 +159,7 @@ def _kernel(
 @DIRECTORY
 @RETRY_FAILED
 @_yes
+@AS_JSON
 def _safe(
     words: tuple[str, ...],
     types: str,
@@ -162,6 +168,7 @@ def _safe(
     directory: Path | None,
     retry_failed: bool,
     yes: bool,
+    as_json: bool,
 ) -> int:
     """Is it safe after a power cut: `ask safe full_page_writes=off --on ext4,xfs,btrfs`.
 
@@ -173,9 +180,16 @@ def _safe(
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     if not types and all("=" not in word for word in words):
-        return answer(own_server(words, points=points), (), directory, yes=yes, retry_failed=retry_failed)
+        return answer(
+            own_server(words, points=points),
+            (),
+            directory,
+            yes=yes,
+            as_json=as_json,
+            retry_failed=retry_failed,
+        )
     about = partial(safe_question, read_machine(), asked_settings(words), points=points)
-    return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
+    return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
 
 
 class TimeBudget(click.ParamType[float]):
@@ -327,7 +341,8 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
         ACCEPT,
         EXECUTOR,
         DIRECTORY,
-        click.option("--yes", is_flag=True, help="do it without asking, missing packages included"),
+        _yes,
+        AS_JSON,
     )
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -341,12 +356,17 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
             budget: float,
             accepted: tuple[str, ...],
             executor: str | None,
+            as_json: bool,
             **others: object,
         ) -> int:
             from bedplate.cli.changes import PairsAsked  # noqa: PLC0415
+            from bedplate.cli.printing import Document  # noqa: PLC0415
 
-            how = PairsAsked(plan, words_of(types), executor, workload, metrics, budget, accepted)
-            return command(*arguments, how=how, **others)
+            with Document(is_wanted=as_json) as document:
+                how = PairsAsked(
+                    plan, words_of(types), executor, workload, metrics, budget, accepted, document
+                )
+                return command(*arguments, how=how, **others)
 
         for option in reversed(options):
             collected = option(collected)

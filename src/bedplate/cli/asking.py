@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, planned_text
 from bedplate.campaign.running import plan_doubts, setting_doubts
-from bedplate.cli.printing import print_tables, say
+from bedplate.cli.printing import Document, print_tables, say
 from bedplate.cli.read import say_inspected
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
@@ -97,22 +97,47 @@ def run_quickstart(directory: Path, *, yes: bool) -> int:
 
 
 def answer(
-    about: About, types: Sequence[str], directory: Path | None, *, yes: bool, retry_failed: bool = False
+    about: About,
+    types: Sequence[str],
+    directory: Path | None,
+    *,
+    yes: bool,
+    as_json: bool,
+    retry_failed: bool = False,
 ) -> int:
     """Write the plan of a question, say what it takes, ask once, run it, and answer.
 
     PlanError where nobody can be asked, once the plan is written: it can be looked at, and run later.
     """
-    asked = _written(about, types, directory)
-    later = f"bedplate run {asked.plan} --study {asked.study}"
-    if not yes and not can_ask():
-        raise PlanError(
-            f"nobody can be asked here; give the same command with --yes, or run its plan later: {later}"
-        )
-    if not yes and not agreed(f"Begin without {', '.join(asked.left_out)}?" if asked.left_out else "Begin?"):
-        say(f"Nothing was begun. The plan stays, to be run later: {later}")
-        return EXIT_DONE
-    return _run(asked.plan, asked.place, yes=True, retry_failed=retry_failed)
+    with Document(is_wanted=as_json) as document:
+        asked = _written(about, types, directory)
+        later = f"bedplate run {asked.plan} --study {asked.study}"
+        if not yes and not can_ask():
+            raise PlanError(
+                f"nobody can be asked here; give the same command with --yes, or run its plan later: {later}"
+            )
+        lacking = f"Begin without {', '.join(asked.left_out)}?" if asked.left_out else "Begin?"
+        if not yes and not agreed(lacking):
+            say(f"Nothing was begun. The plan stays, to be run later: {later}")
+            return EXIT_DONE
+        status = _run(asked.plan, asked.place, yes=True, retry_failed=retry_failed)
+        if as_json:
+            document.content = _document(asked, status)
+        return status
+
+
+def _document(question: _Written, status: int) -> dict[str, object]:
+    """What `advise --json` has of the study, and where study and page are."""
+    from bedplate.analysis.answer import headline  # noqa: PLC0415
+    from bedplate.analysis.overview import overview  # noqa: PLC0415
+    from bedplate.terminal.advice_tables import advice_document  # noqa: PLC0415
+
+    return {
+        **advice_document(headline(overview(question.study))),
+        "report": str(question.place / PAGE),
+        "left_out": dict(question.left_out),
+        "exit_status": status,
+    }
 
 
 def tried(

@@ -70,7 +70,7 @@ from bedplate.cli.asking import (
     show_plan,
 )
 from bedplate.cli.measuring import consent, tell_start
-from bedplate.cli.printing import say
+from bedplate.cli.printing import Document, say
 from bedplate.errors import (
     EXIT_CANNOT_TELL,
     EXIT_DONE,
@@ -82,6 +82,7 @@ from bedplate.errors import (
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.model import codec
 from bedplate.model.cell import SourceCommit
+from bedplate.model.codec import json_fields
 from bedplate.model.course import first_of
 from bedplate.statistics.comparison import MARGIN
 from bedplate.study.layout import Folder, is_study
@@ -100,6 +101,8 @@ class PairsAsked:
     metrics: tuple[str, ...]
     budget_s: float
     accepted: tuple[str, ...]
+    document: Document
+    """is given what the command answers"""
 
     def paired(self, change: Change, repetitions: int) -> PairedPlan:
         """The plan of a change, with its first blocks."""
@@ -156,7 +159,7 @@ def measured(asked: AbAsked, directory: Path | None, *, yes: bool) -> int:
         say("Nothing was begun. The plan stays; the same command begins.")
         # What was not measured is not known: 0 would say that the condition does not hold.
         return EXIT_DONE if asked.condition is None else EXIT_CANNOT_TELL
-    return _ended(plan, place, record, course)
+    return _ended(plan, place, record, course, asked.how.document)
 
 
 def write_plan(plan: PairedPlan, place: Path) -> None:
@@ -173,7 +176,7 @@ def write_plan(plan: PairedPlan, place: Path) -> None:
         give_to_caller(made)
 
 
-def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTold) -> int:
+def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTold, document: Document) -> int:
     from bedplate.page.build import build_report  # noqa: PLC0415 -- jinja2
 
     study, page = place / STUDY, place / PAGE
@@ -191,11 +194,40 @@ def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTol
         return outcome.last.exit_code if record.condition is None else EXIT_CANNOT_TELL
     print(f"report: {page}\n")
     found = looked_at(study)
+    document.content = {**pairs_document(found), "report": str(page)}
     for line in answer_lines(found):
         say(line)
     if found.condition is not None:
         return exit_status([found.condition])
     return EXIT_DONE if found.is_told else EXIT_SOME_RUNS_FAILED
+
+
+def pairs_document(looked: Looked) -> dict[str, object]:
+    """What `ab --json` prints: each line with its interval, which holds at every look, and the answer's words."""
+    return {
+        "study": str(looked.overview.study.directory),
+        **json_fields(looked, "baseline=record.baseline contender=record.contender margin=record.margin"),
+        "condition": looked.record.condition,
+        "condition_holds": None if looked.condition is None else looked.condition.value,
+        "is_known": looked.is_told,
+        **json_fields(looked, "blocks spent_s budget_s=record.budget_s"),
+        "lines": [
+            {
+                "dataset": line.asked.run[0],
+                "run": line.asked.run[1],
+                "cells": [line.pair.baseline.cell, line.pair.contender.cell],
+                **json_fields(
+                    line,
+                    "metric=asked.metric phase=asked.phase item=asked.item",
+                ),
+                **json_fields(line.comparison, "kind estimate low high confidence n suspect"),
+                "verdict": "effectively the same" if line.identical else line.comparison.verdict.value,
+                "words": line_words(looked, line),
+            }
+            for line in looked.lines
+        ],
+        "answer": list(answer_lines(looked)),
+    }
 
 
 _WORDS = {Truth.HOLDS: BAD, Truth.FAILS: GOOD}
@@ -385,6 +417,15 @@ def bisected(asked: BisectAsked, directory: Path | None, *, yes: bool) -> int:
         codec.write_text(place / _MAIL, text)
     finally:
         give_to_caller(made)
+    asked.how.document.content = {
+        **json_fields(found, "ending first_bad any_of visits"),
+        **json_fields(record, "tree good bad condition"),
+        "judged": [
+            json_fields(each, "commit subject verdict basis words study visits")
+            for each in found.record.judged
+        ],
+        "text": str(place / _MAIL),
+    }
     return _said(found, text, place)
 
 

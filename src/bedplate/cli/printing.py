@@ -8,8 +8,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 from bedplate.campaign.terminal_edge import json_text
 from bedplate.errors import StudyError
@@ -75,6 +77,24 @@ def columns() -> int:
 def print_json(document: object) -> None:
     """One JSON document on standard output."""
     print(json_text(document))
+
+
+class Document:
+    """What a long command answers with --json; all else that it says goes to standard error then."""
+
+    def __init__(self, *, is_wanted: bool) -> None:
+        self.content: object = None
+        self._is_wanted = is_wanted
+        self._talk = redirect_stdout(sys.stderr) if is_wanted else nullcontext()
+
+    def __enter__(self) -> Self:
+        self._talk.__enter__()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._talk.__exit__(None, None, None)
+        if self._is_wanted and self.content is not None:
+            print_json(self.content)
 
 
 def print_tables(tables: Sequence[object]) -> None:

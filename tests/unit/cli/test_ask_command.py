@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import Done, call_here
 from tests.unit.plan.conftest import MACHINE
 
@@ -143,3 +145,23 @@ def test_directories_with_hostile_names_are_shown_and_never_obeyed(ask: Any, nam
     assert 2 == done.returncode
     assert "another question" not in done.stderr
     assert not {"\x1b", "\u202e"} & {*done.stdout, *done.stderr}
+
+
+def test_as_json_the_answer_is_one_document_and_all_else_goes_to_standard_error(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_plan: Path, place: Path, **_: object) -> int:
+        write_study(place / "study", Recipe())
+        print("report: its page")
+        return 0
+
+    monkeypatch.setattr(asking, "_run", run)
+    done = ask("filesystem", "--on", "ext4", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["study"].endswith("/study")
+    assert document["report"].endswith("/report.html")
+    assert document["exit_status"] == 0
+    assert document["answer"]["runs"]
+    assert "report: its page" in done.stderr
+    assert "  plan      " in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,6 +74,22 @@ def test_it_ends_with_an_answer_of_at_most_eight_lines_and_a_page(
     assert "Slower: scheduler=mq-deadline beside scheduler=none." in page
     again = ab("--vary", VARIED, "--plan", str(lab.base), "--directory", "own", "--yes")
     assert said == again.stdout.partition("report: own/report.html\n\n")[2]
+
+
+def test_as_json_the_answer_is_one_document_and_all_else_goes_to_standard_error(
+    ab: Any, lab: PairedLab
+) -> None:
+    lab.on(PlantedExecutor(slower(0.2)))
+    done = ab("--vary", VARIED, "--plan", str(lab.base), "--directory", "own", "--yes", "--json")
+    assert 0 == done.returncode
+    document = json.loads(done.stdout)
+    assert document["answer"][0] == "Slower: scheduler=mq-deadline beside scheduler=none."
+    assert (document["study"], document["report"]) == ("own/study", "own/report.html")
+    assert (document["is_known"], document["condition_holds"]) == (True, None)
+    first = document["lines"][0]
+    assert (first["metric"], first["verdict"]) == ("operations_per_s", "slower")
+    assert 0.7 < first["low"] <= first["estimate"] <= first["high"] < 0.9
+    assert "report: own/report.html" in done.stderr
 
 
 @pytest.mark.parametrize(("share", "code"), [(0.2, 1), (0.0, 0)])

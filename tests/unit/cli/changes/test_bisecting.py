@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +105,12 @@ def test_the_commit_is_found_in_fewer_visits_than_all_comparisons(
     assert "32 visits, 8 commits between the ends." in " ".join(text.split())
     # Who reads the text has to know what was measured.
     assert "\nOn ext4: fio.\n" in text
+    again = bisect("--json")
+    document = json.loads(again.stdout)
+    assert document["ending"] == "found"
+    assert document["first_bad"]["hash"] == history.commits[5]
+    assert {each["verdict"] for each in document["judged"]} == {"good", "bad"}
+    assert text in again.stderr
 
 
 def test_a_history_in_which_nothing_changed_has_no_bad_commit(bisect: Any, history: PlantedHistory) -> None:
