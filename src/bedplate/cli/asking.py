@@ -126,16 +126,16 @@ def answer(
         return status
 
 
-def _document(question: _Written, status: int) -> dict[str, object]:
+def _document(written: _Written, status: int) -> dict[str, object]:
     """What `advise --json` has of the study, and where study and page are."""
     from bedplate.analysis.answer import headline  # noqa: PLC0415
     from bedplate.analysis.overview import overview  # noqa: PLC0415
     from bedplate.terminal.advice_tables import advice_document  # noqa: PLC0415
 
     return {
-        **advice_document(headline(overview(question.study))),
-        "report": str(question.place / PAGE),
-        "left_out": dict(question.left_out),
+        **advice_document(headline(overview(written.study))),
+        "report": str(written.place / PAGE),
+        "left_out": dict(written.left_out),
         "exit_status": status,
     }
 
