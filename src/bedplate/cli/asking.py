@@ -122,20 +122,20 @@ def answer(
             return EXIT_DONE
         status = _run(asked.plan, asked.place, yes=True, retry_failed=retry_failed)
         if as_json:
-            document.content = _document(asked, status)
+            document.content = _document(asked.place, asked.left_out, status)
         return status
 
 
-def _document(written: _Written, status: int) -> dict[str, object]:
+def _document(place: Path, left_out: Mapping[str, tuple[str, ...]], status: int) -> dict[str, object]:
     """What `advise --json` has of the study, and where study and page are."""
     from bedplate.analysis.answer import headline  # noqa: PLC0415
     from bedplate.analysis.overview import overview  # noqa: PLC0415
     from bedplate.terminal.advice_tables import advice_document  # noqa: PLC0415
 
     return {
-        **advice_document(headline(overview(written.study))),
-        "report": str(written.place / PAGE),
-        "left_out": dict(written.left_out),
+        **advice_document(headline(overview(place / STUDY))),
+        "report": str(place / PAGE),
+        "left_out": dict(left_out),
         "exit_status": status,
     }
 

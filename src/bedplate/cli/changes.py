@@ -202,15 +202,15 @@ def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTol
     return EXIT_DONE if found.is_told else EXIT_SOME_RUNS_FAILED
 
 
-def pairs_document(looked: Looked) -> dict[str, object]:
+def pairs_document(pairs: Looked) -> dict[str, object]:
     """What `ab --json` prints: each line with its interval, which holds at every look, and the answer's words."""
     return {
-        "study": str(looked.overview.study.directory),
-        **json_fields(looked, "baseline=record.baseline contender=record.contender margin=record.margin"),
-        "condition": looked.record.condition,
-        "condition_holds": None if looked.condition is None else looked.condition.value,
-        "is_known": looked.is_told,
-        **json_fields(looked, "blocks spent_s budget_s=record.budget_s"),
+        "study": str(pairs.overview.study.directory),
+        **json_fields(pairs, "baseline=record.baseline contender=record.contender margin=record.margin"),
+        "condition": pairs.record.condition,
+        "condition_holds": None if pairs.condition is None else pairs.condition.value,
+        "is_known": pairs.is_told,
+        **json_fields(pairs, "blocks spent_s budget_s=record.budget_s"),
         "lines": [
             {
                 "dataset": line.asked.run[0],
@@ -222,11 +222,11 @@ def pairs_document(looked: Looked) -> dict[str, object]:
                 ),
                 **json_fields(line.comparison, "kind estimate low high confidence n suspect"),
                 "verdict": "effectively the same" if line.identical else line.comparison.verdict.value,
-                "words": line_words(looked, line),
+                "words": line_words(pairs, line),
             }
-            for line in looked.lines
+            for line in pairs.lines
         ],
-        "answer": list(answer_lines(looked)),
+        "answer": list(answer_lines(pairs)),
     }
 
 
