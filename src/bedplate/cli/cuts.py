@@ -18,6 +18,7 @@ import click
 from bedplate.cli.options import DIRECTORY, EXIT_BY_IT, ON_USUAL, YES, OneOf, condition_option, words_of
 from bedplate.cli.printing import require_studies
 from bedplate.errors import (
+    EXIT_CANNOT_TELL,
     EXIT_DONE,
     EXIT_SOME_RUNS_FAILED,
     BedplateError,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 _REPLAYS_MOST = 200
+
+_RECORDED_S, _AUDIT_S = 10, 3
 
 _STUDY = click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
 
@@ -381,7 +384,10 @@ power_cut.add_command(bundle_command)
     help="how often besides while it recovers from one of these (default: a quarter of them)",
 )
 @click.option(
-    "--duration", metavar="SECONDS", type=click.IntRange(1, 3600), default=10, help="how long it is recorded"
+    "--duration",
+    metavar="SECONDS",
+    type=click.IntRange(1, 3600),
+    help="how long it is recorded (default: 10), or followed by --audit, once with one client and once with two (default: 3)",
 )
 @click.option(
     "--set",
@@ -393,6 +399,13 @@ power_cut.add_command(bundle_command)
 @condition_option(
     f"bad: a cut took something; 'worse than promised': more than that; unsafe: what stays may be damaged; {EXIT_BY_IT}"
 )
+@click.option(
+    "--audit",
+    "audits",
+    is_flag=True,
+    help="cuts nothing, asks no checker: which bytes and names were acknowledged before they were synced; exit code 1 if any",
+)
+@click.option("--json", "as_json", is_flag=True, help="with --audit: print one JSON document instead")
 @DIRECTORY
 @YES
 def _try_command(
@@ -401,9 +414,11 @@ def _try_command(
     *,
     points: int | None,
     recut: int | None,
-    duration: int,
+    duration: int | None,
     words: tuple[str, ...],
     fail_if: str | None,
+    audits: bool,
+    as_json: bool,
     directory: Path | None,
     yes: bool,
 ) -> int:
@@ -411,6 +426,12 @@ def _try_command(
 
     Begins at once: everything happens on a disk in memory, and nothing of yours is erased.
     """
+    if audits:
+        if fail_if is not None or points is not None or recut is not None:
+            raise click.UsageError("--audit cuts nothing; leave out --points, --recut and --fail-if")
+        return audit(folder, words, duration_s=duration or _AUDIT_S, as_json=as_json)
+    if as_json:
+        raise click.UsageError("--json goes with --audit; of cuts, `show --json` has the study")
     if (directory or Path.cwd()).resolve().is_relative_to(folder.resolve()):
         raise PlanError(
             f"the study would lie in {folder}, and be taken for a part of the engine; name another --directory"
@@ -426,9 +447,29 @@ def _try_command(
         asked_settings(words, factors=()),
         points=points,
         recut=recut,
-        duration_s=duration,
+        duration_s=duration or _RECORDED_S,
     )
     return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if)
+
+
+def audit(folder: Path, words: Sequence[str], *, duration_s: int, as_json: bool) -> int:
+    """Follow the writer's calls, and say what it acknowledges before it is synced; the exit code of the gravest choice of settings."""
+    from bedplate.campaign.questions import asked_settings  # noqa: PLC0415
+    from bedplate.cli.printing import columns, print_json  # noqa: PLC0415
+    from bedplate.engines.external.audit import audit_engine, audit_lines  # noqa: PLC0415
+
+    require_root("the writer runs as an account without rights")
+    audits = []
+    for number, audit_record in enumerate(
+        audit_engine(folder, asked_settings(words, factors=()), duration_s=duration_s)
+    ):
+        audits.append(audit_record)
+        if not as_json:
+            print(*(("",) if number else ()), *audit_lines(audit_record, columns()), sep="\n", flush=True)
+    if as_json:
+        print_json({"audits": [audit_record.document for audit_record in audits]})
+    codes = {audit_record.exit_code for audit_record in audits}
+    return next(code for code in (EXIT_SOME_RUNS_FAILED, EXIT_CANNOT_TELL, EXIT_DONE) if code in codes)
 
 
 @power_cut.command(name="points")
@@ -664,10 +705,10 @@ def _state_words(state: ChosenState) -> str:
     return f"keeps parts {parts}" if parts else "keeps nothing"
 
 
-def require_root() -> None:
+def require_root(reason: str = "a cut is replayed by mounting its image") -> None:
     """RequirementMissing for anybody else."""
     if os.geteuid() != 0:
-        raise RequirementMissing("a cut is replayed by mounting its image, which needs root; use sudo")
+        raise RequirementMissing(f"{reason}, which needs root; use sudo")
 
 
 def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:

@@ -313,7 +313,7 @@ class EngineFolder:
     digest: str
 
 
-def read_folder(path: Path) -> EngineFolder:
+def read_folder(path: Path, *, may_lack_checker: bool = False) -> EngineFolder:
     """Look at everything in it; PlanError has every reason why it is none to run."""
     if not path.is_dir():
         raise PlanError(f"{path} is no directory; name the folder that has {FILE} and the programs")
@@ -332,7 +332,7 @@ def read_folder(path: Path) -> EngineFolder:
         )
     description = read_description(text)
     files = files_of(path)
-    reasons = [*_of_others(path, files), *_no_programs(path, description)]
+    reasons = [*_of_others(path, files), *_no_programs(path, _programs(description, may_lack_checker))]
     if reasons:
         raise PlanError(*reasons)
     return EngineFolder(path, text, description, digest_of(path, files))
@@ -401,8 +401,14 @@ def _between(file: Path, top: Path) -> Iterator[Path]:
     return (parent for parent in file.parents if parent != top and parent.is_relative_to(top))
 
 
-def _no_programs(path: Path, description: EngineDescription) -> Iterator[str]:
-    for key, name in (("writer", description.writer), ("checker", description.checker)):
+def _programs(description: EngineDescription, may_lack_checker: bool) -> Mapping[str, str]:  # noqa: FBT001 -- handed on
+    """The programs that are to run, by their keys."""
+    checker = {} if may_lack_checker else {"checker": description.checker}
+    return {"writer": description.writer, **checker}
+
+
+def _no_programs(path: Path, program_names: Mapping[str, str]) -> Iterator[str]:
+    for key, name in program_names.items():
         program = path / name
         sources = sorted(each.name for each in path.glob(f"{name}.*") if each.suffix in _SOURCES)
         if not program.is_file() and sources:
@@ -428,8 +434,10 @@ class ExternalPrograms:
     def engine_in(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
         """The table has the digest of the programs, so that changed ones are another plan."""
         found = read_folder(folder.resolve())
-        known = found.description.settings
-        varied = {name: _values(name, words, known) for name, words in settings.items()}
+        varied = {
+            name: [_toml(value) for value in values]
+            for name, values in engine_values(found.description, settings).items()
+        }
         lines = [
             f"# {DIGEST} {found.digest}",
             "[engine]",
@@ -445,23 +453,12 @@ class ExternalPrograms:
         cluster = engine_setup.clusters[0]
         digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
         description = read_description(cluster.configuration or "")
-        kept = cache_directory() / _FOLDER / f"{name}-{digest}"
+        kept = _place_of_copy(name, digest)
         if engine_setup.folder is None and not _is_whole(kept):
             raise RequirementMissing(
                 f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
             )
-        folder = Path(engine_setup.folder or kept)
-        make_once(
-            kept,
-            lambda: kept if _is_whole(kept) else None,
-            lambda fresh: _copy(folder, kept, fresh, digest),
-        )
-        reasons = tuple(_cannot_start(kept, description))
-        if reasons:
-            raise RequirementMissing(*reasons)
-        # When it was used last (`unused`).
-        os.utime(kept)
-        return {PROGRAMS_KEY: str(kept)}
+        return {PROGRAMS_KEY: str(keep_copy(Path(engine_setup.folder or kept), description, digest))}
 
     def unused(self, cache: Path, days: float) -> Iterator[Unused]:
         """Copies of programs that were changed since, or that nobody started in more than so many days, and those half made.
@@ -485,14 +482,42 @@ class ExternalPrograms:
                 yield Unused(newest, f"not used for {unused_days:.0f} days", lock_of(newest), FILE)
 
 
-def _values(name: str, words: Sequence[str], definitions: Mapping[str, Setting]) -> list[str]:
-    """The values of a setting as TOML, from words of a command line."""
-    if name not in definitions:
-        raise PlanError(unknown_name("setting", name, definitions))
-    try:
-        return [_toml(definitions[name].value(_read(word, definitions[name].kind))) for word in words]
-    except ValueError as error:
-        raise PlanError(f"{name}={','.join(words)}: {error}") from None
+def engine_values(
+    description: EngineDescription, settings: Mapping[str, Sequence[str]]
+) -> Mapping[str, tuple[Scalar, ...]]:
+    """The values of settings from words of a command line; PlanError for what the engine does not have."""
+    values: dict[str, tuple[Scalar, ...]] = {}
+    for name, words in settings.items():
+        setting = description.settings.get(name)
+        if setting is None:
+            raise PlanError(unknown_name("setting", name, description.settings))
+        try:
+            values[name] = tuple(setting.value(_read(word, setting.kind)) for word in words)
+        except ValueError as error:
+            raise PlanError(f"{name}={','.join(words)}: {error}") from None
+    return values
+
+
+def keep_copy(
+    folder: Path, description: EngineDescription, digest: str, *, may_lack_checker: bool = False
+) -> Path:
+    """The copy of a folder's programs, made where the cache lacks it; RequirementMissing where they could not be started here."""
+    kept = _place_of_copy(description.name, digest)
+    make_once(
+        kept,
+        lambda: kept if _is_whole(kept) else None,
+        lambda fresh: _copy(folder, kept, fresh, digest),
+    )
+    reasons = tuple(_cannot_start(kept, _programs(description, may_lack_checker)))
+    if reasons:
+        raise RequirementMissing(*reasons)
+    # When it was used last (`unused`).
+    os.utime(kept)
+    return kept
+
+
+def _place_of_copy(name: str, digest: str) -> Path:
+    return cache_directory() / _FOLDER / f"{name}-{digest}"
 
 
 def _read(word: str, kind: str) -> Scalar:
@@ -525,9 +550,9 @@ def _copy(folder: Path, target: Path, fresh: Path, digest: str) -> Path:
     return target
 
 
-def _cannot_start(folder: Path, description: EngineDescription) -> Iterator[str]:
+def _cannot_start(folder: Path, program_names: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each script whose interpreter is not there."""
-    for name in (description.writer, description.checker):
+    for name in program_names.values():
         with (folder / name).open("rb") as file:
             first = file.readline(512)
         if not first.startswith(_INTERPRETER):
