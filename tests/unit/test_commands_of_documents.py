@@ -63,7 +63,7 @@ _HOST = "tests/host/test_documented_commands.py"
 WAYS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
     **dict.fromkeys(("status", "show", "compare", "effects", "advise", "claims", "summary"), Whole()),
     **dict.fromkeys(("report", "index", "export", "import", "inspect", "completion"), Whole()),
-    **dict.fromkeys(("power-cut points", "release"), Whole()),
+    **dict.fromkeys(("power-cut points", "release", "help"), Whole()),
     **dict.fromkeys(("ask filesystem", "ask safe", "ab", "bisect"), ToItsQuestion(_MINUTES)),
     "ask kernel": ToItsQuestion("boots guests for minutes"),
     **dict.fromkeys(("run", "search"), ToItsPlan(_MINUTES)),

@@ -68,7 +68,7 @@ class SearchCandidate:
     cell: str
     """id of the cell"""
     seconds: float
-    """what a visit was reckoned to take, without making its build"""
+    """what a visit was estimated to take, without making its build"""
     build: str = ""
     """digest of the build that it needs; empty where none is made"""
 
@@ -127,11 +127,11 @@ class SearchRecord:
     not_worse: tuple[NotWorse, ...] = ()
     """figures that the best cell may not be worse in"""
     builds: Mapping[str, float] = field(default_factory=dict)
-    """by digest of a build the seconds that making it was reckoned to take; those that the cache had are not in it"""
+    """by digest of a build the seconds that making it was estimated to take; those that the cache had are not in it"""
     cut_dataset: str | None = None
     """id of the dataset whose visits cut power; null where none does"""
     cut_seconds: float = 0.0
-    """what a visit that cuts power was reckoned to take"""
+    """what a visit that cuts power was estimated to take"""
     at_once: int = 1
     """blocks of the search that are decided together: one for each node of a fleet"""
     accepted: tuple[str, ...] = ()

@@ -421,7 +421,7 @@ class PointRecord:
     """those of them that the writer of somebody's own engine reported as failed"""
     kernel_said: tuple[str, ...] | None = None
     """what the file system complained of in the kernel's log while the image was mounted and asked, each once; for ZFS also what
-    `zpool status` counts. Null where nobody listened, as of all cuts: they listen behind faults alone. Null too where the log
+    `zpool status` counts. Null where nobody listened, as of all cuts: they listen only behind faults. Null too where the log
     cannot be read, or messages were lost and none of the others is a complaint"""
     engine_said: tuple[str, ...] = ()
     """what the log of an engine that worked on said of errors of the disk; empty of an engine without a log, and in older records"""
@@ -430,7 +430,7 @@ class PointRecord:
     neither `untorn_writes` nor a `device_unit` asks for it"""
     weaker: WeakerCut | None = None
     """of a bad cut: the first of `ordered`, `lost`, `subset-4k` that asks less of a file system and with which this position is bad too. Null where
-    it is bad with its own profile alone, of good cuts and controls, and in older records, where nobody looked"""
+    it is bad only with its own profile, of good cuts and controls, and in older records, where nobody looked"""
 
     @property
     def volatile_changes(self) -> int:

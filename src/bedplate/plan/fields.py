@@ -397,7 +397,7 @@ class SlurmTable(PlanTable):
     """– | a table of devices of external journals by node, in place of `device` in `[journal_device]`; **each will be erased**, and
     must be named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
     local_directory: Annotated[str, within(_directory, form=values.pattern("/.*"))] = LOCAL_DIRECTORY
-    """– | an absolute path on every node, on a disk of its own: results and images are below it while a visit runs |
+    """– | an absolute path on every node, on its own disk: results and images are below it while a visit runs |
     `"/var/tmp"` | `"/scratch"`"""
     controller_deadline: JobTime = CONTROLLER_DEADLINE_S
     """– | how long a controller that does not answer is waited for | `"1 d"` | `"2 h"`"""

@@ -208,7 +208,7 @@ class FilesystemTable(_Features):  # type: ignore[misc]
     """filesystem | `true`: fsync must flush the device; `false`: it must not. Either is proved by counting flushes | not judged |
     `{ vary = [true, false] }`"""
     journal: Factor[Annotated[str, within(values.one_of, ("internal", "external", "none"))]] = ()
-    """filesystem | `internal`; `external`: on a device of its own (ext3, ext4, XFS, JFS, ReiserFS; a log device of ZFS); `none`
+    """filesystem | `internal`; `external`: on a separate device (ext3, ext4, XFS, JFS, ReiserFS; a log device of ZFS); `none`
     (ext4) | `internal`, where there is one | `{ vary = ["internal", "external"] }`"""
     journal_device: Factor[Annotated[str, within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]] = ()
     """filesystem | where an external journal is: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
@@ -255,7 +255,7 @@ class Document(PlanTable):
     title: Annotated[str, within(values.title)] | None = None
     """– | one line of at most 200 characters | workloads, file systems and kernels | `"Barriers on my laptop"`"""
     repetitions: Annotated[int, within(values.whole_number, 1, 1000)] = 5
-    """– | 1 to 1000 passes over all cells, each in an order of its own | `5` | `2`"""
+    """– | 1 to 1000 passes over all cells, each in its own order | `5` | `2`"""
     seed: Seed = 1
     """– | a whole number from 0; decides the order | `1` | `2011`"""
     executor: Annotated[str, within(values.one_of, values.EXECUTORS)] = "local"

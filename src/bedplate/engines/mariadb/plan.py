@@ -38,7 +38,7 @@ class MariadbTable(EngineTable):
     """cluster | `4 kB`, `8 kB`, `16 kB`, `32 kB`, `64 kB`; chosen when the data directory is made | MariaDB's own (16 kB) |
     `{ vary = ["4 kB", "16 kB"] }`"""
     untorn_writes: Factor[UntornWrites] = (UNTORN_OFF,)
-    """cluster | as in `[postgresql]`: `on` has each page written whole or not at all (RWF_ATOMIC), `count` counts alone. Both need
+    """cluster | as in `[postgresql]`: `on` has each page written whole or not at all (RWF_ATOMIC), `count` only counts. Both need
     `innodb_log_file_buffering = true` and `innodb_use_native_aio = false`, and `innodb_flush_method` as it is | `"off"` |
     `{ vary = ["on", "count"] }`"""
     settings: dict[ServerSetting, Factor[Annotated[str, within(setting_value, form=values.SCALAR)]]] = Field(

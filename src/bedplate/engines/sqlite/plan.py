@@ -62,7 +62,7 @@ class SqliteTable(SettingsTable):
     """cluster | `off`, `normal`, `full`, `extra`; `by-test`: in the microbenchmark, as published, `full` for the tests named sync and
     `tpcb`, `off` for the rest; else `full` | `by-test` | `{ vary = ["full", "extra"] }`"""
     wal_autocheckpoint: Factor[Checkpoint] = ()
-    """cluster | pages of the log before a checkpoint, 0 for never; with `wal` alone | SQLite's own (1000) | `200`"""
+    """cluster | pages of the log before a checkpoint, 0 for never; only with `wal` | SQLite's own (1000) | `200`"""
     cache_size: Factor[Annotated[int, within(values.size, KIB, TIB)]] = ()
     """cluster | size of a connection's page cache, in whole kB | SQLite's own (2 MB) | `"64 MB"`"""
     mmap_size: Factor[MapSize] = ()

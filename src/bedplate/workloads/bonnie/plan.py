@@ -29,7 +29,7 @@ class BonnieTable(WorkloadTable):
     file_size: Factor[Annotated[int | str, within(values.file_size)]] = ("2x memory",)
     """load | whole MiB, or a multiple of the memory, as with pgbench's `scale` | `"2x memory"` | `"4 GB"`"""
     direct: Factor[Flag] = (False,)
-    """measure | `true`: O_DIRECT, which bonnie++ has for the block writes alone | `false` | `{ vary = [false, true] }`"""
+    """measure | `true`: O_DIRECT, which bonnie++ has only for the block writes | `false` | `{ vary = [false, true] }`"""
     chunk_size: Factor[ChunkSize] = (8192,)
     """measure | a power of two from 4 kB to 1 MB | `"8 kB"` | `"64 kB"`"""
     per_character: Annotated[int, within(values.per_character)] = 3 * MIB

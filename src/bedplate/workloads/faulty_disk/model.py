@@ -254,7 +254,7 @@ class FaultVerdict(Enum):
     """What comes of a fault, from best to worst.
 
     `went on, whole` and `stopped, whole`: every acknowledged transaction is there, and nothing else. `read-only, whole`: the same, and
-    the file system took no more writes until it was mounted anew. `hung, whole`: the same, and the clients did not end when they should, so
+    the file system took no more writes until it was mounted again. `hung, whole`: the same, and the clients did not end when they should, so
     they were killed. `repaired, whole`: the same after a repair by fsck. `bounded
     loss`: whole, but for the last transactions, no more than the engine's settings call lost. `lost, detected`:
     something acknowledged is gone or damaged, and the engine or the file system refuses it, or the engine's log names an error of the disk of
@@ -315,7 +315,7 @@ class FaultRecord:
     lost_transactions: int
     """those of them that are missing; damage that cannot be counted is none of them"""
     left: PointOutcome
-    """what was found once the file system was mounted anew, as of a cut"""
+    """what was found once the file system was mounted again, as of a cut"""
     hit_at: int | None = None
     """where on the disk the first hit began, in bytes; null of none, of a flush, and of a full file system"""
     hit_bytes: int | None = None
@@ -328,13 +328,13 @@ class FaultRecord:
     said: tuple[str, ...] = ()
     """what engine and kernel said while the disk failed, and for ZFS `zpool status`"""
     found: tuple[str, ...] = ()
-    """what was found once the file system was mounted anew: its words, the repair's, the engine's, the oracle's"""
+    """what was found once the file system was mounted again: its words, the repair's, the engine's, the oracle's"""
     no_result: str | None = None
     """why it is no result; null where it is one"""
     aged: AgedCopy | None = None
     """the aged file system that its disk began as; null where the plan asks for none, and in older records"""
     false_failures: int | None = None
-    """transactions that the engine reported as failed, and that are there once the file system is mounted anew (Rebello et al., ATC'20); null
+    """transactions that the engine reported as failed, and that are there once the file system is mounted again (Rebello et al., ATC'20); null
     of a server, whose connection breaks and reports nothing, and in older records"""
 
     @property
@@ -403,7 +403,7 @@ def verdict_of(
     is_said: bool = False,
     ended_early: bool = False,
 ) -> FaultVerdict:
-    """`last_outcome` is what was found after the file system had been mounted anew, which took a repair or not.
+    """`last_outcome` is what was found after the file system had been mounted again, which took a repair or not.
 
     A loss `is_bounded` by the engine's settings or not: they bound what an engine loses that stops or is killed, or that bedplate `ended_early`. What is
     missing behind a repair nobody takes for whole. A fault `is_unseen` where the disk was quiet about it and nobody said anything. A loss `is_said` where the

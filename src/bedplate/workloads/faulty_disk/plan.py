@@ -45,7 +45,7 @@ class FaultyDiskTable(WorkloadTable):
     """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as for power cuts | `"postgresql"` | `{ vary =
     ["postgresql", "sqlite"] }`"""
     faults: Annotated[tuple[str, ...], within(values.some_of, tuple(FAULTS))] = DEFAULT_FAULTS
-    """measure | a list of faults, each tried on a disk of its own (below) | the five of the example |
+    """measure | a list of faults, each tried on its own disk (below) | the five of the example |
     `["write-once-log", "write-once-data", "write-once-anywhere", "write-on-anywhere", "flush-once"]`"""
     tries: Annotated[int, within(values.whole_number, 1, 1000)] = 1
     """measure | 1 to 1000: how often each fault is tried, with other seeds | `1` | `6`"""

@@ -85,18 +85,18 @@ class MicrobenchmarkTable(WorkloadTable):
     tests: Tests = BENCH_TESTS
     """measure | a list of `fillrandsync`, `fillrandom`, `fillrandbatch`, `fillseqsync`, `fillseq`, `fillseqbatch`, `overwrite`,
     `readrandom`, `readseq`, `readreverse`, `readwhilewriting`, `fillrand100K`, `fillseq100K`, `readrand100K`, `readseq100K`; and,
-    of SQLite alone, `tpcb` | all but `tpcb` | `["fillseq", "readseq"]`"""
+    only of SQLite, `tpcb` | all but `tpcb` | `["fillseq", "readseq"]`"""
     reads: Passes = ("cold", "warm")
-    """measure | the passes of the reading tests, in order: before each test of a `cold` one the file system is mounted anew |
+    """measure | the passes of the reading tests, in order: before each test of a `cold` one the file system is mounted again |
     `["cold", "warm"]` | `["warm"]`"""
     threads: Count = 4
     """measure | readers of `readwhilewriting` | `4` | `2`"""
     processes: Factor[Count] = (4,)
-    """measure | processes of `tpcb`, each with a connection of its own; a run for each level | `4` | `{ vary = [1, 4, 16] }`"""
+    """measure | processes of `tpcb`, each with its own connection; a run for each level | `4` | `{ vary = [1, 4, 16] }`"""
     duration: Duration = 10.0
     """measure | how long `tpcb` runs, 1 s or more | `"10 s"` | `"60 s"`"""
     map_size: Factor[MapSize] = ()
-    """load | of LMDB alone: size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
+    """load | only of LMDB: size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
     values, and 16 MiB (with `readwhilewriting`, whose readers keep old pages, 1 GiB) | `{ vary = ["1 GB", "4 GB"] }`"""
 
     @model_validator(mode="after")

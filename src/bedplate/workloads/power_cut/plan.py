@@ -116,7 +116,7 @@ class PowerCutTable(WorkloadTable):
     states: States = 0
     """measure | 0 to 100000: how often more the power is cut, each time to try one more state that a window between two flushes can
     leave. Of windows of up to 12 writes every subset, or a drawn part where these are more than half of this number. Of larger windows each
-    write and each block of 4 KiB missing or alone, and drawn subsets | `0` | `3000`"""
+    write and each block of 4 KiB by itself missing or kept, and drawn subsets | `0` | `3000`"""
     recut: SoughtPoints = 0
     """measure | 0 to 100000: how often the power is cut again while file system and engine recover from an earlier cut. Each such
     recovery is recorded once and cut some 8 times; a cut in recovery takes longer than another | `0` | `40`"""
@@ -141,8 +141,8 @@ class PowerCutTable(WorkloadTable):
     """load | 128 MB to 16 GB: size of the recorded disk. It is in memory, sparse, once for each point that is worked on. On a
     small one Btrfs lacks room for metadata, and tears pages even in order | `"4 GB"` | `"512 MB"`"""
     ram_journal: Factor[Annotated[str, within(values.one_of, RAM_JOURNALS)]] = (JOURNAL_LOST,)
-    """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it were on a
-    device of its own | `"lost"` | `"kept"`"""
+    """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it were on a separate
+    device | `"lost"` | `"kept"`"""
     press_dirty_pages: Factor[Flag] = (False,)
     """load | `true`: what the engine has dirty is written back all the while, each 30 ms. Without it what nobody syncs stays in memory for
     longer than a recording, and a cut finds it lost, and hardly ever damaged | `false` | `true`"""

@@ -165,7 +165,7 @@ VALIDITY: RunRules[SysbenchEvidence] = RunRules(
             "ignored errors",
             f"more than {percent(IGNORED_SHARE_MAX)} of the attempts ended in an error that sysbench ignores (deadlock, serialization failure, "
             "duplicate key), and were begun again",
-            "sysbench counts committed transactions alone, and the time of an attempt that was rolled back is in the latency of the next; the limit "
+            "sysbench counts only committed transactions, and the time of an attempt that was rolled back is in the latency of the next; the limit "
             "is a convention of bedplate",
             _errors_ignored,
         ),

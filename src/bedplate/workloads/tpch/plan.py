@@ -45,7 +45,7 @@ class TpchTable(WorkloadTable):
     """measure | the longest that a query may take; one that is stopped counts as censored, not as failed | none | `"300 s"`"""
     passes: Passes = ("cold", "warm")
     """measure | a list of passes over the queries, in order: `cold` begins with everything dropped (server stopped, file system
-    mounted anew), `warm` with what the run before it left | `["cold", "warm"]` | `["cold", "warm", "warm"]`"""
+    mounted again), `warm` with what the run before it left | `["cold", "warm"]` | `["cold", "warm", "warm"]`"""
     streams: Streams = 0
     """measure | so many streams at once, each all queries in its own order: the throughput test; `0` is none | `0` | `2`"""
     parameters: Annotated[str, within(values.one_of, (VALIDATION, DRAWN))] = "validation"
