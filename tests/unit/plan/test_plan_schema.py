@@ -156,7 +156,7 @@ def test_the_schema_is_printed_without_a_plan_and_has_the_words_of_the_document(
     document = json.loads(answer.output)
     assert "http://json-schema.org/draft-07/schema#" == document["$schema"]
     repetitions = document["properties"]["repetitions"]
-    assert "1 to 1000 passes over all cells, each in an order of its own" == repetitions["description"]
+    assert "1 to 1000 passes over all cells, each in its own order" == repetitions["description"]
     assert (5, [2]) == (repetitions["default"], repetitions["examples"])
     # Editors follow no link into a document of bedplate.
     assert "](" not in answer.output
