@@ -261,32 +261,51 @@ def zero(descriptor: int, offset: int, length: int) -> None:
         write_all(descriptor, memoryview(_ZEROS)[: min(_FILL_BYTES, length - start)], offset + start)
 
 
-def copy_image(file: int, target: int) -> None:
-    """Give the blank file `target` the contents of `file`, sharing its blocks or leaving out its holes."""
-    try:
-        fcntl.ioctl(target, _FICLONE, file)
-    except OSError as error:
-        if error.errno not in _CANNOT:
-            raise
-    else:
+def overwrite_image(file: int, mapped: mmap.mmap, target: int) -> None:
+    """Give `target`, a file of the same size, the contents of `file`, which is `mapped`; sharing its blocks or leaving out its holes.
+
+    In memory most of a copy's time is for new pages: over a former copy, and from a mapping that stays, it takes a quarter of it.
+    """
+    if _is_cloned(file, target):
         return
-    for start, end in _extents(file):
-        _copy_range(file, target, start, end)
+    extents = tuple(_extents(file))
+    end_of_data = 0
+    for start, end in (*extents, (os.fstat(file).st_size,) * 2):
+        for first, last in _extents(target, end_of_data, start):
+            zero(target, first, last - first)
+        end_of_data = end
+    with memoryview(mapped) as data:
+        for start, end in extents:
+            # By a write, which says where memory has no room; a page of a mapping that finds none ends the process.
+            with data[start:end] as part:
+                write_all(target, part, start)
 
 
 def fill_from(image: Path, target: int) -> None:
     """Give the blank file `target` the contents of an image."""
     source = os.open(image, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        copy_image(source, target)
+        if not _is_cloned(source, target):
+            for start, end in _extents(source):
+                _copy_range(source, target, start, end)
     finally:
         os.close(source)
 
 
-def _extents(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Where a file has data, from and to; all of it where the file system below cannot tell."""
-    end = 0
-    while True:
+def _is_cloned(file: int, target: int) -> bool:
+    try:
+        fcntl.ioctl(target, _FICLONE, file)
+    except OSError as error:
+        if error.errno not in _CANNOT:
+            raise
+        return False
+    return True
+
+
+def _extents(descriptor: int, end: int = 0, until: int | None = None) -> Iterator[tuple[int, int]]:
+    """Where a file has data, from and to, between `end` and `until`; all of it where the file system below cannot tell."""
+    until = os.fstat(descriptor).st_size if until is None else until
+    while end < until:
         try:
             start = os.lseek(descriptor, end, os.SEEK_DATA)
         except OSError as error:
@@ -294,9 +313,11 @@ def _extents(descriptor: int) -> Iterator[tuple[int, int]]:
                 return
             if error.errno != errno.EINVAL:
                 raise
-            yield end, os.fstat(descriptor).st_size
+            yield end, until
             return
-        end = os.lseek(descriptor, start, os.SEEK_HOLE)
+        if start >= until:
+            return
+        end = min(until, os.lseek(descriptor, start, os.SEEK_HOLE))
         yield start, end
 
 

@@ -56,7 +56,8 @@ class ServerSite:
     """What a server runs on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
 
     `environment` is of every process of the server, beside what its engine gives it. It writes to its own folders, and to what is `writable`;
-    of folders that are hidden from it `readable` are left (`host/shut_in.py`).
+    of folders that are hidden from it `readable` are left (`host/shut_in.py`). A `thrown_away` copy is looked at once: nobody asks how its
+    pages were read and flushed.
     """
 
     build: EngineBuild | None
@@ -70,6 +71,7 @@ class ServerSite:
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
+    thrown_away: bool = False
 
 
 @dataclass(frozen=True)

@@ -457,4 +457,3 @@ def test_memory_that_runs_out_is_an_error_and_no_verdict(
     builder = SimpleNamespace(build=build)
     with pytest.raises(NoRoomForImages):
         site.replay(POINT, cast("Any", builder), PROMISED)
-    assert image.exists() == (when == "building")

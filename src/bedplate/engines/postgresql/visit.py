@@ -248,6 +248,12 @@ OBEYED = (
     *("recovery.signal", "standby.signal", "promote", "backup_label", "tablespace_map"),
 )
 
+# Of a server on a copy that is thrown away. By itself it syncs each of some thousand files before it recovers, and has processes of its own read
+# each page; both wait for the device some five thousand times. Nothing of what it finds hangs on them: what cannot be synced is a line of
+# its log either way, and a page is checked by whoever reads it. On the command line, where it wins over every file.
+_THROWN_AWAY = ("-c", "recovery_init_sync_method=syncfs")
+_THROWN_AWAY_SINCE_18 = ("-c", "io_method=sync")
+
 # A level of io_method (PostgreSQL 18); the server has no io_uring where its configuration does not name it.
 _IO_URING = "io_uring"
 
@@ -340,6 +346,10 @@ class Cluster(Server):
         self.connection = Connection(site.build, site.socket_directory, site.account)
         self._ledger = site.ledger
         self._has_foreign_data = self._may_use_io_uring = False
+        self._own_options: tuple[str, ...] = ()
+        if site.thrown_away:
+            since_18 = major_of(site.build.version) >= 18
+            self._own_options = (*_THROWN_AWAY, *(_THROWN_AWAY_SINCE_18 if since_18 else ()))
         self._initial_configuration_bytes = 0
         self._configured_in: Path | None = None
         # Since when segments of shared memory may be left, as a file's time.
@@ -496,6 +506,7 @@ class Cluster(Server):
                 *words,
                 *(() if place is None else configuration_options(place)),
                 *options,
+                *self._own_options,
             ),
             writable=(self.data_directory, self.connection.socket_directory),
             readable=() if place is None else (place,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import mmap
 import os
 import random
 import selectors
@@ -32,6 +33,7 @@ from bedplate.filesystem.blocks import Layout
 from bedplate.filesystem.mounted import MountedDisk
 from bedplate.filesystem.refusals import write_back_wanted
 from bedplate.host.block_requests import CallCounter, RequestTrace, call_counter, device_number, request_trace
+from bedplate.host.block_tree import attached_to
 from bedplate.host.command import Account, Commands, Completed, started_apart
 from bedplate.host.files import file_lock, folders_below
 from bedplate.host.interruption import defer_interruptions
@@ -41,10 +43,10 @@ from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.scratch_device import (
     AttachedDevice,
-    copy_image,
     create_blank,
     fill_from,
     is_zeros,
+    overwrite_image,
     passing_loop,
     write_all,
     zero,
@@ -331,9 +333,11 @@ class ImageBuilder:
         # How many changes of each device's history are in its durable image.
         self._applied = [0] * len(sizes)
         self._open: list[int] = []
+        self._mapped: list[mmap.mmap] = []
         try:
             for device, (path, size) in enumerate(zip(self._paths, self._sizes, strict=True)):
                 self._open.append(create_blank(path, size))
+                self._mapped.append(mmap.mmap(self._open[device], size, prot=mmap.PROT_READ))
                 self._lay_base(device)
         except BaseException:
             self.close()
@@ -347,13 +351,15 @@ class ImageBuilder:
 
     def close(self) -> None:
         """Drop the durable images; those that were built stay."""
+        while self._mapped:
+            self._mapped.pop().close()
         while self._open:
             os.close(self._open.pop())
         for path in self._paths:
             path.unlink(missing_ok=True)
 
     def build(self, point: CutPoint, directory: Path) -> Built:
-        """The images of one point in `directory`, under the devices' names; former ones there are unlinked.
+        """The images of one point in `directory`, under the devices' names, in place of former ones there.
 
         BedplateError if the log writes beyond a device's size; ValueError if it has no such position.
         """
@@ -362,12 +368,13 @@ class ImageBuilder:
             targets, paths = [], []
             for device, size in enumerate(self._sizes):
                 path = directory / DEVICE_NAMES[device]
-                targets.append(create_blank(path, size))
+                is_lost = device in self._lost
+                targets.append(create_blank(path, size) if is_lost else _former(path, size))
                 opened.callback(os.close, targets[-1])
                 paths.append(path)
-                if device not in self._lost:
+                if not is_lost:
                     self._advance(device, cut.durable_until[device])
-                    copy_image(self._open[device], targets[-1])
+                    overwrite_image(self._open[device], self._mapped[device], targets[-1])
             for piece in cut.kept:
                 if self._log.devices[piece.entry] not in self._lost:
                     self._apply(targets, piece.entry, piece.start, piece.length)
@@ -407,6 +414,13 @@ class ImageBuilder:
             zero(files[device], offset, length)
         else:
             write_all(files[device], data, offset)
+
+
+def _former(path: Path, size_bytes: int) -> int:
+    """The image there, to be written over; a blank one where there is none of that size, or a device still holds it."""
+    if path.is_file() and path.stat().st_size == size_bytes and not attached_to(path):
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    return create_blank(path, size_bytes)
 
 
 def rebuild(

@@ -165,7 +165,7 @@ class CutSite:
         data, pages = self._mount_point / DATA_DIRECTORY, self._recovery_watch()
         try:
             with NameCommits(data, self._mount_point / "neighbour of recovery"), pages:
-                answer = self._ask(promised, pages.untorn)
+                answer = self._ask(promised, pages.untorn, thrown_away=False)
             self._commands.run(["sync", "--file-system", str(self._mount_point)], timeout_s=_SYNC_LIMIT_S)
             settled()
             # Of a recovery that left damage no cut counts, nor does how it wrote.
@@ -208,15 +208,11 @@ class CutSite:
     ) -> tuple[str | None, PointRecord]:
         """Why it should be done again, and the record."""
         built = build_in_room(point, builder, self._images)
-        try:
-            self.room.demand(built.images)
-            recovered, answer = self.examine(built, acknowledged.highest)
-            record = judge(point, built.window, promised, recovered, answer)
-            if record.outcome is not PointOutcome.OK:
-                self.room.demand_still(built.images)
-        finally:
-            for path in built.images:
-                path.unlink(missing_ok=True)
+        self.room.demand(built.images)
+        recovered, answer = self.examine(built, acknowledged.highest)
+        record = judge(point, built.window, promised, recovered, answer)
+        if record.outcome is not PointOutcome.OK:
+            self.room.demand_still(built.images)
         return why_again(recovered, answer), record
 
     def names_on(self, points: Sequence[CutPoint], builder: ImageBuilder) -> ImageNames:
@@ -228,22 +224,15 @@ class CutSite:
         pages = page_names(subject.engine)
         for point in points:
             built = build_in_room(point, builder, self._images)
-            try:
-                self.room.demand(built.images)
-                with ExitStack() as stack:
-                    loops = [
-                        stack.enter_context(passing_loop(image, self._job.sector_bytes))
-                        for image in built.images
-                    ]
-                    owners, own_names, own_sizes = self._owners(
-                        self._site_on(loops), None if called else pages
-                    )
-                    found.append(owners)
-                    sizes.append(own_sizes)
-                    called = called or own_names
-            finally:
-                for path in built.images:
-                    path.unlink(missing_ok=True)
+            self.room.demand(built.images)
+            with ExitStack() as stack:
+                loops = [
+                    stack.enter_context(passing_loop(image, self._job.sector_bytes)) for image in built.images
+                ]
+                owners, own_names, own_sizes = self._owners(self._site_on(loops), None if called else pages)
+                found.append(owners)
+                sizes.append(own_sizes)
+                called = called or own_names
         return ImageNames(found, pages, called, log_files(subject.engine), subject, sizes)
 
     def _owners(
@@ -367,7 +356,9 @@ class CutSite:
         again_answered, _ = self._ask_once(promised, site)
         return found, replace(again_answered, start_s=answer.start_s, oracle_s=answer.oracle_s)
 
-    def _ask(self, promised: Mapping[int, int], untorn: UntornWrites | None = None) -> OracleAnswer:
+    def _ask(
+        self, promised: Mapping[int, int], untorn: UntornWrites | None = None, *, thrown_away: bool = True
+    ) -> OracleAnswer:
         """What the engine says; a file system that gives errors is what an engine complains of.
 
         BedplateError where the error is not the image's: an engine that cannot be started has found nothing.
@@ -377,7 +368,7 @@ class CutSite:
             if place.is_symlink():
                 # Of an image of others: root would be led out of it.
                 return OracleAnswer(None, detected=(f"{place.name} is a link, and no folder",))
-            site = self._server_site(place)
+            site = self._server_site(place, thrown_away=thrown_away)
             if untorn is not None:
                 site = untorn.below(site)
             return cut_engine(subject.engine).examine(site, subject, promised)
@@ -386,7 +377,7 @@ class CutSite:
                 raise BedplateError(f"{error.filename}: {error.strerror}, and no cut was judged") from error
             return OracleAnswer(None, detected=(f"{error.filename or place}: {error.strerror}",))
 
-    def _server_site(self, place: Path) -> ServerSite:
+    def _server_site(self, place: Path, *, thrown_away: bool = True) -> ServerSite:
         hand_over(place, self._job.subject.account, self._account)
         return ServerSite(
             build=self._job.subject.build,
@@ -396,6 +387,7 @@ class CutSite:
             account=self._account,
             commands=self._commands,
             ledger=NoLedger(),
+            thrown_away=thrown_away,
         )
 
 

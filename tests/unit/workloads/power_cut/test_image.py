@@ -17,6 +17,7 @@ from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, 
 from bedplate.errors import BedplateError
 from bedplate.host import scratch_device
 from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.workloads.power_cut import bench
 from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, rebuild
 from bedplate.workloads.power_cut.log import JOURNAL, read_log
 
@@ -153,15 +154,24 @@ def test_what_stands_in_memory_is_blank_after_a_cut(tmp_path: Path) -> None:
     assert any(built.disk.read_bytes())
 
 
-def test_a_former_image_is_unlinked_and_not_emptied(tmp_path: Path) -> None:
+@pytest.mark.parametrize("holder", [(), ("loop7",)])
+def test_a_former_image_is_written_over_unless_a_device_still_holds_it(
+    holder: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "attached_to", lambda _: holder)
     with (
         read_log(written_log(tmp_path / "log", [a_write(0, 0, 4, 9, 0)])) as log,
         ImageBuilder(log, tmp_path, SIZES[:1], window_bytes=0) as builder,
     ):
         former = builder.build(point_at(1, Profile.LOST), tmp_path)
-        with former.disk.open("rb") as held:
-            builder.build(point_at(0, Profile.LOST), tmp_path)
-            assert 9 == held.read(1)[0]
+        with former.disk.open("r+b", buffering=0) as held:
+            # What the examined system wrote, in a hole too.
+            held.seek(8192)
+            held.write(b"recovered")
+            image = builder.build(point_at(0, Profile.LOST), tmp_path)
+            held.seek(0)
+            assert (9 if holder else 0) == held.read(1)[0]
+        assert bytes(SIZES[0]) == image.disk.read_bytes()
         assert former.journal is None
 
 
@@ -235,9 +245,17 @@ def test_kernels_that_cannot_share_or_punch_copy_and_write(
         a_write(0, 40, 3, 6, 0),
     ]
     point = point_at(3, Profile.ORDERED)
-    with read_log(written_log(tmp_path / "log", entries)) as log:
-        built = rebuild(log, point, tmp_path, SIZES[:1], window_bytes=0)
-    assert medium(entries, point, SIZES[:1], window_bytes=0, measured_from=0) == [built.disk.read_bytes()]
+    base, places = tmp_path / "base", [tmp_path / name for name in ("work", "images")]
+    base.write_bytes(bytes(SIZES[0]))
+    for place in places:
+        place.mkdir()
+    with (
+        read_log(written_log(tmp_path / "log", entries)) as log,
+        ImageBuilder(log, places[0], SIZES[:1], window_bytes=0, base=(base,)) as builder,
+    ):
+        # Twice: into a new file, and over the former one.
+        images = [builder.build(point, places[1]).disk.read_bytes() for _ in range(2)]
+    assert medium(entries, point, SIZES[:1], window_bytes=0, measured_from=0) * 2 == images
 
 
 @pytest.mark.usefixtures("shares_no_blocks")
@@ -245,7 +263,7 @@ def test_a_full_file_system_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(os, "copy_file_range", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with (
         read_log(written_log(tmp_path / "log", [a_write(0, 0, 4, 9, 0)])) as log,
         pytest.raises(OSError, match="full"),
