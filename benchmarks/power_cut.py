@@ -5,6 +5,11 @@ oracle. A point's stages are those of its record; the rest is building the image
 processor. Memory is the most that stood on the tmpfs at the end of any point: the log, and the images of all workers.
 
     benchmarks/run power_cut [--points 160] [--duration 20] [--engines postgresql,lmdb] [--filesystems ext4,xfs,btrfs]
+        [--profile] [--trees TREE …] [--pairs 2] [--study STUDY]
+
+With `--profile` what each stage of a cut takes, with one worker. With `--trees`, checkouts, each log is replayed by the code of each by
+turns, and what they say is compared but for times; a difference is the exit code. `--study` takes the logs that a study of power cuts kept
+(`keep_logs = "all"`), of any engine, in place of recordings of its own.
 
 The aim, on two idle cores and ext4: 100 points a minute of PostgreSQL, 400 of LMDB.
 """
@@ -19,11 +24,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.campaign.preparation import prepare_drivers
+from bedplate.cli.cuts import run_names
 from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory
@@ -46,6 +53,7 @@ from bedplate.model.power_cut import (
     DURATION_S,
     ENGINE,
     IMAGE_BYTES,
+    LOG_FILE,
     POINTS_DEFAULT,
     POINTS_FILE,
     RECORDING_FILE,
@@ -65,10 +73,11 @@ from bedplate.model.visit import (
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 from bedplate.workloads.power_cut.visit import POINTS
 from machine import print_machine
+from power_cut_trees import STAGES, Tree, compare, stages_of
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 AIMS = {"postgresql": 100, "lmdb": 400}
-STAGES = ("mount_s", "fsck_s", "engine_start_s", "oracle_s")
+RECORDED = ("mount_s", "fsck_s", "engine_start_s", "oracle_s")
 
 
 @dataclass(frozen=True)
@@ -97,10 +106,22 @@ def main() -> None:
     parser.add_argument("--duration", type=float, default=DURATION_S, help="seconds that are recorded")
     parser.add_argument("--engines", default=",".join(AIMS))
     parser.add_argument("--filesystems", default="ext4,xfs,btrfs")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--trees", type=Path, nargs="*", help="without any: this one, beside itself")
+    parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--study", type=Path)
     given = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("a visit mounts, which needs root; start the benchmark as root")
     print_machine()
+    if given.study is not None:
+        different = [
+            sentence
+            for name, folder in run_names(given.study).items()
+            if (folder / LOG_FILE).exists()
+            for sentence in look_closer(f"{name} {folder.parents[3].name}", folder, given)
+        ]
+        sys.exit(1 if different else 0)
     print(
         "| engine | file system | transactions/s | log | points | points/min | mount ms | fsck ms | engine ms | oracle ms | memory |"
     )
@@ -108,13 +129,38 @@ def main() -> None:
     missed = []
     for engine in given.engines.split(","):
         for filesystem in given.filesystems.split(","):
-            found = replay(engine, filesystem, points=given.points, duration_s=given.duration)
-            print(row(engine, filesystem, found), flush=True)
+            with kept_place() as base:
+                asked = request(base, engine, filesystem, points=given.points, duration_s=given.duration)
+                found = live(asked, base)
+                print(row(engine, filesystem, found), flush=True)
+                (folder,) = (base / "visit" / "runs").iterdir()
+                missed += look_closer(f"{engine} {filesystem}", folder, given)
             if filesystem == "ext4" and found.per_minute < AIMS[engine]:
                 missed.append(f"{engine}: {found.per_minute:.0f} points a minute, the aim is {AIMS[engine]}")
     for sentence in missed:
         print(sentence)
     sys.exit(1 if missed else 0)
+
+
+def look_closer(name: str, folder: Path, given: argparse.Namespace) -> list[str]:
+    """Print what a kept log is asked for; in what its replays differ."""
+    if given.profile:
+        print(f"| {' | '.join(('run', 'points', *STAGES, 'between', 'a cut, ms', 'of it processor'))} |")
+        print("|" + " --- |" * (5 + len(STAGES)))
+        print(f"| {name} | {stages_of(folder, REPOSITORY, points=given.points)} |", flush=True)
+    if given.trees is None:
+        return []
+    trees = [Tree(path.resolve()) for path in given.trees or [REPOSITORY]]
+    points, different = compare(folder, trees, pairs=given.pairs, points=given.points)
+    for tree in trees:
+        print(
+            f"{name}, {tree.path}: {points} points, {60 * points / statistics.median(tree.wall_s):.0f} a minute, "
+            f"{1000 * statistics.median(tree.processor_s) / points:.0f} ms of processor time each",
+            flush=True,
+        )
+    for sentence in different:
+        print(f"    {sentence}", flush=True)
+    return different
 
 
 def row(engine: str, filesystem: str, found: Replayed) -> str:
@@ -126,19 +172,20 @@ def row(engine: str, filesystem: str, found: Replayed) -> str:
         f"{facts.write_bytes / MIB:.0f} MiB",
         str(len(found.points)),
         f"{found.per_minute:.0f}",
-        *(found.stage_ms(stage) for stage in STAGES),
+        *(found.stage_ms(stage) for stage in RECORDED),
         f"{found.memory_bytes_max / MIB:.0f} MiB",
     )
     return f"| {' | '.join(cells)} |"
 
 
-def replay(engine: str, filesystem: str, *, points: int, duration_s: float) -> Replayed:
-    """One visit in a place of its own, which is gone afterwards."""
+@contextmanager
+def kept_place() -> Iterator[Path]:
+    """A folder for one visit, which is gone afterwards."""
     # The server's account must be able to reach the mount point.
     base = Path(tempfile.mkdtemp(prefix="bedplate-power-cut-"))
     base.chmod(0o755)
     try:
-        return live(request(base, engine, filesystem, points=points, duration_s=duration_s), base)
+        yield base
     finally:
         release_orphans(base / "state", Commands())
         shutil.rmtree(base)
@@ -162,7 +209,7 @@ def request(base: Path, engine: str, filesystem: str, *, points: int, duration_s
         ClusterLevels(),
     )
     profiles = ",".join(profile.value for profile in DEFAULT_PROFILES)
-    levels = Levels(points=points, profiles=profiles, cache_bytes=8 * MIB, seed=1)
+    levels = Levels(points=points, profiles=profiles, cache_bytes=8 * MIB, seed=1, keep_logs="all")
     dataset = Dataset(
         WORKLOAD, Levels({ENGINE: engine, "image_bytes": IMAGE_BYTES, "clients": 2, "duration_s": duration_s})
     )

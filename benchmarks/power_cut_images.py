@@ -3,22 +3,19 @@
     ./benchmarks/run power_cut_images [--folder /dev/shm] [--points 60] [--data-mb 100]
 
 The log is made up: as much as an initdb leaves, then clients whose transactions write a block of WAL and a few
-pages, with a flush after each, or with none at all. Each profile's points are built in the builder's order, by sparse
-copy in `--folder` and, as root, by reflink on an XFS image in it. Beside them: reading the log, choosing points.
+pages, with a flush after each, or with none at all. Each profile's points are built in the builder's order, one over the other
+as a worker does. Beside them: reading the log, choosing points.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +28,6 @@ from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, cho
 from bedplate.workloads.power_cut.log import FLUSH, MARK, read_log  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bedplate.workloads.power_cut.log import Log
 
 SIZE = 512 * MIB
@@ -73,29 +68,6 @@ def write_log(path: Path, data_bytes: int, *, flushes: bool) -> int:
     return begins
 
 
-@contextmanager
-def sharing(folder: Path) -> Iterator[Path | None]:
-    """A folder whose files can share blocks; None where we may not make one."""
-    image, mounted = folder / "xfs.img", folder / "xfs"
-    mounted.mkdir()
-    with image.open("wb") as file:
-        file.truncate(4096 * MIB)
-    if os.geteuid() != 0:
-        yield None
-        return
-    try:
-        subprocess.run(["mkfs.xfs", "-q", str(image)], check=True)
-        subprocess.run(["mount", "-o", "loop", str(image), str(mounted)], check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"no reflink here: {error}")
-        yield None
-        return
-    try:
-        yield mounted
-    finally:
-        subprocess.run(["umount", str(mounted)], check=True)
-
-
 def build_all(
     log: Log, folder: Path, profile: Profile, points: int, begins: int
 ) -> tuple[list[float], list[float]]:
@@ -127,7 +99,7 @@ def main() -> None:
     parser.add_argument("--data-mb", type=int, default=100)
     options = parser.parse_args()
     print(f"{options.points} points each, {options.data_mb} MB of data, window {WINDOW // MIB} MiB\n")
-    with tempfile.TemporaryDirectory(dir=options.folder) as made, sharing(Path(made)) as reflink:
+    with tempfile.TemporaryDirectory(dir=options.folder) as made:
         folder = Path(made)
         for flushes in (True, False):
             path = folder / "log"
@@ -150,16 +122,13 @@ def main() -> None:
                     f"{'a flush for each transaction' if flushes else 'no flush at all'}: {len(log)} entries, "
                     f"{path.stat().st_size / 1e6:.0f} MB; read in {read_s:.2f} s, chosen in {choose_s:.2f} s"
                 )
-                for name, place in (("sparse copy", folder), ("reflink", reflink)):
-                    if place is None:
-                        continue
-                    for profile in Profile:
-                        took, worked = build_all(log, place, profile, options.points, begins)
-                        print(
-                            f"  {name:<12} {profile.value:<10} median {statistics.median(took):6.1f} ms "
-                            f"(processor {statistics.median(worked):6.1f}), "
-                            f"90 % {statistics.quantiles(took, n=10)[-1]:6.1f} ms, most {max(took):6.1f} ms"
-                        )
+                for profile in Profile:
+                    took, worked = build_all(log, folder, profile, options.points, begins)
+                    print(
+                        f"  {profile.value:<10} median {statistics.median(took):6.1f} ms "
+                        f"(processor {statistics.median(worked):6.1f}), "
+                        f"90 % {statistics.quantiles(took, n=10)[-1]:6.1f} ms, most {max(took):6.1f} ms"
+                    )
 
 
 if __name__ == "__main__":

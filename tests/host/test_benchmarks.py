@@ -17,7 +17,7 @@ pytestmark = pytest.mark.host
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 # No program: what the others print, and import.
-NO_PROGRAM = {"machine"}
+NO_PROGRAM = {"machine", "power_cut_trees"}
 # With what each is called, and what it says when it has come to its end.
 SMALL = {
     "ab_calibration": ("--uses 2", "seed 1"),
@@ -31,7 +31,7 @@ SMALL = {
     "latency_device": ("--requests 20 --rounds 1", "rows within 5%"),
     "log_reading": ("--million-lines 0.1 --pairs 1 --growing-blocks 1", "peak RSS of the reader"),
     "microbenchmark_driver": ("--entries 2000 --rounds 1", "readseq100K "),
-    "power_cut": ("--points 4 --duration 1 --filesystems xfs", "| lmdb | xfs |"),
+    "power_cut": ("--points 4 --duration 1 --filesystems xfs --profile --trees", "| lmdb xfs |"),
     "power_cut_images": ("--points 2 --data-mb 2", "untorn-16k"),
     "power_cut_recorder": ("--rounds 1 --seconds 0.2", "of plain"),
     "real_calibration": ("--plan aa --times 1 --seconds 1 --repetitions 1", "aa: "),

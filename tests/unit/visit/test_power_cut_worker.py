@@ -457,3 +457,38 @@ def test_memory_that_runs_out_is_an_error_and_no_verdict(
     builder = SimpleNamespace(build=build)
     with pytest.raises(NoRoomForImages):
         site.replay(POINT, cast("Any", builder), PROMISED)
+
+
+class Unwatched(nullcontext[None]):
+    """In place of what looks at a recovery's pages."""
+
+    untorn = places = None
+
+    def facts(self) -> None:
+        """Nobody looked."""
+
+
+def test_a_look_is_at_a_copy_that_is_thrown_away_and_a_recorded_recovery_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def examine(site: Any, *_: Any) -> OracleAnswer:
+        seen.append(site.thrown_away)
+        return OracleAnswer({})
+
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
+    monkeypatch.setattr(power_cut_worker, "hand_over", lambda *_: None)
+    monkeypatch.setattr(
+        power_cut_worker, "cut_engine", lambda _: SimpleNamespace(examine=examine, may_link=False)
+    )
+    monkeypatch.setattr(power_cut_worker, "unmount_beside_twins", lambda *_: None)
+    site = CutSite(job(), tmp_path, commands=Commands())
+    monkeypatch.setattr(site, "_mount", lambda *_, **__: Recovered(mounted=True))
+    monkeypatch.setattr(site, "_needs_repair", lambda _: False)
+    monkeypatch.setattr(power_cut_worker, "NameCommits", lambda *_: nullcontext())
+    monkeypatch.setattr(site._commands, "run", lambda *_, **__: None)
+    monkeypatch.setattr(site, "_recovery_watch", Unwatched)
+    site.recover([device_at("/dev/loop0")], {}, lambda: None)
+    site._ask({})
+    assert [False, True] == seen

@@ -301,8 +301,7 @@ class Built:
 class ImageBuilder:
     """Builds the images of a log's points, fastest in the order of `positions.building_order`.
 
-    `directory` holds the durable images, best in memory, where copies of them share no disk; a file system that can
-    share blocks (`cp --reflink`) copies them in no time. `sizes` are those of the devices in bytes, the disk first.
+    `directory` holds the durable images, best in memory. `sizes` are those of the devices in bytes, the disk first.
     The devices in `lost_devices` stand in memory and are blank after each cut. `base` are images of what the devices held before the
     log, which must stay as they are; without any they were blank. Not for several threads.
     """

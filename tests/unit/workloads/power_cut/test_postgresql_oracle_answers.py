@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from bedplate.engines.postgresql.oracle import ask
-from bedplate.engines.postgresql.visit import Session
+from bedplate.engines.postgresql.visit import Cluster, Session
+from bedplate.host.command import Account, Commands
+from bedplate.host.ledger import NoLedger
+from bedplate.model.visit import EngineBuild
+from bedplate.visit.server import ServerProcess, ServerSite
 
 _NOTES = 20_000
 _SUMS = [
@@ -46,3 +51,34 @@ def test_an_index_that_lacks_a_row_is_named_whatever_the_order() -> None:
     answer = ask(cast(Session, Answers(lacking)), {1: _NOTES}, rows=10_000)
     (said,) = answer.silent
     assert said.startswith(f"note has {_NOTES} rows by its pages and {_NOTES - 1} by note_account; ")
+
+
+@pytest.mark.parametrize(
+    ("version", "thrown_away", "expected"),
+    [
+        ("18.1", True, {"recovery_init_sync_method=syncfs", "io_method=sync"}),
+        ("17.4", True, {"recovery_init_sync_method=syncfs"}),
+        # A recovery that is recorded is written and flushed as the recorded server would.
+        ("18.1", False, set()),
+    ],
+)
+def test_a_server_on_a_copy_that_is_thrown_away_does_not_wait_for_its_device(
+    version: str, thrown_away: bool, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Sequence[str]] = []
+    monkeypatch.setattr(ServerProcess, "start", lambda _, argv, **__: started.append(argv))
+    monkeypatch.setattr(Cluster, "wait_until_ready", lambda *_, **__: None)
+    build = EngineBuild(str(tmp_path), version, 8192, 8192, "", "", "", (), "d")
+    site = ServerSite(
+        build,
+        tmp_path,
+        tmp_path,
+        tmp_path / "log",
+        Account("me", 1, 1),
+        Commands(),
+        NoLedger(),
+        thrown_away=thrown_away,
+    )
+    Cluster(site).start()
+    own = {word for word in started[0] if word.startswith(("recovery_", "io_method"))}
+    assert expected == own
