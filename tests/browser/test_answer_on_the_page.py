@@ -316,7 +316,8 @@ def test_the_answer_is_copied_as_a_text_for_a_mail(browser: Browser, report: Pat
         text = page.evaluate("navigator.clipboard.readText()")
         assert text == page.evaluate("bedplate.document.mails[0]")
         assert "| cell" in text
-        assert max(map(len, text.splitlines())) <= 72
+        # A row of Markdown is as wide as the name of its cell.
+        assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 72
         assert [] == found.complaints
 
 

@@ -81,9 +81,6 @@ _WRITTEN = ("device_written_kib_per_transaction", "device_written_mib")
 # Less than this is no work of the run's own: of a read-only run the ratio of two such figures says nothing.
 _WRITTEN_MIN = 1.0
 
-# Its estimate is the same.
-ASKED_ALONE = "`bedplate compare` of two cells that were chosen beforehand has a narrower interval."
-
 # Of a pair that no factor explains.
 ELSEWHERE = "measured in other surroundings"
 
@@ -744,17 +741,13 @@ def ranked_cells(found: Advised, contest: Contest, objective: Objective) -> list
     return sorted(known, key=lambda cell: sign * known[cell])
 
 
-def by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> list[str]:
-    """Those of the cells that have a trusted value in the contest's first figure, the best first."""
-    return [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in cells]
-
-
 @dataclass(frozen=True)
 class RankedCell:
     """A cell of a class in one run, as every table of the class has it.
 
-    `standing` is None of a cell that is not judged, and `why_not` says why. `evidence` has it beside the first row, or beside the cell that
-    rules it out where the first does not; of one that a `limit` is set to, and is not known to hold, in the figure of the limit.
+    `standing` is None of a cell that is not judged, and `why_not` says why. `evidence` has it relative to the cell that all rows are relative
+    to, and is None of that one; `worse_than` is the cell that rules it out where that one does not. Of one that a `limit` is set to, and is
+    not known to hold, it is of the figure of the limit.
     """
 
     cell: str
@@ -762,21 +755,25 @@ class RankedCell:
     why_not: str = ""
     evidence: ComparisonEvidence | None = None
     limit: Limit | None = None
+    worse_than: str = ""
 
 
 _STANDINGS = (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
 
 
-def ranking(found: Advised, contest: Contest) -> tuple[RankedCell, ...]:
-    """Every cell of the class: by its standing and then the best first, behind them what is not judged, the best first too."""
+def ranking(found: Advised, contest: Contest, base: str | None = None) -> tuple[RankedCell, ...]:
+    """Every cell of the class: by its standing and then the best first, behind them what is not judged, the best first too.
+
+    All are relative to the `base`, which is the cell that an answer takes; without one to the first row.
+    """
     rows: list[RankedCell] = []
     if contest.can_judge:
         ranked = ranked_cells(found, contest, contest.objectives[0])
         places = {
             cell: _STANDINGS.index(own) for cell, own in zip(contest.cells, contest.standings, strict=True)
         }
-        for cell in sorted(ranked, key=places.__getitem__):
-            rows.append(_row(found, contest, cell, rows[0].cell if rows else cell))
+        order = sorted(ranked, key=places.__getitem__)
+        rows = [_row(found, contest, cell, base or order[0]) for cell in order]
     judged = {row.cell for row in rows}
     rest = [cell for cell in (*contest.cells, *contest.left_out) if cell not in judged]
     sign = -1 if contest.objectives[0].metric.better is Better.HIGHER else 1
@@ -785,18 +782,26 @@ def ranking(found: Advised, contest: Contest) -> tuple[RankedCell, ...]:
     return (*rows, *(RankedCell(cell, None, contest.left_out.get(cell, "")) for cell in rest))
 
 
-def _row(found: Advised, contest: Contest, cell: str, first: str) -> RankedCell:
-    standing = contest.standings[contest.cells.index(cell)]
-    ahead, limit = contest.ahead[contest.cells.index(cell)], contest.limits.get(cell)
+def _row(found: Advised, contest: Contest, cell: str, base: str) -> RankedCell:
+    place = contest.cells.index(cell)
+    standing, limit = contest.standings[place], contest.limits.get(cell)
+    ahead = [contest.cells[number] for number in contest.ahead[place]]
     if limit is not None and not ahead:
         return RankedCell(cell, standing, evidence=limit.evidence, limit=limit)
-    # What is shown better than a cell need not be the first.
-    others = by_speed(found, contest, [contest.cells[number] for number in ahead])
-    other = first if first in others or not others else others[0]
-    if other == cell:
+    if cell == base:
         return RankedCell(cell, standing)
-    comparison = found.comparison(contest, contest.objectives[0], other, cell)
-    return RankedCell(cell, standing, evidence=ComparisonEvidence(other, cell, comparison))
+    comparison = found.comparison(contest, contest.objectives[0], base, cell)
+    others = (
+        []
+        if base in ahead
+        else [each for each in ranked_cells(found, contest, contest.objectives[0]) if each in ahead]
+    )
+    return RankedCell(
+        cell,
+        standing,
+        evidence=ComparisonEvidence(base, cell, comparison),
+        worse_than=next(iter(others), ""),
+    )
 
 
 _FIGURES = re.compile(r"\d[\d.,]*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from bedplate.analysis.advice import (
-    ASKED_ALONE,
     RECOMMENDED,
     SURE,
     VOLATILE,
@@ -31,6 +31,7 @@ from bedplate.analysis.advice import (
     more_for_verdicts,
     next_visits,
     objectives_of,
+    ranking,
     seconds_of_a_repetition,
     seconds_of_visits,
     standing_cells,
@@ -43,13 +44,14 @@ from bedplate.analysis.labels import DEFAULT, FILESYSTEM_BLOCK, TYPE, level_text
 from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble, is_chosen
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
-from bedplate.analysis.pooled import as_high_words, pooled_in_short, pooled_line, pooled_pairs, ratio_words
+from bedplate.analysis.pooled import pooled_in_short, pooled_line, pooled_pairs, ratio_words
 from bedplate.analysis.power_cut_view import (
     CutRun,
     cut_cell_words,
     percent_from_above,
     speaking,
     weaker_words,
+    without_share,
 )
 from bedplate.analysis.power_cut_view import (
     pooled as pooled_cuts,
@@ -118,33 +120,51 @@ if TYPE_CHECKING:
     from bedplate.analysis.pooled import PooledPairs
 
 
-def not_beaten(found: Overview, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
-    """Of some cells those at no level that `effects` shows worse than a level of another of them; all where none would be left.
+@dataclass(frozen=True)
+class WorseLevel:
+    """A level of a cell that is shown worse than another one, over all pairs of cells that differ in it alone."""
+
+    factor: str
+    level: Scalar
+    better: Scalar
+
+    @property
+    def words(self) -> str:
+        """`db block 2 KiB is worse than 8 KiB`, `ext4 is worse than xfs`."""
+        level, better = (level_text(self.factor, each) for each in (self.level, self.better))
+        return (
+            f"{level if self.factor == TYPE else f'{short_name(self.factor)} {level}'} is worse than {better}"
+        )
+
+
+def beaten_cells(found: Overview, of: RunAnswer, cells: Sequence[str]) -> Mapping[str, WorseLevel]:
+    """Of some cells those at a level that `effects` shows worse than a level of another of them; none where no other would be left.
 
     Not where the ratio depends on another factor beyond chance: then a ratio over all pairs is not that of each. What holds
     within one file system is said of its cells alone.
     """
     if len(cells) < 2 or of.metric.scale is not Scale.RATIO:
-        return tuple(cells)
+        return {}
     levels = {one.cell: one.levels for one in candidates_of([found]) if one.cell in cells}
     worse = [
-        (part.within, *pair)
+        (part.within, pair)
         for each in study_effects(found, workload=of.run[1], metrics=(of.metric.name,)).found
         if each.asked.run == of.run
         for part in each.parts
         if part.durability == of.durability
         for pair in _worse_levels(part, of.metric)
     ]
-    left = tuple(
-        cell
+    beaten = {
+        cell: pair
         for cell in cells
-        if not any(
-            levels[cell].get(factor) == low
-            and any(own.get(factor) == high and _are_in(within, own, levels[cell]) for own in levels.values())
-            for within, factor, low, high in worse
+        for within, pair in reversed(worse)
+        if levels[cell].get(pair.factor) == pair.level
+        and any(
+            own.get(pair.factor) == pair.better and _are_in(within, own, levels[cell])
+            for own in levels.values()
         )
-    )
-    return left or tuple(cells)
+    }
+    return beaten if len(beaten) < len(cells) else {}
 
 
 def _are_in(within: tuple[str, Scalar] | None, *levels_of_cells: Mapping[str, Scalar]) -> bool:
@@ -152,7 +172,7 @@ def _are_in(within: tuple[str, Scalar] | None, *levels_of_cells: Mapping[str, Sc
 
 
 def beside_other_types(advice: Advised, of: RunAnswer, cell: str) -> tuple[PooledPairs, ...]:
-    """The type of a cell beside each other one of its class, over all pairs of cells that differ in the type alone.
+    """Each other type of its class relative to that of a cell, over all pairs of cells that differ in the type alone.
 
     As `compare` pools them, the most pairs first; none where no two pairs do.
     """
@@ -162,7 +182,7 @@ def beside_other_types(advice: Advised, of: RunAnswer, cell: str) -> tuple[Poole
         {cells[other].filesystem.type for other in found.cells if found.of(other, of.run)} - {own}
     )
     question = ComparisonQuestion(
-        f"{TYPE}={','.join(others)}", f"{TYPE}={own}", workload=of.run[1], metrics=(of.metric.name,)
+        f"{TYPE}={own}", f"{TYPE}={','.join(others)}", workload=of.run[1], metrics=(of.metric.name,)
     )
     try:
         lines = pooled_pairs(answer([found], question)) if others else ()
@@ -181,8 +201,7 @@ def beside_other_types(advice: Advised, of: RunAnswer, cell: str) -> tuple[Poole
     return tuple(sorted(of_class, key=lambda line: -len(line.pairs)))
 
 
-def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, Scalar]]:
-    """Factor, the level that is shown worse, and the one that it is worse than."""
+def _worse_levels(part: Effects, metric: Metric) -> Iterator[WorseLevel]:
     depending = {
         name for each in part.interactions if each.judged.is_told_apart for name in (each.factor, each.by)
     }
@@ -190,7 +209,7 @@ def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, 
         if each.judged.is_told_apart and each.factor not in depending:
             is_better = (each.ratio > 1) == (metric.better is Better.HIGHER)
             levels = (each.baseline, each.level) if is_better else (each.level, each.baseline)
-            yield (each.factor, *levels)
+            yield WorseLevel(each.factor, *levels)
 
 
 # What is written, and where it goes.
@@ -290,7 +309,7 @@ class NextStep:
     `repetitions` are those in all, None where none are added. `command` is to be copied, empty where no command does it;
     `seconds` is None where the study has no visit to take it from. `count` is what the step is about: the runs that failed or
     are missing, the repetitions that are added, the cuts that there would be, of which none bad would bound the share of bad
-    ones by `bound`. `apart` is the comparison of the taken cell that repetitions would settle. `why` is what made all runs fail alike.
+    ones by `bound`. `apart` is the cell that repetitions would tell from the taken one. `why` is what made all runs fail alike.
     """
 
     kind: StepKind
@@ -340,7 +359,7 @@ def _missing(found: Overview) -> Iterable[NextStep]:
 
 
 def _cost_verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) -> Iterable[NextStep]:
-    """Repetitions that give verdicts, or else show whether the taken cell differs from the nearest other one that the answer names."""
+    """Repetitions that give verdicts, or else show whether the taken cell differs from the first other one that the answer names."""
     if not answer.durability:
         worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
         if worst is not None:
@@ -360,12 +379,14 @@ def _cost_verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str
         and each.comparison.verdict is Verdict.CANNOT_TELL
         and each.comparison.basis is not None
     ]
-    counted = [(more, each) for each in waiting if (more := each.comparison.more_repetitions) is not None]
-    if counted:
-        more, nearest = min(counted, key=lambda pair: pair[0])
-        yield _repetitions(found, more, apart=nearest)
-    elif waiting:
-        yield NextStep(StepKind.LONGER, len(waiting))
+    if not waiting:
+        return
+    # The first that the answer names, so that both are about one rival.
+    rival, *_ = waiting
+    if (more := rival.comparison.more_repetitions) is None:
+        yield NextStep(StepKind.LONGER, 1, apart=rival)
+    else:
+        yield _repetitions(found, more, apart=rival)
 
 
 def _repetitions(found: Overview, more: int, *, apart: BesideCell | None = None) -> NextStep:
@@ -1045,7 +1066,7 @@ class SeenCell:
 
 @dataclass(frozen=True)
 class BesideCell:
-    """The taken cell beside another: `comparison.estimate` is taken / other, or taken - other, as its `kind` says.
+    """Another cell relative to the taken one: `comparison.estimate` is other / taken, or other - taken, as its `kind` says.
 
     Without an interval the two may not be compared, and `comparison.reasons` say why. `ahead_in` are the other figures in which
     the taken one is shown better, `behind_in` those in which it is shown worse, each with the comparison.
@@ -1085,14 +1106,14 @@ class RunAnswer:
     """What one run answers: which cell to take, among those of one durability class.
 
     `objective` is the run's first figure. `durability` is the class of all cells here, empty where no cell is of one that may
-    be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
-    `beaten` are cells that are not distinguished from it one by one, at a level
+    be taken. `taken` is None without a verdict. `better` is the one with the best mean, where that is not taken. `tied` are the others that may be taken as well, the best first, each beside it.
+    `beaten` are cells that are not distinguished from it one by one, each with a level
     that is shown worse over all its pairs. `packaged` is the best cell with the pages that packages of the engine have, where the taken one has
     others. `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
     study has none or it is taken; `is_default` says whether it is. `default_kind` is the type that this system is installed on,
     None where that is not known, and `default_cells` are those of the study that are like it, judged or not. `same_as` are cells that are the same in
     force as the taken one. `seen` are all cells of the class that have a trusted
-    figure, the best first; `cells` counts those that are judged. `confidence` is that of the comparisons. `types` are the type of the taken cell beside each other one,
+    figure, the best first; `cells` counts those that are judged. `confidence` is that of the comparisons. `types` are each other type relative to that of the taken cell,
     over all matched pairs of the class, as `compare` pools them, the most pairs first; of the first answer alone.
     """
 
@@ -1103,8 +1124,9 @@ class RunAnswer:
     cells: int
     seen: tuple[SeenCell, ...] = ()
     taken: SeenCell | None = None
+    better: BesideCell | None = None
     tied: tuple[BesideCell, ...] = ()
-    beaten: tuple[str, ...] = ()
+    beaten: Mapping[str, WorseLevel] = field(default_factory=dict)
     following: BesideCell | None = None
     default: BesideCell | None = None
     packaged: BesideCell | None = None
@@ -1150,6 +1172,13 @@ class Headline:
         """The classes of each run, in the order of the answers."""
         order = [answer.run for answer in self.answers]
         return tuple(sorted(self.advice.contests, key=lambda contest: order.index(contest.run)))
+
+    def answer_of(self, contest: Contest) -> RunAnswer | None:
+        """The answer that is of this class of this run; None where it is of another class."""
+        same = (
+            each for each in self.answers if (each.run, each.durability) == (contest.run, contest.durability)
+        )
+        return next(same, None)
 
     @property
     def cuts_first(self) -> bool:
@@ -1256,10 +1285,12 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         or [each for each in ranked if each.cell not in ruled_out]
         or ranked[:1]
     )
-    kept = _of_no_worse_type(
-        advice, plain, not_beaten(advice.overview, plain, [each.cell for each in unbeaten])
-    )
-    among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
+    beaten = beaten_cells(advice.overview, plain, [each.cell for each in unbeaten])
+    beaten = {
+        **_of_worse_types(advice, plain, [each.cell for each in unbeaten if each.cell not in beaten]),
+        **beaten,
+    }
+    among = [each for each in unbeaten if each.cell not in beaten]
     taken = min(
         (each for each in among if _is_near(plain.metric, each, among[0])),
         key=lambda each: (
@@ -1270,8 +1301,8 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         ),
     )
     # What looks better than the answer is in its lines, also where one of its levels is shown worse over all pairs.
-    best = [each for each in unbeaten[:1] if len(among) > 1 and each not in among]
-    rest = [each for each in ranked if each not in (*best, *among)]
+    better = next((each for each in unbeaten[:1] if ranked.index(each) < ranked.index(taken)), None)
+    rest = [each for each in ranked if each not in among]
     answered = replace(
         plain,
         answered=Answered.TIED
@@ -1279,8 +1310,9 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         else Answered.LEADS
         if len(unbeaten) == 1
         else Answered.BY_LEVELS,
-        tied=tuple(_beside(advice, contest, taken, each) for each in (*best, *among) if each is not taken),
-        beaten=tuple(each.cell for each in unbeaten if each not in among),
+        tied=tuple(_beside(advice, contest, taken, each) for each in among if each is not taken),
+        better=None if better is None else _beside(advice, contest, taken, better),
+        beaten=beaten,
         following=_beside(advice, contest, taken, rest[0]) if rest else None,
         default=next(
             (
@@ -1303,20 +1335,21 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
     return _taking(advice, defaults, answered, taken, same_as=contest.same_as[taken.cell])
 
 
-def _of_no_worse_type(advice: Advised, of: RunAnswer, cells: Sequence[str]) -> Sequence[str]:
-    """Of some cells those of no type that `compare` shows worse, over all matched pairs, than the type of another of them.
+def _of_worse_types(advice: Advised, of: RunAnswer, cells: Sequence[str]) -> Mapping[str, WorseLevel]:
+    """Of some cells those of a type that `compare` shows worse, over all matched pairs, than the type of another; none where no other is left.
 
     Where pairs disagree about how much, they have to agree that it is worse.
     """
     kinds = {cell: advice.overview.study.schedule.cells[cell].filesystem.type for cell in cells}
-    worse = set()
+    worse: dict[str, WorseLevel] = {}
     if len(set(kinds.values())) > 1:
-        for cell, kind in {kind: cell for cell, kind in kinds.items()}.items():
-            for line in beside_other_types(advice, of, kind):
-                ((_, other),) = line.baseline
+        for better, cell in {kind: cell for cell, kind in kinds.items()}.items():
+            for line in beside_other_types(advice, of, cell):
+                ((_, other),) = line.contender
                 if other in kinds.values() and _is_worse(line, of.metric):
-                    worse.add(cell)
-    return [cell for cell in cells if kinds[cell] not in worse] or cells
+                    worse[str(other)] = WorseLevel(TYPE, other, better)
+    beaten = {cell: worse[kind] for cell, kind in kinds.items() if kind in worse}
+    return beaten if len(beaten) < len(cells) else {}
 
 
 def _is_worse(line: PooledPairs, metric: Metric) -> bool:
@@ -1362,8 +1395,8 @@ def _taking(
 
 
 def _beside(advice: Advised, contest: Contest, taken: SeenCell, other: SeenCell) -> BesideCell:
-    """The taken cell as the contender; where the contest did not judge the pair, without an interval."""
-    comparison = advice.comparison(contest, contest.objectives[0], other.cell, taken.cell)
+    """Where the contest did not judge the pair, without an interval."""
+    comparison = advice.comparison(contest, contest.objectives[0], taken.cell, other.cell)
     row, column = contest.cells.index(taken.cell), contest.cells.index(other.cell)
     others = list(enumerate(contest.objectives))[1:]
     return BesideCell(
@@ -1371,7 +1404,7 @@ def _beside(advice: Advised, contest: Contest, taken: SeenCell, other: SeenCell)
         comparison,
         ahead_in=tuple(each.head for at, each in others if contest.better[at, row, column]),
         behind_in=tuple(
-            (each.head, advice.comparison(contest, each, other.cell, taken.cell))
+            (each.head, advice.comparison(contest, each, taken.cell, other.cell))
             for at, each in others
             if contest.better[at, column, row]
         ),
@@ -1452,8 +1485,8 @@ LINES_MAX = 8
 
 COLUMNS = 80
 
-# Lines of this rank and beyond go before any other is shortened.
-DISPENSABLE = 4
+# Lines of the first rank and beyond go where they have no room, before what comes first is shortened; those of the second before any other is.
+_SECOND, DISPENSABLE = 2, 4
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -1467,7 +1500,7 @@ class HeadlineLine:
 
     `copied` marks a command or a setting, to be taken as it stands. `rank` says which goes first where there is room for few:
     the largest. `lead` is how the text begins: what a reader looks for, such as the cell or the level that is meant. `short`
-    takes the place of the text where that has one line and is too long for it.
+    says the same in fewer words.
     """
 
     head: str
@@ -1481,7 +1514,7 @@ class HeadlineLine:
 def fitted(
     lines: Sequence[HeadlineLine], *, columns: int = COLUMNS, most: int | None = LINES_MAX
 ) -> tuple[str, ...]:
-    """The lines at a width, at most so many: what matters least is shortened first, and then left out."""
+    """The lines at a width, at most so many: what matters least is said in short first, and then left out. No sentence is cut."""
     return tuple(text for _, text in placed(lines, columns=columns, most=most))
 
 
@@ -1491,42 +1524,28 @@ def placed(
     """The same, each with the line that it is of. A command may be wider than the columns, where a word of it is."""
     indent = max((len(line.head) for line in lines), default=0) + 2
     wrapped = [(line, _wrapped(line, columns - indent)) for line in lines]
-    while most is not None and sum(len(texts) for _, texts in wrapped) > most:
-        victim, is_long = _least(wrapped)
-        line, texts = wrapped[victim]
-        if is_long:
-            wrapped[victim] = (line, _shorter(line, texts, columns - indent))
+    while most is not None and len(wrapped) > 1 and sum(len(texts) for _, texts in wrapped) > most:
+        # What matters least comes first, to be said in short, and then to go. What comes first is shortened only where nothing else is left.
+        places = sorted(range(len(wrapped)), key=lambda place: (-wrapped[place][0].rank, -place))
+        least = places[0]
+        line = wrapped[least][0]
+        shorter = (
+            (place, texts)
+            for place in (() if line.rank >= DISPENSABLE else places)
+            if (wrapped[place][0].rank or line.rank < _SECOND)
+            and (texts := _shorter(*wrapped[place], columns - indent))
+        )
+        place, texts = next(shorter, (least, []))
+        if texts:
+            wrapped[place] = (wrapped[place][0], texts)
         else:
             # A command goes with the words that it stands behind.
-            del wrapped[
-                victim - 1 if line.copied and wrapped[victim - 1][0].text.endswith(":") else victim : victim
-                + 1
-            ]
+            del wrapped[least - (line.copied and wrapped[least - 1][0].text.endswith(":")) : least + 1]
     return tuple(
         (line, f"{'' if place else line.head:<{indent}}{text}".replace(NO_BREAK, " ").rstrip())
         for line, texts in wrapped
         for place, text in enumerate(texts)
     )
-
-
-def _least(wrapped: Sequence[tuple[HeadlineLine, list[str]]]) -> tuple[int, bool]:
-    """Which line is to give way, and whether by being shorter: what need not be there first, then whatever has two lines."""
-    ranks = [line.rank for line, _ in wrapped]
-    last = max(range(len(wrapped)), key=lambda place: (ranks[place], place))
-    if ranks[last] >= DISPENSABLE:
-        return last, False
-    for least_rank, least_lines in ((1, 1), (0, 2), (0, 1)):
-        long = [
-            place
-            for place, (line, texts) in enumerate(wrapped)
-            if line.rank >= least_rank and len(texts) > least_lines and not line.copied
-        ]
-        # What comes first is cut to one line only where nothing is left that could go.
-        if long and (least_lines, least_rank) == (1, 0) and ranks[last] > 1:
-            break
-        if long:
-            return max(long, key=lambda place: (ranks[place], place)), True
-    return last, False
 
 
 def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
@@ -1540,22 +1559,17 @@ def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
 
 
 def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int) -> list[str]:
-    """A line less; `…` says that there is more, behind a whole sentence, clause or name where one ends in its second half."""
-    *kept, last = [line.short] if len(texts) == 2 and line.short else texts[:-1]
-    if last is line.short and len(last) <= columns:
-        return [last]
-    room = last[: columns - 2]
-    for end in (". ", "; ", ", "):
-        place = f"{room} ".rfind(end) + 1
-        if place > columns // 2:
-            room = room[:place]
-            break
-    else:
-        room = room if len(room) == len(last) else room.rpartition(" ")[0] or room
-    # An interval without its end is none.
-    if room.rfind("(") > max(room.rfind(")"), 0):
-        room = room[: room.rfind("(")]
-    return [*kept, f"{room.rstrip(',;: ')} …"]
+    """In short, or else without its last sentences or clauses, so that it has fewer lines; empty where it cannot be shorter."""
+    if line.copied:
+        return []
+    words = line.short or line.text
+    end = words[-1:] if words.endswith(":") else "."
+    ends = [found.start() for found in re.finditer(r"[.;] ", words)]
+    for text in (words, *(f"{words[:place]}{end}" for place in reversed(ends))):
+        shorter = _wrapped(replace(line, text=text), columns)
+        if len(shorter) < len(texts) and text.count("(") == text.count(")"):
+            return shorter
+    return []
 
 
 _NO_SEARCH = "The answer of a search is of all its cells; these are some of them, or no figure is there yet."
@@ -1674,8 +1688,7 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
         runs = ", ".join(run[1] for run in told.advice.without)
         words = f"{runs}: no figure of the whole run, so that nothing is compared here; `bedplate compare` has the others."
         lines.append(HeadlineLine("Open", words, DISPENSABLE))
-    for place, step in enumerate(told.following[:2]):
-        lines += _step(step, told, names, rank=3 if place else 0)
+    lines += _next_lines(told, names)
     lines += _sureness(told)
     return tuple(lines)
 
@@ -1705,10 +1718,8 @@ def run_lines(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineL
         # Of pairs that disagree a short answer says nothing that a reader could use.
         rank = DISPENSABLE if pooled.disagree else 3 if place or is_open else 1
         yield HeadlineLine("Types", words, rank, short=short)
-    if words := _ahead_words(answer, names):
-        first = answer.following if answer.following and not answer.tied else answer.default
-        is_ahead = first is not None and first.comparison.verdict not in (Verdict.SAME, Verdict.CANNOT_TELL)
-        yield HeadlineLine("Ahead" if is_ahead else "Beside", words, 1)
+    if words := _others_words(answer, names):
+        yield HeadlineLine("Others", words, 1)
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
         yield HeadlineLine("Open", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
@@ -1719,7 +1730,7 @@ def run_lines(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineL
     # What looks better than the answer belongs to the answer.
     for each in sorted(answer.not_taken, key=lambda one: not one.looks_better(answer)):
         rank = 0 if each.looks_better(answer) else 1 if each.why is NotTakenFor.UNSAFE else 2
-        short = _not_words(answer, each, names, with_reason=False)
+        short = _not_words(answer, each, names, in_short=True)
         yield HeadlineLine(_NOT_HEADS[each.why], _not_words(answer, each, names), rank, short=short)
 
 
@@ -1729,8 +1740,8 @@ def _copied(found: SetUp) -> Iterable[HeadlineLine]:
     varied = {name: found.settings[name] for name in found.varied}
     words = [*([settings_words(varied)] if varied else []), *found.further]
     if words:
-        # Without it the commands make another cell.
-        yield HeadlineLine("", f"with {'; '.join(words)}", 1)
+        # Without it the commands make another cell, so that they go first.
+        yield HeadlineLine("", f"with {'; '.join(words)}", 0)
 
 
 def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1755,46 +1766,47 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         return f"{own}; {_alone_words(answer, names)}."
     if answer.answered is Answered.LEADS:
         return f"{own}; the best of {answer.cells} {of_class}s."
-    if answer.answered is Answered.BY_LEVELS:
-        return (
-            f"{own}; none of {answer.cells} {of_class}s is shown better, and whatever is not distinguished from it has a setting that is "
-            "worse over all its pairs."
-        )
-    better = next((each for each in answer.tied if _place(answer, each.other) < _place(answer, taken)), None)
-    why = ""
+    words = f"{own}; none of {answer.cells} {of_class}s is shown better"
+    better = answer.better
     if better is not None:
-        nearer = (
-            "" if answer.is_default else ", and this one departs less from what the system makes by itself"
+        beaten = answer.beaten.get(better.other.cell)
+        if beaten is not None:
+            why = f"but over all pairs {beaten.words}"
+        else:
+            is_same = better.comparison.verdict is Verdict.SAME
+            why = f"the same within {margin_words(better.comparison)}" if is_same else "which may be chance"
+            why += (
+                ""
+                if answer.is_default
+                else ", and this one departs less from what the system makes by itself"
+            )
+        return f"{words}; {names[better.other.cell]} has {figure(better.other.summary).mean}, {why}."
+    if answer.answered is Answered.BY_LEVELS:
+        cell, worse = next(iter(answer.beaten.items()))
+        return (
+            f"{words}; cell by cell {names[cell]} is not distinguished from it, but over all pairs {worse.words}"
+            f"{and_more(len(answer.beaten), 1)}."
         )
-        is_same = better.comparison.verdict is Verdict.SAME
-        less = f"the same within {margin_words(better.comparison)}" if is_same else "which may be chance"
-        why = f"; {names[better.other.cell]} has {figure(better.other.summary).mean}, {less}{nearer}"
-    return f"{own}; none of {answer.cells} {of_class}s is shown better{why}."
-
-
-def _place(answer: RunAnswer, seen: SeenCell) -> int:
-    return next(place for place, each in enumerate(answer.seen) if each.cell == seen.cell)
+    return f"{words}."
 
 
 def _packaged_words(answer: RunAnswer, packaged: BesideCell, names: Mapping[str, str]) -> str:
     """The best cell of those that need no build of their own."""
     figures = _beside_figures(packaged.comparison, " of it")
-    return (
-        f"of cells with the pages of packages {names[packaged.other.cell]} is the best: {_figure(answer, packaged.other)}; the cell above has "
-        f"{figures}."
-    )
+    return f"of cells with the pages of packages {names[packaged.other.cell]} is the best: {_figure(answer, packaged.other)}, {figures}."
 
 
 def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """In which other figures the taken cell is shown worse than the cells that the answer names."""
     beside = [*answer.tied[:_SHOWN], *filter(None, (answer.following, answer.default))]
     by_cell = {each.other.cell: each for each in reversed(beside)}
-    words = [
-        f"{head} is {as_high_words(comparison)} {names[cell]}"
-        for cell, each in reversed(by_cell.items())
-        for head, comparison in each.behind_in
-    ]
-    return f"{'; '.join(words[:_SHOWN])}{_rest(words)}." if words else ""
+    by_head: dict[str, list[str]] = {}
+    for cell, each in reversed(by_cell.items()):
+        for head, comparison in each.behind_in:
+            figures = _beside_figures(comparison, f" {_behind(comparison)}")
+            by_head.setdefault(head, []).append(f"{names[cell]} has {figures}")
+    words = [f"its {head} is worse: {', '.join(own[:_SHOWN])}{_rest(own)}" for head, own in by_head.items()]
+    return f"{'. '.join(map(capital, words))}." if len(words) > 1 else f"{words[0]}." if words else ""
 
 
 def _alone_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1808,25 +1820,23 @@ def _seen_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     return f"{answer.durability}: {', '.join(seen)}{_rest(answer.seen)}"
 
 
-def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
-    """How far it is ahead of the next, and of what this system makes by itself."""
+def _others_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """The next cell, and what this system makes by itself, each relative to the one to take."""
     if answer.taken is None:
         return ""
-    words = []
-    following = answer.following if not answer.tied else None
-    default = answer.default
-    if following is not None and default is not None and following.other.cell == default.other.cell:
-        words.append(
-            _beside_words(answer, following, f"{names[following.other.cell]}, the next and {_DEFAULT}")
-        )
-    else:
-        if following is not None:
-            words.append(_beside_words(answer, following, f"{names[following.other.cell]}, the next"))
-        if default is not None:
-            words.append(_beside_words(answer, default, f"{names[default.other.cell]}, {_DEFAULT}"))
+    following, default = answer.following if not answer.tied else None, answer.default
+    roles: dict[str, list[str]] = {}
+    for beside, role in ((following, "the next"), (default, _DEFAULT)):
+        if beside is not None:
+            roles.setdefault(beside.other.cell, []).append(role)
+    cells = {each.other.cell: each for each in (following, default) if each is not None}
+    words = [
+        _beside_words(answer, each, f"{names[cell]}, {' and '.join(roles[cell])},")
+        for cell, each in cells.items()
+    ]
     if words and default is None and not answer.is_default:
-        words.append(_no_default_words(answer, names))
-    return ". ".join(map(capital, words)) + "." if words else ""
+        words.append(capital(_no_default_words(answer, names)))
+    return f"{'. '.join(words)}." if words else ""
 
 
 def _no_default_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1843,70 +1853,83 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """What may be taken as well: each kind of verdict with its own cells, and how far the first of them may be away."""
     by_verdict: dict[str, list[BesideCell]] = {}
     for each in answer.tied:
-        comparison = each.comparison
-        if comparison.basis is None:
-            told = "not compared with"
-        elif comparison.verdict is Verdict.SAME:
-            told = f"the same within {margin_words(comparison)} as"
-        else:
-            told = "not distinguished from"
-        by_verdict.setdefault(told, []).append(each)
+        by_verdict.setdefault(_not_apart_words(each.comparison), []).append(each)
     parts = []
-    for told, cells in by_verdict.items():
+    for words, cells in by_verdict.items():
         first = cells[0].comparison
-        named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in cells[:_SHOWN]]
-        why = "; ".join(first.reasons) or "too few repetitions"
-        far = f": {why}" if first.basis is None else f", {_beside_figures(first, ' of it')}"
-        others = f"; likewise {', '.join(named[1:])}{_rest(cells)}" if named[1:] else ""
-        parts.append(f"{told} {named[0]}{far}{others}")
+        named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in cells[1:_SHOWN]]
+        far = _why_not_compared(first) if first.basis is None else _beside_figures(first, " of it")
+        others = f"; likewise {', '.join(named)}{_rest(cells)}" if named else ""
+        other = cells[0].other
+        parts.append(f"{words} {names[other.cell]}, which has {figure(other.summary).mean}, {far}{others}")
     return f"{'. '.join(map(capital, parts)) if len(parts) > 1 else parts[0]}."
 
 
 def _or_in_short(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """The first of them, and how many there are."""
     first = answer.tied[0]
-    told = "the same as" if first.comparison.verdict is Verdict.SAME else "not distinguished from"
-    return f"{told} {names[first.other.cell]} ({figure(first.other.summary).mean}){and_more(len(answer.tied), 1)}."
+    words = _not_apart_words(first.comparison)
+    alike = sum(_not_apart_words(each.comparison) == words for each in answer.tied)
+    return f"{words} {names[first.other.cell]} ({figure(first.other.summary).mean}){and_more(alike, 1)}."
 
 
-def _beside_figures(comparison: Comparison, behind: str = "") -> str:
+def _not_apart_words(comparison: Comparison) -> str:
+    if comparison.basis is None:
+        return "not compared with"
+    if comparison.verdict is Verdict.SAME:
+        return f"the same within {margin_words(comparison)} as"
+    return "not distinguished from"
+
+
+def _why_not_compared(comparison: Comparison) -> str:
+    return "; ".join(comparison.reasons) or "too few repetitions"
+
+
+def _beside_figures(comparison: Comparison, behind: str = "", *, with_confidence: bool = True) -> str:
     """`×1.08 (1.05 to 1.11)`, with the words behind it."""
-    return "the ratio is not known" if says_nothing(comparison) else f"{ratio_words(comparison)}{behind}"
+    if says_nothing(comparison):
+        return "the ratio is not known"
+    return f"{ratio_words(comparison, with_confidence=with_confidence)}{behind}"
+
+
+def _behind(comparison: Comparison) -> str:
+    return "of it" if comparison.kind is EstimateKind.RATIO else "beside it"
 
 
 def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
-    """`×1.08 (1.05 to 1.11) of ext4, the next`; what cannot be told is said first."""
-    told = beside.comparison
-    figures = _beside_figures(told)
-    if told.basis is None:
-        return f"not compared with {other}: {'; '.join(told.reasons) or 'too few repetitions'}"
-    also = f"; ahead of it in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
-    if told.verdict is Verdict.SAME:
-        return f"the same within {margin_words(told)} as {other}: {figures}{also}"
-    if told.verdict is Verdict.CANNOT_TELL:
-        return f"cell by cell not distinguished from {other}: {figures}{also}"
-    of = f" the {answer.objective.head} of" if told.kind is EstimateKind.RATIO else " beside"
-    return f"{figures}{of} {other}"
+    """`ext4, the next, has ×0.93 (0.90 to 0.95) of its tps`; what cannot be told is said behind it."""
+    comparison, head = beside.comparison, answer.objective.head
+    if comparison.basis is None:
+        return f"{other} is not compared: {_why_not_compared(comparison)}"
+    if says_nothing(comparison):
+        return f"{other} is not distinguished from it, and the ratio is not known"
+    its = f" of its {head}" if comparison.kind is EstimateKind.RATIO else " beside it"
+    words = f"{other} has {ratio_words(comparison)}{its}"
+    also = f", and is worse in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
+    if comparison.verdict is Verdict.SAME:
+        return f"{words}: the same within {margin_words(comparison)}{also}"
+    return f"{words}: not distinguished{also}" if comparison.verdict is Verdict.CANNOT_TELL else words
 
 
 def _not_words(
-    answer: RunAnswer, found: NotTaken, names: Mapping[str, str], *, with_reason: bool = True
+    answer: RunAnswer, found: NotTaken, names: Mapping[str, str], *, in_short: bool = False
 ) -> str:
     figures = {each.cell: each for each in found.seen}
     order = [*figures, *(cell for cell in found.cells if cell not in figures)]
     listed = []
-    for cell in order[:_SHOWN]:
+    shown = 1 if in_short else _SHOWN
+    for cell in order[:shown]:
         parts = [f"{figure(figures[cell].summary).mean}{_unit(answer)}"] if cell in figures else []
         parts += ["looks better"] if parts and found.looks_better(answer, figures[cell]) else []
         listed.append(f"{names[cell]} ({', '.join(parts)})" if parts else names[cell])
     why = ""
-    if with_reason and found.reason and found.why is not NotTakenFor.NOT_RUN:
+    if not in_short and found.reason and found.why is not NotTakenFor.NOT_RUN:
         # What speaks against some of these cells is not said of all.
         some = ", ".join(names[cell] for cell in found.having[:_SHOWN])
         whose = "" if len(found.having) == len(found.cells) else f"; {some}{_rest(found.having)}"
         why = f"{whose}: {' '.join(found.reason.split())}"
     words = _NOT_WORDS[found.why][len(order) > 1]
-    return _ended(f"{', '.join(listed)}{_rest(order)}{words}{why}")
+    return _ended(f"{', '.join(listed)}{and_more(len(order), shown)}{words}{why}")
 
 
 def _ended(text: str) -> str:
@@ -1943,7 +1966,7 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
         return f"{own}, not distinguished from {others}{_rest(answer.tied)}."
     if answer.following is None:
         return f"{own}; {_alone_words(answer, names)}."
-    return f"{own}, {_beside_words(answer, answer.following, names[answer.following.other.cell])}."
+    return f"{own}; {_beside_words(answer, answer.following, names[answer.following.other.cell])}."
 
 
 def _figure(answer: RunAnswer, seen: SeenCell) -> str:
@@ -1974,7 +1997,8 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
     for group in found.groups:
         worst = any(each.corrupt or each.lost for each in group.bad)
         head = "Unsafe" if worst else "Less safe"
-        yield HeadlineLine(head, f"{group_words(group, names)}.", 2, lead=group.name)
+        words, short = f"{group_words(group, names)}.", f"{group_words(group, names, in_short=True)}."
+        yield HeadlineLine(head, words, 1 if worst else 2, lead=group.name, short=short)
     if other := [each for each in found.sound if each.elsewhere]:
         listed = ", ".join(
             f"{names[each.cell]} ({_elsewhere_words(each, (BOUNDED, LOSS, *BROKEN))})"
@@ -2017,7 +2041,7 @@ def _with_common(own: Sequence[str]) -> str:
     return f"{', '.join(firsts)} with {rests[0]}"
 
 
-def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
+def group_words(group: CutGroup, names: Mapping[str, str], *, in_short: bool = False) -> str:
     """`full_page_writes = off: corrupt on ext4 (8 of 30 cuts), btrfs (2 of 30); on: none of 30 bad, so under 12 %`."""
     own = {each.cell: each.within or names[each.cell] for each in (*group.bad, *group.good)}
     words = []
@@ -2027,17 +2051,20 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
         ("the last commits lost", (BOUNDED,)),
     ):
         having = [each for each in group.bad if each.cuts.all_cuts.of(*findings)]
+        if in_short and having:
+            words = [f"{what} on {own[having[0].cell]}{and_more(len(having), 1)}"]
+            break
         listed = [
             f"{own[each.cell]} ({_share_words(each, findings, first=not place)})"
             for place, each in enumerate(having[:_SHOWN])
         ]
         if listed:
             words.append(f"{what} on {', '.join(listed)}{_rest(having)}")
-    words += [f"{own[each.cell]}: {why}" for each in group.bad for why in each.why[:1]]
-    if group.good:
+    words += [f"{own[each.cell]}: {why}" for each in group.bad for why in each.why[:1] if not in_short]
+    if group.good and not in_short:
         listed = [own[each.cell] for each in group.good[:_SHOWN]]
         words.append(f"{', '.join(listed)}{_rest(group.good)}: {none_bad_words(group.good)}")
-    if group.otherwise:
+    if group.otherwise and not in_short:
         words.append(f"{group.otherwise_name}: {none_bad_words(group.otherwise)}")
     told = "; ".join(words)
     return f"{group.name}: {told}" if group.name else told
@@ -2046,15 +2073,14 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
 def _share_words(cell: CutCell, findings: Sequence[str], *, first: bool) -> str:
     """`3 of 208 cuts, 2 of 40 in recovery`; `3 of 208` behind the first. What is counted apart is named where it was bad."""
     elsewhere = _elsewhere_words(cell, findings)
-    return ", ".join((*_shares(cell.cuts, findings, first=first), *([elsewhere] if elsewhere else [])))
+    shares = ", ".join(_shares(cell.cuts, findings, first=first))
+    return "; ".join(filter(None, (shares, elsewhere)))
 
 
 def _shares(cuts: CacheCuts, findings: Sequence[str], *, first: bool = False) -> list[str]:
-    placed = CutCounts.together((cuts.drawn, cuts.sought))
     counted = (
-        (placed, f" {'cut' if placed.cuts == 1 else 'cuts'}" if first else ""),
-        (cuts.recut, f" in{NO_BREAK}recovery"),
-        (cuts.enumerated, f"{NO_BREAK}states"),
+        (cuts.drawn, f" {'cut' if cuts.drawn.cuts == 1 else 'cuts'}" if first else ""),
+        *((tally, f"{NO_BREAK}{words}") for tally, words in without_share(cuts)),
     )
     shares = [
         f"{bad:,}{NO_BREAK}of{NO_BREAK}{tally.cuts:,}{words}"
@@ -2073,8 +2099,8 @@ def _elsewhere_words(cell: CutCell, findings: Sequence[str]) -> str:
         own = _shares(replace(cuts, weaker=CutCounts()), findings)
         if weaker := cuts.weaker.of(*findings) if not own else 0:
             own = [f"{weaker:,} of these also"]
-        named += [f"{', '.join(own)} {_IN_SHORT[cache]}"] if own else []
-    return ", ".join(named)
+        named += [f"{' and '.join(own)} {_IN_SHORT[cache]}"] if own else []
+    return "; ".join(named)
 
 
 def none_bad_words(cells: Sequence[CutCell]) -> str:
@@ -2087,13 +2113,28 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
     return f"none of {format_count(least, 'cut')}{each} bad, so under {bound} %".replace(" %", f"{NO_BREAK}%")
 
 
-def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
-    end = ":" if step.command else "."
-    takes = "" if step.seconds is None else f", about {about_words(step.seconds).replace(' ', NO_BREAK)}"
-    short = f"{format_count(step.count, 'more repetition')}{takes}{end}" if step.apart is not None else ""
-    yield HeadlineLine("Next", f"{step_words(step, told, names)}{end}", rank, short=short)
-    if step.command:
-        yield HeadlineLine("", step.command, rank, copied=True)
+def _next_lines(told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    """One step with its command, and what could be known after it."""
+    for step in told.following[:1]:
+        end = ":" if step.command else "."
+        short = ""
+        if step.repetitions and step.apart:
+            takes = (
+                "" if step.seconds is None else f" (about {about_words(step.seconds).replace(' ', NO_BREAK)})"
+            )
+            short = (
+                f"{format_count(step.count, 'more repetition')}{takes} should show whether they differ{end}"
+            )
+        words = step_words(step, told, names)
+        due = sum(later.count for later in told.following[1:] if later.kind is StepKind.GO_ON)
+        if due:
+            words = f"{format_count(due, 'run')} {'is' if due == 1 else 'are'} still due, and {words}"
+        yield HeadlineLine("Next", f"{words}{end}", 0, short=short)
+        if step.command:
+            yield HeadlineLine("", step.command, 0, copied=True)
+        for later in told.following[1:]:
+            if later.repetitions is not None and step.kind is not StepKind.MEND:
+                yield HeadlineLine("", f"Then {step_words(later, told, names)}.", 3)
 
 
 def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
@@ -2114,20 +2155,15 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return f"{step.count:,} cuts of each, none bad, would mean under {bound}{NO_BREAK}%{takes}"
     if step.kind is StepKind.ALL_THE_SAME:
         return "which of them is the fastest all the same"
-    if step.kind is StepKind.LONGER:
-        return (
-            f"no number of repetitions up to {REPETITIONS_MAX} is likely to distinguish what is not distinguished here; longer runs, or a "
-            "quieter machine, might"
-        )
     first = told.answers[0] if told.answers else None
     if step.apart is not None and first is not None and first.taken is not None:
-        pair, comparison = (
-            f"{names[first.taken.cell]} and {names[step.apart.other.cell]}",
-            step.apart.comparison,
-        )
+        comparison = step.apart.comparison
         by = f" by more than {margin_words(comparison)}" if comparison.kind is EstimateKind.RATIO else ""
+        whether = f"whether {names[first.taken.cell]} and {names[step.apart.other.cell]} differ{by}"
+        if step.kind is StepKind.LONGER:
+            return f"to show {whether} takes more than {REPETITIONS_MAX} repetitions; longer runs, or a quieter machine, might do with fewer"
         takes = f" ({takes.removeprefix(', ')})" if takes else ""
-        return f"{step.count} more repetition{many}{takes} should show whether {pair} differ{by}"
+        return f"{step.count} more repetition{many}{takes} should show {whether}"
     if first is not None and first.answered is Answered.NO_VERDICT and not first.cells:
         return f"{step.repetitions} repetitions in all give verdicts{takes}"
     return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
@@ -2156,51 +2192,63 @@ def contest_notes(
     return tuple(notes)
 
 
-def standing_words(ranked_cell: RankedCell, of: RunAnswer | None) -> str:
+def standing_words(ranked_cell: RankedCell, of: RunAnswer | None, names: Mapping[str, str]) -> str:
     """What is shown of a cell, in words that are true of it alone; `of` is the answer that the table belongs to."""
     standing, evidence = ranked_cell.standing, ranked_cell.evidence
+    if of is not None and of.taken is not None and ranked_cell.cell == of.taken.cell:
+        return "take this one" if of.durability in RECOMMENDED else "fastest"
     if standing is None:
         return "not judged"
     if standing is Standing.RULED_OUT:
-        return "shown worse"
+        return f"worse than {names[ranked_cell.worse_than]}" if ranked_cell.worse_than else "shown worse"
     if of is not None and ranked_cell.cell in of.beaten:
-        return "a setting is worse"
+        return of.beaten[ranked_cell.cell].words
     if standing is Standing.OPEN:
         return "open"
     if evidence is None:
         return "best mean"
-    same = evidence.comparison.verdict is Verdict.SAME
     if evidence.comparison.basis is None:
         return "not compared"
+    same = evidence.comparison.verdict is Verdict.SAME
     return f"same within {margin_words(evidence.comparison)}" if same else "not distinguished"
+
+
+def relative_words(of: RunAnswer | None) -> str:
+    """What the ratios of a table are relative to."""
+    if of is None or of.taken is None:
+        return "the first row"
+    return "the cell to take" if of.durability in RECOMMENDED else "the fastest cell"
+
+
+def table_rows(
+    advice: Advised, contest: Contest, of: RunAnswer | None, most: int = sys.maxsize
+) -> tuple[tuple[RankedCell, ...], int]:
+    """The first rows of a class, with every cell that the answer names, and how many are left out."""
+    ranked = ranking(advice, contest, of.taken.cell if of is not None and of.taken is not None else None)
+    named = named_cells(of)
+    rows = tuple(each for place, each in enumerate(ranked) if place < most or each.cell in named)
+    return rows, len(ranked) - len(rows)
 
 
 def named_cells(of: RunAnswer | None) -> frozenset[str]:
     """Those that the lines of an answer name, which no table of it leaves out."""
     if of is None or of.taken is None:
         return frozenset()
-    beside = (*of.tied[:_SHOWN], of.following, of.default, of.packaged)
+    beside = (of.better, *of.tied[:_SHOWN], of.following, of.default, of.packaged)
     unjudged = (each.cell for left in of.not_taken for each in left.seen if left.looks_better(of, each))
     return frozenset((of.taken.cell, *(each.other.cell for each in beside if each is not None), *unjudged))
 
 
-def beside_words(ranked_cell: RankedCell, first: str, names: Mapping[str, str]) -> str:
-    """`×0.92 (0.90 to 0.94)` of the first row; of another cell, or in another figure, so said; empty of a cell without a comparison."""
+def beside_words(ranked_cell: RankedCell, names: Mapping[str, str]) -> str:
+    """`×0.92 (0.90 to 0.94)`, relative to the cell of all rows; in the figure of a limit so said; empty of that cell itself."""
     if ranked_cell.evidence is None:
         return ""
-    comparison = ranked_cell.evidence.comparison
-    figures = (
-        "the ratio is not known"
-        if says_nothing(comparison)
-        else ratio_words(comparison, with_confidence=False)
-    )
-    if ranked_cell.limit is not None:
-        allowed = f"{asked_percent(ranked_cell.limit.share)} worse is allowed"
-        return f"{ranked_cell.limit.objective.head} {figures} of {names[ranked_cell.evidence.baseline]}; {allowed}"
+    figures = _beside_figures(ranked_cell.evidence.comparison, with_confidence=False)
+    if ranked_cell.limit is None:
+        return figures
+    allowed = f"{asked_percent(ranked_cell.limit.share)} worse is allowed"
     return (
-        figures
-        if ranked_cell.evidence.baseline == first
-        else f"{figures} of {names[ranked_cell.evidence.baseline]}"
+        f"{ranked_cell.limit.objective.head} {figures} of {names[ranked_cell.evidence.baseline]}; {allowed}"
     )
 
 
@@ -2213,8 +2261,10 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
             for each in told.answers[0].types
             if each.comparison.basis is not None
         ]
-        words = f"some {percent(RATE)} of verdicts may be wrong; as there are many, intervals of ratios are of {confidence_words(confidences)}."
-        words += f" {ASKED_ALONE}" if max(confidences) > CONFIDENCE else ""
+        words = f"about 1 in {round(1 / RATE)} such verdicts is wrong"
+        if (most := max(confidences)) > CONFIDENCE:
+            words += f"; as many cells are compared at once, intervals of ratios are widened, up to {confidence_words([most])}"
+        words += "."
         yield HeadlineLine("Note", words.replace(" %", f"{NO_BREAK}%"), 4)
     # Speeds of an emulator may not be read without it.
     rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5

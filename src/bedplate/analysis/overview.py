@@ -308,8 +308,8 @@ _OUTLIERS_SHOWN = 3
 
 # docs/METHOD.md, “Drift, outliers, dips”, has the figures.
 _OF_DIPS = (
-    "Where runs dip now and then, intervals that say 95 % hold the truth less often, and few repetitions may show no dip at "
-    "all. More repetitions say how often it happens, and the courses of these runs when."
+    "Where some runs dip, intervals of 95 % hold the truth less often than that, and few repetitions may show no dip at all. More "
+    "repetitions show how often runs dip, and their time series show when."
 )
 
 
@@ -358,33 +358,37 @@ class StudyHealth:
         named = None if runs is None else set(runs)
         chosen = [one for one in self.series if named is None or one.is_canary or one.run in named]
         found = [self._changed(one) for one in chosen if one.changed and self.drawn]
-        if found and not any(one.is_canary and one.changed for one in chosen):
-            canaries = [one.drift.values for one in chosen if one.is_canary]
-            seen = (
-                "No canary was there to show it"
-                if not canaries
-                else f"The canary's {canaries[0]} visits do not show it beyond chance"
-                if canaries[0] > 1
-                else "The canary was visited too rarely to show it"
-            )
-            found.append(f"{seen}.")
         if found:
-            found.append("Repetitions are blocks, so this takes no side between cells; it widens intervals.")
+            canaries = [one.drift.values for one in chosen if one.is_canary]
+            of_canary = (
+                []
+                if any(one.is_canary and one.changed for one in chosen)
+                else ["There was no canary, so that nothing shows whether the machine or the cells changed"]
+                if not canaries
+                else [f"The canary, visited {canaries[0]} times, did not change"]
+                if canaries[0] > 1
+                else ["The canary was visited too rarely to show whether the machine changed"]
+            )
+            found.append(
+                ". ".join(
+                    (
+                        *of_canary,
+                        "Cells are compared within each repetition, so that none gains by it, but intervals are wider.",
+                    )
+                )
+            )
         found += [words for one in chosen if (words := _outlier_words(one)) is not None]
         dipping = [words for one in chosen if (words := _dip_words(one)) is not None]
         if dipping:
             found += [*dipping, _OF_DIPS]
         if self.suspect:
-            verb, shown = ("is", "it is") if self.suspect == 1 else ("are", "they are")
-            found.append(
-                f"{self.suspect} of {self.completed} completed runs {verb} suspect: marked wherever {shown} shown, and no part "
-                "of a verdict."
-            )
+            verb = "is suspect and is" if self.suspect == 1 else "are suspect and are"
+            found.append(f"{self.suspect} of {self.completed} completed runs {verb} in no verdict.")
         if self.unknown:
-            shown = "it is" if self.unknown == 1 else "they are"
+            valid = "it is" if self.unknown == 1 else "they are"
             found.append(
-                f"Of {self.unknown} of {self.completed} completed runs it is unknown whether {shown} valid, as evidence is "
-                f"missing: marked wherever {shown} shown, and no part of a verdict."
+                f"Of {self.unknown} of {self.completed} completed runs evidence is missing, so that nobody knows whether {valid} valid: "
+                f"{valid} in no verdict."
             )
         return tuple(found)
 

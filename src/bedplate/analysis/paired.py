@@ -33,6 +33,7 @@ from bedplate.analysis.condition import (
 )
 from bedplate.analysis.overview import WHOLE, Overview, overview
 from bedplate.analysis.pooled import estimate_words, figure_words, ratio_words
+from bedplate.analysis.power_cut_view import cut_cell_words, speaking
 from bedplate.analysis.wording import capital, durability_class, figure, unit_words, verdict_word
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.durability import UNKNOWN
@@ -120,9 +121,9 @@ def _class_words(found: Overview, cell: str) -> str:
     facts = found.cells.get(cell)
     if facts is None:
         return UNKNOWN
-    cuts = [run.verdict.all_cuts for run in facts.cuts]
-    if cuts:
-        return f"{sum(each.bad for each in cuts)} of {sum(each.cuts for each in cuts)} cuts bad"
+    if facts.cuts:
+        _, cuts = speaking(facts.cuts, facts.cache)
+        return f"bad cuts: {cut_cell_words(cuts)}"
     basis = "" if facts.durability is None else f" ({facts.durability.basis})"
     return f"{durability_class(facts.durability, facts.cache)} after a power cut{basis}"
 

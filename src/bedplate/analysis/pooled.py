@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -442,15 +443,26 @@ def pooled_in_short(each: PooledPairs) -> str:
     sides = sides_words(each.contender, each.baseline, each.beside)
     pairs, told = format_count(len(each.pairs), "pair"), figure_words(each.comparison)
     words = f"{told}; {pairs}"
-    estimates = [one.comparison.estimate for one in each.pairs if one.comparison.estimate is not None]
-    if each.disagree and estimates:
-        least, most = (
-            estimate_words(each.comparison.kind, end, 2) for end in (min(estimates), max(estimates))
-        )
-        words = f"{pairs} disagree, from {least} to {most}, so that no mean is said"
-        if each.comparison.kind is EstimateKind.RATIO and (min(estimates) > 1 or max(estimates) < 1):
-            words = f"{verdict_word(each.comparison)} in all {pairs}, from {least} to {most}"
+    ends = [(one.comparison.estimate, one) for one in each.pairs if one.comparison.estimate is not None]
+    if each.disagree and ends:
+        (low, least), (high, most) = (end(ends, key=itemgetter(0)) for end in (min, max))
+        span = f"from {_end_words(each, low, least)} to {_end_words(each, high, most)}"
+        words = f"{pairs} disagree, {span}, so that no mean is said"
+        if each.comparison.kind is EstimateKind.RATIO and (low > 1 or high < 1):
+            words = f"{verdict_word(each.comparison)} in all {pairs}, {span}"
     return f"{sides}, {_classes_words(each)}: {words}"
+
+
+def _end_words(each: PooledPairs, estimate: float, pair: Compared) -> str:
+    """`×0.98 (db block 2 KiB)`: a pair by the levels in which the pairs of its line differ."""
+    levels, _ = _in_common(pair)
+    named = [
+        f"{short_name(one.factor)} {level_text(one.factor, levels[one.factor])}"
+        for one in each.dependences
+        if one.factor in levels
+    ]
+    words = estimate_words(each.comparison.kind, estimate, 2)
+    return f"{words} ({', '.join(named)})" if named else words
 
 
 def disagreement_sentences(each: PooledPairs) -> tuple[str, ...]:

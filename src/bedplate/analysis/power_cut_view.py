@@ -241,11 +241,15 @@ def bound_words(tally: CutCounts) -> str:
 
 def cut_cell_words(cuts: CacheCuts) -> str:
     """`0 of 150, < 2.5 %; 2 of 16 in recovery`: the drawn cuts with their bound, and what was bad of those that have no share."""
-    others = ((cuts.sought, "sought"), (cuts.enumerated, "states"), (cuts.recut, "in recovery"))
-    bad = [f"{tally.bad:,} of {tally.cuts:,} {words}" for tally, words in others if tally.bad]
+    bad = [f"{tally.bad:,} of {tally.cuts:,} {words}" for tally, words in without_share(cuts) if tally.bad]
     if cuts.weaker.cuts:
         bad.append(weaker_words(cuts.weaker.cuts))
     return "; ".join((bound_words(cuts.drawn), *bad))
+
+
+def without_share(cuts: CacheCuts) -> tuple[tuple[CutCounts, str], ...]:
+    """The cuts that chance did not place, each kind with its words: they are counted apart everywhere, as a share of them is none."""
+    return ((cuts.sought, "sought"), (cuts.enumerated, "states"), (cuts.recut, "in recovery"))
 
 
 def weaker_words(count: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from bedplate.analysis.advice import Advised, Contest, Objective, RankedCell, Standing, advised, ranking
+from bedplate.analysis.advice import Advised, Contest, Objective, RankedCell, Standing, advised
 from bedplate.analysis.answer import (
     Headline,
     HeadlineLine,
@@ -20,13 +20,15 @@ from bedplate.analysis.answer import (
     headline,
     headline_lines,
     instead_lines,
+    relative_words,
     run_lines,
     short_names,
     standing_words,
+    table_rows,
 )
 from bedplate.analysis.claims import ClaimsAnswer, Finding, findings_sentence
 from bedplate.analysis.effects import FactorEffects, StudyEffects, interaction_sentences, strongest_sentence
-from bedplate.analysis.mail import mail_text
+from bedplate.analysis.mail import mail_text, measured_line
 from bedplate.analysis.overview import CHOSEN, STOPPED_WHEN_TOLD, Overview, is_chosen
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
@@ -105,13 +107,14 @@ class ChosenFigure:
 class CandidateCell:
     """A cell of a table.
 
-    `same_as` are others that are the same in force; `standing` says what is shown of it, and `badge` is how that is coloured. `beside` is its ratio to
-    the first, or why it is not judged.
+    `same_as` are others that are the same in force; `standing` says what is shown of it, and `badge` is how that is coloured. `is_taken` is that of the one that
+    the answer takes, and `beside` is its ratio to that one, or why it is not judged.
     """
 
     cell: str
     same_as: tuple[str, ...]
     standing: str
+    is_taken: bool
     badge: str
     beside: str
     figures: tuple[ChosenFigure, ...]
@@ -123,13 +126,14 @@ class ContestAnswer:
     """The cells of one class of durability in one run, as the table of `bedplate advise` has them, the best first.
 
     `heads` are the names and units over the figures, `more` counts the cells that do not stand in `choices`, and `points` are what is said of the run
-    where the answer only mentions it. `confidence` is that of the ratios to the first.
+    where the answer only mentions it. `relative` is what the ratios are relative to, `confidence` that of their intervals.
     """
 
     run: str
     durability: str
     heads: tuple[tuple[str, str], ...]
     definitions: tuple[tuple[str, str], ...]
+    relative: str
     confidence: str
     points: tuple[HeadlinePoint, ...]
     choices: tuple[CandidateCell, ...]
@@ -154,11 +158,12 @@ class CacheAnswer:
 class StudyAnswer:
     """The answer of one study. `protected` is None where a protected cache puts no cell into another class.
 
-    `mail` is the study in twelve lines and a table. `settings` are all that the cell to take was told, as lines of a configuration file.
+    `measured` says what ran on what, and `mail` is the study in twelve lines and a table. `settings` are all that the cell to take was told, as lines of a configuration file.
     """
 
     title: str
     directory: str
+    measured: str
     points: tuple[HeadlinePoint, ...]
     mail: str
     settings: tuple[str, ...]
@@ -180,6 +185,7 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,
+        measured=measured_line(found),
         points=headline_points(headline_lines(told)),
         mail=mail_text(told, markdown=True),
         settings=_settings(told),
@@ -223,6 +229,7 @@ def _without_advice(found: Overview, points: tuple[HeadlinePoint, ...], why: str
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,
+        measured=measured_line(found),
         points=points,
         mail=mail,
         settings=(),
@@ -273,13 +280,10 @@ def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
 def _cache_answer(told: Headline, *, first: int) -> CacheAnswer:
     """The tables; of the answers from this one on with all that is said of their runs."""
     names = short_names(told.found)
-    own = {(answer.run, answer.durability): answer for answer in told.answers}
     return CacheAnswer(
         cache=told.advice.cache_words,
         contests=tuple(
-            _contest_answer(
-                told.advice, contest, own.get((contest.run, contest.durability)), names, told.answers[:first]
-            )
+            _contest_answer(told.advice, contest, told.answer_of(contest), names, told.answers[:first])
             for contest in told.contests
         ),
     )
@@ -292,18 +296,17 @@ def _contest_answer(
     names: Mapping[str, str],
     first: Sequence[RunAnswer],
 ) -> ContestAnswer:
-    rows = ranking(found, contest)
+    rows, left = table_rows(found, contest, answer, CHOICES)
     return ContestAnswer(
         run=contest.run[1],
         durability=contest.durability,
         heads=tuple((each.head, unit_words(each.metric)) for each in contest.objectives),
         definitions=tuple((each.head, each.metric.definition) for each in contest.objectives),
+        relative=relative_words(answer),
         confidence=confidence_words([contest.confidences[0].difference]) if contest.can_judge else "",
         points=() if answer is None or answer in first else headline_points(run_lines(answer, names)),
-        choices=tuple(
-            _choice(found, contest, row, rows[0].cell, answer=answer, names=names) for row in rows[:CHOICES]
-        ),
-        more=len(rows[CHOICES:]),
+        choices=tuple(_choice(found, contest, row, answer=answer, names=names) for row in rows),
+        more=left,
         notes=contest_notes(found, contest, names, answer),
     )
 
@@ -312,7 +315,6 @@ def _choice(
     found: Advised,
     contest: Contest,
     ranked_cell: RankedCell,
-    first: str,
     *,
     answer: RunAnswer | None,
     names: Mapping[str, str],
@@ -320,9 +322,10 @@ def _choice(
     return CandidateCell(
         cell=names[ranked_cell.cell],
         same_as=tuple(names[other] for other in contest.same_as.get(ranked_cell.cell, ())),
-        standing=standing_words(ranked_cell, answer),
+        standing=standing_words(ranked_cell, answer, names),
+        is_taken=answer is not None and answer.taken is not None and answer.taken.cell == ranked_cell.cell,
         badge=_BADGES.get(ranked_cell.standing, "unknown"),
-        beside=ranked_cell.why_not or beside_words(ranked_cell, first, names),
+        beside=ranked_cell.why_not or beside_words(ranked_cell, names),
         figures=tuple(
             _figure(found, contest, objective, ranked_cell.cell) for objective in contest.objectives
         ),

@@ -1,7 +1,7 @@
 """Matched cells, and the mean over them with its error: the one matcher and the one estimate of every contrast.
 
 A contrast holds the cells of two sides against each other, or those of four, which is an interaction. `compare` and its pooled
-lines, claims, `effects` and the headline all take from here which cells match (`LevelTable`) and what their mean is
+lines, claims, `effects` and the answer all take from here which cells match (`LevelTable`) and what their mean is
 (`Differences`). Intervals and verdicts of one family are those of `comparison.judged_together`.
 
 `ab`, `bisect` and the proof of a search are other designs: they are looked at after each block until they tell, so that their

@@ -19,7 +19,6 @@ from bedplate.analysis.advice import (
     Standing,
     cell_words,
     next_visits,
-    ranking,
 )
 from bedplate.analysis.answer import (
     NO_BREAK,
@@ -29,10 +28,11 @@ from bedplate.analysis.answer import (
     contest_notes,
     fitted,
     headline_lines,
-    named_cells,
+    relative_words,
     run_lines,
     short_names,
     standing_words,
+    table_rows,
 )
 from bedplate.analysis.claims import (
     ClaimsAnswer,
@@ -46,6 +46,7 @@ from bedplate.analysis.claims import (
     unmeasured_sentence,
 )
 from bedplate.analysis.comparison import study_names
+from bedplate.analysis.mail import measured_line
 from bedplate.analysis.wording import capital, confidence_words, device_sectors, figure, unit_words
 from bedplate.model.codec import json_fields
 from bedplate.model.figure import Scale
@@ -62,8 +63,9 @@ _STYLES: Mapping[Standing | None, str] = {
 }
 
 _LEGEND = (
-    "Below a figure is its 95 % interval. × is the ratio to the first row, or to the cell that is named, over the repetitions that both have, and decides: not distinguished, "
-    "where its interval has 1 in it; shown worse, where all of it is worse than 1. A setting is worse: it is shown worse over all pairs of cells that differ in it alone."
+    "Below a figure is its 95 % interval. × is the ratio of a cell to {base}, over the repetitions that both have, and decides: not "
+    "distinguished, where its interval has 1 in it; shown worse, where all of it is worse than 1. A level is worse over all pairs of cells "
+    "that differ in it alone."
 )
 
 _NO_LEGEND = "Means of few repetitions, with an interval or else their range: what was found, and no verdict."
@@ -74,16 +76,17 @@ def advice_tables(headline: Headline) -> list[RenderableType]:
     advice, names = headline.advice, short_names(headline.found)
     shown: list[RenderableType] = [
         Text(headline.found.study.facts.title, style="bold"),
+        Text(measured_line(headline.found)),
         Text("\n".join(["", *fitted(headline_lines(headline), most=None)])),
     ]
-    first, own = headline.answers[:1], {(each.run, each.durability): each for each in headline.answers}
     contests = headline.contests
     for contest in contests:
-        answer = own.get((contest.run, contest.durability))
-        lines = run_lines(answer, names) if answer is not None and answer not in first else ()
+        answer = headline.answer_of(contest)
+        lines = () if answer is None or answer in headline.answers[:1] else run_lines(answer, names)
         shown.append(_table(advice, contest, answer, fitted(tuple(lines), most=None), names))
     if contests:
-        legend = _LEGEND if any(each.can_judge for each in contests) else _NO_LEGEND
+        bases = dict.fromkeys(relative_words(headline.answer_of(each)) for each in contests if each.can_judge)
+        legend = _LEGEND.format(base=" or ".join(bases)) if bases else _NO_LEGEND
         objectives = (objective for each in contests for objective in each.objectives)
         definitions = dict.fromkeys(f"{each.head}: {each.metric.definition}" for each in objectives)
         shown.append(Text(f"\n{legend}\n{'; '.join(definitions)}.", style="dim"))
@@ -107,7 +110,10 @@ def advice_document(headline: Headline) -> dict[str, Any]:
             cell: {"label": cell_words(overview, cell), "class": name}
             for cell, name in advice.classes.items()
         },
-        "contests": [_contest_document(advice, contest) for contest in headline.contests],
+        "contests": [
+            _contest_document(advice, contest, table_rows(advice, contest, headline.answer_of(contest))[0])
+            for contest in headline.contests
+        ],
     }
 
 
@@ -159,20 +165,18 @@ def _table(
     names: Mapping[str, str],
 ) -> RenderableType:
     """The cells below the lines; of many the first, and every one that the answer names."""
-    table, ranked_cells = plain_table(), ranking(advice, contest)
-    objectives, alike = _telling(advice, contest, ranked_cells)
+    table, (rows, left) = plain_table(), table_rows(advice, contest, answer, _ROWS)
+    objectives, alike = _telling(advice, contest)
     table.add_column("cell", min_width=12, max_width=26)
     for objective in objectives:
         unit = unit_words(objective.metric)
         words = objective.head.replace(" ", "\n", 1)
         table.add_column(f"{words}\n{unit}" if unit else words, justify="right")
     table.add_column(
-        _beside_head(contest),
+        _beside_head(contest, answer),
         max_width=24,
-        is_there=any(ranked_cell.standing or ranked_cell.why_not for ranked_cell in ranked_cells),
+        is_there=any(each.standing or each.why_not for each in rows),
     )
-    named = named_cells(answer)
-    rows = [each for place, each in enumerate(ranked_cells) if place < _ROWS or each.cell in named]
     for ranked_cell in rows:
         figures = [
             _figure(advice.summary(contest, objective, ranked_cell.cell), with_bounds=place == 0)
@@ -181,10 +185,9 @@ def _table(
         table.add_row(
             Text(names[ranked_cell.cell]),
             *figures,
-            _standing(ranked_cell, ranked_cells[0].cell, answer, names),
+            _standing(ranked_cell, answer, names),
         )
     title = Text(f"\n{contest.run[1]}: {contest.durability} with a {advice.cache_words}", style="bold")
-    left = len(ranked_cells) - len(rows)
     more = f"{left} more {'cell is' if left == 1 else 'cells are'} in the document (--json)." if left else ""
     return Group(
         title,
@@ -194,23 +197,22 @@ def _table(
     )
 
 
-def _beside_head(contest: Contest) -> str:
+def _beside_head(contest: Contest, answer: RunAnswer | None) -> str:
     """With the confidence of its intervals, which all rows share."""
     if not contest.can_judge:
         return ""
-    return f"beside the\nfirst ({confidence_words([contest.confidences[0].difference])})"
+    return f"× of {relative_words(answer)}\n({confidence_words([contest.confidences[0].difference])})"
 
 
-def _telling(
-    advice: Advised, contest: Contest, ranked_cells: Sequence[RankedCell]
-) -> tuple[list[Objective], list[str]]:
+def _telling(advice: Advised, contest: Contest) -> tuple[list[Objective], list[str]]:
     """The figures that have a column, and a sentence for each that is the same in every cell."""
+    cells = (*contest.cells, *contest.left_out)
     columns, alike = [*contest.objectives[:1]], []
     for objective in contest.objectives[1:]:
-        summaries = [advice.summary(contest, objective, ranked_cell.cell) for ranked_cell in ranked_cells]
+        summaries = [advice.summary(contest, objective, cell) for cell in cells]
         # The digits of equal means may differ, as they follow the scatter.
         means = {f"{summary.centre:.3g}" if summary.centre is not None else "" for summary in summaries}
-        if len(means) > 1 or len(ranked_cells) < 2:
+        if len(means) > 1 or len(cells) < 2:
             columns.append(objective)
         else:
             alike.append(
@@ -221,11 +223,9 @@ def _telling(
     return columns, alike
 
 
-def _standing(
-    ranked_cell: RankedCell, first: str, answer: RunAnswer | None, names: Mapping[str, str]
-) -> Text:
-    text = Text(standing_words(ranked_cell, answer), style=_STYLES.get(ranked_cell.standing, ""))
-    words = ranked_cell.why_not or beside_words(ranked_cell, first, names)
+def _standing(ranked_cell: RankedCell, answer: RunAnswer | None, names: Mapping[str, str]) -> Text:
+    text = Text(standing_words(ranked_cell, answer, names), style=_STYLES.get(ranked_cell.standing, ""))
+    words = ranked_cell.why_not or beside_words(ranked_cell, names)
     return text.append(f"\n{words}", style="dim") if words else text
 
 
@@ -237,9 +237,11 @@ def _figure(summary: Summary, *, with_bounds: bool) -> Text:
     return text
 
 
-def _contest_document(advice: Advised, contest: Contest) -> dict[str, Any]:
+def _contest_document(
+    advice: Advised, contest: Contest, ranked_cells: Sequence[RankedCell]
+) -> dict[str, Any]:
     ahead = dict(zip(contest.cells, contest.ahead, strict=True))
-    visits, ranked_cells = next_visits(advice, contest), ranking(advice, contest)
+    visits = next_visits(advice, contest)
     return {
         "dataset": contest.run[0],
         "run": contest.run[1],

@@ -190,7 +190,7 @@ def test_a_figure_that_may_not_be_worse_rules_out_what_is_and_leaves_open_what_m
     assert {("ext4", Standing.LEADING), ("xfs", Standing.RULED_OUT), ("btrfs", Standing.OPEN)} == by_type
     names = short_names(found.overview)
     worse, scattered = (
-        beside_words(row_of(found, kind), "", names).replace("\N{NO-BREAK SPACE}", " ")
+        beside_words(row_of(found, kind), names).replace("\N{NO-BREAK SPACE}", " ")
         for kind in ("xfs", "btrfs")
     )
     assert re.fullmatch(r"p99 ×(2\.00|1\.99\d*) \(.*\) of ext4 barrier db 2k; 10 % worse is allowed", worse)
@@ -367,7 +367,7 @@ def test_the_table_fits_into_80_columns_with_all_figures(tmp_path: Path) -> None
     for word in (
         "Image file",
         "durable with a volatile cache",
-        "best mean",
+        "take this one",
         "shown worse",
         "124,500",
         "95 % interval",

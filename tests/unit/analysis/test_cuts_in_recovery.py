@@ -150,7 +150,7 @@ def test_the_mail_says_that_a_cell_is_bad_in_recovery(found: Overview) -> None:
         lines = mail_text(headline(found), markdown=markdown).splitlines()
         (ext4,) = [line for line in lines if "0 of 10, < 31 %; 2 of 4 in recovery" in line]
         assert "unsafe" in ext4
-        assert all(len(line) <= 72 for line in lines)
+        assert all(len(line) <= 72 for line in lines if not line.startswith("|"))
         (xfs,) = [line for line in lines if line.lstrip("| ").startswith("xfs") and "0 of 10" in line]
         assert "recovery" not in xfs
 

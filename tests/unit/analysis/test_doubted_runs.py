@@ -159,7 +159,7 @@ def test_the_tables_mark_such_runs_and_say_why(dirty: Path, unknown: Path) -> No
     doubt = printed(unknown)
     assert f"unknown validity (read-write): {LOG}" in doubt
     assert "? validity unknown" in doubt
-    assert "Of 10 of 40 completed runs it is unknown whether they are valid" in doubt
+    assert "Of 10 of 40 completed runs evidence is missing" in doubt
     lines = {
         name: next(line for line in doubt.splitlines() if line.strip().startswith(name))
         for name in ("xfs", "btrfs")

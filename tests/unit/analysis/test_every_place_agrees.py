@@ -131,7 +131,7 @@ def what_looks_best_is_in_the_answer(found: Overview) -> None:
     (one,) = (each for each in headline(found).answers if each.run[1] == RUN)
     if one.taken is None or not one.seen:
         return
-    beside = one.tied[:1] or (one.following, one.default)
+    beside = (one.better, *(one.tied[:1] or (one.following, one.default)))
     named = {each.other.cell for each in beside if each is not None}
     named |= {cell for group in one.not_taken for cell in group.cells} | {one.taken.cell}
     assert one.seen[0].cell in named

@@ -50,8 +50,8 @@ def test_a_machine_that_slows_halfway_is_told_with_the_canary(tmp_path: Path) ->
     assert re.search(
         r"The canary's tps changed with time, within cells: 0\.(79|80|81) times from visit 2\d", text
     )
-    assert "takes no side between cells" in text
-    assert "beyond chance" not in text
+    assert "none gains by it, but intervals are wider" in text
+    assert "did not change" not in text
 
 
 def test_a_trend_is_told_with_its_size(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_a_trend_is_told_with_its_size(tmp_path: Path) -> None:
 
 def test_a_canary_that_saw_nothing_is_told_too(tmp_path: Path) -> None:
     slows = lambda place: steady(place) * (0.8 if place.order >= VISITS / 2 and not place.canary else 1)  # noqa: E731
-    assert "The canary's 8 visits do not show it beyond chance." in told(tmp_path, slows)
-    assert "No canary was there to show it." in told(tmp_path / "without", slows, canaries=0)
+    assert "The canary, visited 8 times, did not change." in told(tmp_path, slows)
+    assert "There was no canary" in told(tmp_path / "without", slows, canaries=0)
     # One was there, and one value has no course.
-    assert "The canary was visited too rarely to show it." in told(tmp_path / "once", slows, canaries=1)
+    assert "The canary was visited too rarely to show whether" in told(tmp_path / "once", slows, canaries=1)
 
 
 def test_one_wild_value_is_an_outlier_and_stays(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_runs_that_lost_half_of_their_speed_are_told_in_the_terminal_and_on_the_
         r"Dips in tps of read-write: xfs · fs 4 KiB · db 8 KiB in 1 of 3 runs \(0\.(4|5)\d times the speed",
         text,
     )
-    assert "intervals that say 95 % hold the truth less often" in text
+    assert "intervals of 95 % hold the truth less often" in text
     compared = closing_sentences(
         answer([overview(study)], ComparisonQuestion("type=ext4 barrier=yes", "type=xfs"))
     )
@@ -153,10 +153,8 @@ def test_a_load_that_once_took_twice_as_long_is_a_dip_and_one_that_took_half_is_
 
 def test_one_run_in_doubt_is_singular() -> None:
     suspect, unknown = StudyHealth((), 9, 1, 9, unknown=1).sentences()
-    assert (
-        "1 of 9 completed runs is suspect: marked wherever it is shown, and no part of a verdict." == suspect
-    )
-    assert "unknown whether it is valid, as evidence is missing: marked wherever it is shown" in unknown
+    assert "1 of 9 completed runs is suspect and is in no verdict." == suspect
+    assert "so that nobody knows whether it is valid: it is in no verdict" in unknown
     several = StudyHealth((), 9, 2, 9, unknown=3).sentences()
-    assert "2 of 9 completed runs are suspect: marked wherever they are shown" in several[0]
+    assert "2 of 9 completed runs are suspect and are in no verdict." == several[0]
     assert "whether they are valid" in several[1]

@@ -56,7 +56,8 @@ def test_a_real_study_is_twelve_lines_and_a_table(name: str, tmp_path: Path) -> 
         assert all(any(line in command for command in commands) for line in wide)
         before, _, table = text.partition("\ncell " if "\n| cell" not in text else "\n| cell")
         said = [line for line in before.splitlines()[3:] if line and not line.startswith("```")]
-        assert 3 <= len(said) <= 12
+        # What was measured on what, the answer, and what the table shows.
+        assert 3 <= len(said) <= 3 + 12 + 2
         assert table
         assert "" != lines[-1]
 
@@ -65,15 +66,19 @@ def test_the_table_has_the_best_first_and_numbers_whole(study: Path) -> None:
     found = overview(study)
     plain, markdown = texts(found)
     rows = [line.split("|")[1:-1] for line in markdown.splitlines() if line.startswith("|")]
-    assert ["cell", "power cut", "tps", "from", "to", "n"] == [cell.strip() for cell in rows[0]]
+    heads = ["cell", "power cut", "verdict", "tps", "from", "to", "p99 ms", "n"]
+    assert heads == [cell.strip() for cell in rows[0]]
     assert all(re.fullmatch(r" -+:? ", cell) and len(cell) >= 4 for cell in rows[1])
-    figures = {cell.strip() for row in rows[2:] for cell in row[2:]}
+    figures = {cell.strip() for row in rows[2:] for cell in row[3:]}
     assert all(re.fullmatch(r"[\d.,]+|–", figure) for figure in figures)
     assert all(figure in plain for figure in figures)
-    durable = [float(row[2].replace(",", "")) for row in rows[2:] if "durable" == row[1].strip()]
+    durable = [float(row[3].replace(",", "")) for row in rows[2:] if "durable" == row[1].strip()]
     assert durable
     assert durable == sorted(durable, reverse=True)
     # What may not be taken stands below what may.
+    verdicts = [row[2].strip() for row in rows[2:] if "durable" == row[1].strip()]
+    assert 1 == verdicts.count("take")
+    assert {"take", "same", "open", "worse", "worse level"} >= set(verdicts)
     classes = [row[1].strip() for row in rows[2:]]
     assert classes == sorted(classes, key=lambda name: name != "durable")
 
@@ -95,7 +100,8 @@ def test_what_is_told_of_many_cells_keeps_its_ratio_and_what_it_costs_to_know_mo
     many = replace(SMALL, database_blocks=(4096, 8192, 16384), mount_options=options)
     found = overview(write_study(tmp_path / "study", many))
     for text in texts(found):
-        assert re.search(r"^Types +xfs / ext4, durable: ×[\d.]+ \([\d.]+ to [\d.]+\): ", text, re.MULTILINE)
+        assert re.search(r"^Types +ext4 / xfs, durable: ×[\d.]+ \([\d.]+ to [\d.]+\): ", text, re.MULTILINE)
+        assert "…" not in text
         assert re.search(
             r"^Next +\d+ more repetitions?,? \(?about .* (s|min|h)",
             text,
@@ -140,7 +146,8 @@ def test_the_heading_of_a_run_with_a_long_name_is_whole(tmp_path: Path) -> None:
     import_source(pg_fs_benchmark(tmp_path / "source"), tmp_path / "study")
     for text in texts(overview(tmp_path / "study")):
         assert (
-            "\n\nsimple-update clients=16: tps, geometric mean of n, and 95 % interval or\nrange\n\n" in text
+            "\n\nsimple-update clients=16: tps, geometric mean of n, and 95 % interval or\nrange; all are unknown\n\n"
+            in text
         )
 
 

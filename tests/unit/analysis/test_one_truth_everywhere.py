@@ -135,7 +135,7 @@ def beside_ext4(own: RunAnswer) -> float | None:
         each for each in (*own.tied, own.following, own.default) if each and each.other.cell == EXT4.id
     )
     assert figure_words(beside.comparison)
-    return beside.comparison.estimate
+    return None if beside.comparison.estimate is None else 1 / beside.comparison.estimate
 
 
 def test_every_place_writes_a_figure_with_the_same_digits(study: Path, found: Overview) -> None:

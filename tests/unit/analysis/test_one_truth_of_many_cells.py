@@ -101,7 +101,7 @@ def test_every_place_has_the_ratio_of_the_planted_types(found: Overview) -> None
     assert line.comparison.high is not None
     assert line.comparison.low < OF_XFS * OF_THE_BEST ** (1 / 108) < line.comparison.high
     of_types = next(one for one in headline(found).answers[0].types if 108 == len(one.pairs))
-    assert of_types.comparison.estimate == pytest.approx(expected, rel=1e-9)
+    assert of_types.comparison.estimate == pytest.approx(1 / expected, rel=1e-9)
     ratios = [
         one.ratio
         for each in page_effects(found).found

@@ -123,8 +123,9 @@ def test_an_interaction_is_said_with_the_ratios_of_its_levels(interacting: Overv
     assert line.p_disagreement is not None
     assert 0.05 > line.p_disagreement
     assert pooled_line(line).endswith("so this is a mean over these pairs and not the ratio of each")
-    assert "xfs / ext4 barrier yes, durable: faster in all 18 pairs, from ×1.01 to ×1.42" == pooled_in_short(
-        line
+    assert (
+        "xfs / ext4 barrier yes, durable: faster in all 18 pairs, from ×1.01 (fs block 2 KiB, db block 2 KiB) to ×1.42 (fs block 1 KiB, db block 32 KiB)"
+        == pooled_in_short(line)
     )
     first, *others = line.dependences
     assert "filesystem.block_size_bytes" == first.factor
