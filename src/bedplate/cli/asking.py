@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -54,6 +55,32 @@ def say_answer(study: Path) -> None:
     print()
     for line in fitted(headline_lines(headline(found)), columns=columns()):
         print(line)
+
+
+def say_tried(study: Path) -> None:
+    """The answer; where every recording failed, what failed and what to do, as trying the same again seldom helps."""
+    from bedplate.analysis.overview import Trouble, overview  # noqa: PLC0415
+    from bedplate.cli.printing import columns  # noqa: PLC0415
+    from bedplate.model.reason import sentences  # noqa: PLC0415
+
+    measurements = overview(study).measurements
+    if not measurements or any(each.trouble is not Trouble.FAILED for each in measurements):
+        say_answer(study)
+        return
+    failures: dict[str, dict[str, None]] = {}
+    for each in measurements:
+        failures.setdefault(next(iter(sentences(each.reasons)), "no reason is on record"), {})[
+            each.cell.partition("-")[0]
+        ] = None
+    plan = study.parent / PLAN_FILE
+    lines = [
+        *(f"Failed   {', '.join(names)}: {reason}" for reason, names in failures.items()),
+        "Next     mend what is named, and try again: a changed program is another engine, with a --directory of its own",
+    ]
+    print()
+    for line in lines:
+        print(textwrap.fill(line, columns(), subsequent_indent=" " * 9, break_long_words=False))
+    print(f"         the same once more: {COMMAND} run {plan} --study {study} --retry-failed")
 
 
 if TYPE_CHECKING:
@@ -155,7 +182,7 @@ def tried(
         # Before anything is written or run for it.
         condition = None if fail_if is None else parse_condition(fail_if, of_cuts=True)
         asked = _written(about, types, directory)
-        status = _run(asked.plan, asked.place, yes=yes)
+        status = _run(asked.plan, asked.place, yes=yes, say_end=say_tried)
         if condition is None:
             return status
         from bedplate.analysis.overview import overview  # noqa: PLC0415
@@ -373,7 +400,15 @@ def show_plan(question: WrittenPlan) -> None:
     say()
 
 
-def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tables: bool = False) -> int:
+def _run(
+    plan: Path,
+    place: Path,
+    *,
+    yes: bool,
+    retry_failed: bool = False,
+    tables: bool = False,
+    say_end: Callable[[Path], None] = say_answer,
+) -> int:
     """Run the plan, write the page, and say what the study answers; its `tables` before that."""
     from bedplate.cli.measuring import consent, run  # noqa: PLC0415
     from bedplate.page.build import build_report  # noqa: PLC0415
@@ -391,7 +426,7 @@ def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tabl
             _show(study)
         build_report([study], page)
         print(f"report: {page}")
-        say_answer(study)
+        say_end(study)
     finally:
         for path in made:
             give_to_caller(path)

@@ -62,8 +62,8 @@ def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
             return outcome.exit_code
     if outcome.failed:
         print(
-            f"{outcome.failed} of {format_count(outcome.visits, 'visit')} failed: `bedplate status` says why. When that is mended, "
-            "the same command with --retry-failed does them again"
+            f"{outcome.failed} of {format_count(outcome.visits, 'visit')} failed: `bedplate status {outcome.study}` says why. When that is mended, "
+            f"`{go_on} --retry-failed` does them again"
         )
     if answers:
         say_answer(outcome.study)
