@@ -422,12 +422,49 @@ _ACKNOWLEDGES = """
 """
 
 
-def judged_engine(bench: Bench, recorder: str, *, before_ack: str) -> tuple[PowerCutVerdict, Path]:
+# The standard library's shelf over its own dbm, as its manual shows it: sync() behind each change.
+_SHELVE_WRITER = """#!/usr/bin/env python3
+import dbm.dumb, os, shelve, sys, time
+opt = dict(word[2:].split("=", 1) for word in sys.argv[2:])
+print("shelve", file=sys.stderr, flush=True)
+store = shelve.Shelf(dbm.dumb.open("store", "c"))
+store["begin"] = 1
+store.sync()
+os.sync()
+os.write(1, b"begin\\n")
+until, number = time.monotonic() + float(opt["duration"]), 0
+while time.monotonic() < until:
+    number += 1
+    for client in range(int(opt["clients"])):
+        store[str(client)] = number
+        store.sync()
+"""
+
+_SHELVE_CHECKER = """#!/usr/bin/env python3
+import dbm.dumb, json, os, shelve, sys
+os.chdir(sys.argv[1])
+try:
+    store = shelve.Shelf(dbm.dumb.open("store", "r"))
+    clients = {client: store[client] for client in store if client != "begin"}
+    print(json.dumps({"clients": clients}))
+except Exception as error:
+    print(json.dumps({"refused": [f"{type(error).__name__}: {error}"[:300]]}))
+"""
+
+
+def judged_engine(
+    bench: Bench,
+    recorder: str,
+    *,
+    before_ack: str,
+    writer: str = _LOG_WRITER,
+    checker: str = _LOG_CHECKER,
+) -> tuple[PowerCutVerdict, Path]:
     folder = bench.base / "engine"
     folder.mkdir()
     promise = '[[promise]]\nclass = "durable"\nsource = "its README"\n'
     (folder / "engine.toml").write_text(f'name = "forgetful"\n{promise}')
-    for name, text in (("writer", f"{_LOG_WRITER}{before_ack}{_ACKNOWLEDGES}"), ("checker", _LOG_CHECKER)):
+    for name, text in (("writer", f"{writer}{before_ack}{_ACKNOWLEDGES}"), ("checker", checker)):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     request = asked(bench, recorder, engine="toy", settings={}, profiles="subset-512,lost,ordered", points=9)
@@ -465,6 +502,17 @@ def test_an_engine_that_never_syncs_is_unsafe_and_not_the_recorder_broken(
     for record in cuts:
         is_ordered = record.point.profile is Profile.ORDERED
         assert is_ordered or (record.weaker is not None and record.weaker.profile is Profile.ORDERED)
+
+
+def test_shelve_is_unsafe_by_itself_however_often_it_is_told_to_sync(bench: Bench, recorder: str) -> None:
+    verdict, directory = judged_engine(
+        bench, recorder, before_ack="", writer=_SHELVE_WRITER, checker=_SHELVE_CHECKER
+    )
+    assert () == verdict.refused
+    assert verdict.never_synced is not None
+    assert [UNSAFE, UNSAFE, UNSAFE] == [verdict.cuts(cache).shown for cache in CACHES]
+    cuts = [record for record in read_cuts(directory).points if not record.point.control]
+    assert 2 * sum(record.outcome.is_bad for record in cuts) > len(cuts)
 
 
 def test_what_is_missing_without_a_cut_is_the_finding_and_the_run_completes(
