@@ -41,7 +41,9 @@ def test_an_engine_of_ones_own_is_tried_blamed_and_bundled_as_its_page_says(lab:
     )
     assert "0 of 12 cuts bad" in survives
     faulty = line_of(page, "power-cut try examples/engines/toy --on ext4 --points 40 --set")
-    tried = lab.call(*line_of(page, "power-cut try my-engine --on"), *FEW_CUTS, *faulty[faulty.index("--set") :])
+    tried = lab.call(
+        *line_of(page, "power-cut try my-engine --on"), *FEW_CUTS, *faulty[faulty.index("--set") :]
+    )
     assert "lost on ext4" in tried
     points = lab.call(*line_of(page, "power-cut points cuts/study ext4"))
     bad = re.search(r"^ *(\d+) ", points, re.MULTILINE)

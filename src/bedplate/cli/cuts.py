@@ -138,8 +138,9 @@ def blame(
     lacking = {folder: reason for folder, reason in reasons.items() if reason is not None}
     if lacking and len(lacking) == len(due):
         raise RequirementMissing(*dict.fromkeys(lacking.values()))
+    names = {folder: name for name, folder in run_names(study).items()}
     for folder, reason in lacking.items():
-        print(f"error: {folder.relative_to(study)}: {reason}", file=sys.stderr)
+        print(f"error: {names[folder]}: {reason}", file=sys.stderr)
         del due[folder]
     made = first_made(study / STORIES_FOLDER)
     try:
@@ -178,7 +179,7 @@ def _tell(
                 if len(due) == 1:
                     raise
                 all_told = False
-                print(f"error: {folder.relative_to(study)}: {error}", file=sys.stderr)
+                print(f"error: {names[folder]}: {error}", file=sys.stderr)
     return all_told
 
 
