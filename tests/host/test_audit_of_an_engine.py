@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,7 @@ FAULTS = {
 }
 
 UNSEEN = {"io_uring": "libc.syscall(425, 8, bytes(120)); write(log); os.fdatasync(log)"}
+_NO_IO_URING = Path("/proc/sys/kernel/io_uring_disabled")
 
 WRITER = """#!/usr/bin/env -S python3 -IS
 import ctypes, fcntl, mmap, os, sys, threading
@@ -267,6 +269,9 @@ def test_what_was_not_is_named(audit_of: Callable[..., Audit], case: str) -> Non
     assert audit.exit_code == EXIT_SOME_RUNS_FAILED
 
 
+@pytest.mark.skipif(
+    _NO_IO_URING.exists() and _NO_IO_URING.read_text().strip() != "0", reason="this kernel refuses io_uring"
+)
 def test_what_cannot_be_seen_is_said_and_nothing_is_called_clean(audit_of: Callable[..., Audit]) -> None:
     audit = audit_of(program("io_uring", UNSEEN["io_uring"]))
     assert (audit.findings, audit.unseen, audit.exit_code) == ((), ("io_uring",), EXIT_CANNOT_TELL)
@@ -394,6 +399,7 @@ for number in range(1, 31):
 """
 
 
+@pytest.mark.skipif(find_library("lmdb") is None, reason="the library of LMDB is not installed")
 def test_lmdb_is_clean_and_said_not_to_be_without_its_sync(audit_of: Callable[..., Audit]) -> None:
     for flags in ("0", "0x80000"):
         audit = audit_of(_LMDB.replace("FLAGS", flags))
