@@ -1533,7 +1533,10 @@ def placed(
             (place, texts)
             for place in (() if line.rank >= DISPENSABLE else places)
             if (wrapped[place][0].rank or line.rank < _SECOND)
-            and (texts := _shorter(*wrapped[place], columns - indent))
+            # The first line has its last clauses, which say why that cell is taken, until nothing else is left.
+            and (
+                texts := _shorter(*wrapped[place], columns - indent, with_clauses=place > 0 or not line.rank)
+            )
         )
         place, texts = next(shorter, (least, []))
         if texts:
@@ -1558,13 +1561,13 @@ def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
     return [each.replace("\0", " ") for each in (*(f"{text} \\" for text in texts[:-1]), texts[-1])]
 
 
-def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int) -> list[str]:
+def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int, *, with_clauses: bool) -> list[str]:
     """In short, or else without its last sentences or clauses, so that it has fewer lines; empty where it cannot be shorter."""
     if line.copied:
         return []
     words = line.short or line.text
     end = words[-1:] if words.endswith(":") else "."
-    ends = [found.start() for found in re.finditer(r"[.;] ", words)]
+    ends = [found.start() for found in re.finditer(r"[.;] ", words)] if with_clauses else []
     for text in (words, *(f"{words[:place]}{end}" for place in reversed(ends))):
         shorter = _wrapped(replace(line, text=text), columns)
         if len(shorter) < len(texts) and text.count("(") == text.count(")"):
@@ -1706,7 +1709,8 @@ def run_lines(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineL
     lead = names[answer.taken.cell] if answer.taken else ""
     # Nobody is told to take what may lose data.
     head = "Not yet" if answer.taken is None else "Take" if answer.durability in RECOMMENDED else "Fastest"
-    yield HeadlineLine(head, _take_words(answer, names), 0, lead=lead)
+    short = _take_words(answer, names, in_short=True)
+    yield HeadlineLine(head, _take_words(answer, names), 0, lead=lead, short=short)
     if answer.set_up is not None:
         yield from _copied(answer.set_up)
     if answer.tied:
@@ -1744,7 +1748,7 @@ def _copied(found: SetUp) -> Iterable[HeadlineLine]:
         yield HeadlineLine("", f"with {'; '.join(words)}", 0)
 
 
-def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+def _take_words(answer: RunAnswer, names: Mapping[str, str], *, in_short: bool = False) -> str:
     run, taken, head = answer.run[1], answer.taken, answer.objective.head
     of_class = f"{answer.durability} cell"
     if answer.answered is Answered.NOTHING:
@@ -1767,20 +1771,28 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if answer.answered is Answered.LEADS:
         return f"{own}; the best of {answer.cells} {of_class}s."
     words = f"{own}; none of {answer.cells} {of_class}s is shown better"
-    better = answer.better
-    if better is not None:
-        beaten = answer.beaten.get(better.other.cell)
-        if beaten is not None:
-            why = f"but over all pairs {beaten.words}"
-        else:
-            is_same = better.comparison.verdict is Verdict.SAME
-            why = f"the same within {margin_words(better.comparison)}" if is_same else "which may be chance"
-            why += (
-                ""
-                if answer.is_default
-                else ", and this one departs less from what the system makes by itself"
-            )
-        return f"{words}; {names[better.other.cell]} has {figure(better.other.summary).mean}, {why}."
+    # The best-looking one that is no choice, and the best-looking choice.
+    rivals = [*([answer.better] if answer.better is not None else []), *answer.tied]
+    order = [each.cell for each in answer.seen]
+    looking_better = [each for each in rivals if order.index(each.other.cell) < order.index(taken.cell)]
+    if in_short:
+        choices = [each for each in looking_better if each.other.cell not in answer.beaten]
+        looking_better = (choices or looking_better)[:1]
+    for each in looking_better:
+        name = f"{names[each.other.cell]} has {figure(each.other.summary).mean}"
+        if (beaten := answer.beaten.get(each.other.cell)) is not None:
+            words += f"; {name}, but over all pairs {beaten.words}"
+            continue
+        is_same = each.comparison.verdict is Verdict.SAME
+        why = f"the same within {margin_words(each.comparison)}" if is_same else "which may be chance"
+        nearer = (
+            ""
+            if answer.is_default or in_short
+            else ", and this one departs less from what the system makes by itself"
+        )
+        return f"{words}; {name}, {why}{nearer}."
+    if looking_better:
+        return f"{words}."
     if answer.answered is Answered.BY_LEVELS:
         cell, worse = next(iter(answer.beaten.items()))
         return (
@@ -1859,9 +1871,12 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         first = cells[0].comparison
         named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in cells[1:_SHOWN]]
         far = _why_not_compared(first) if first.basis is None else _beside_figures(first, " of it")
+        between = ", " if far.startswith(("×", "+", "-")) else "; "
         others = f"; likewise {', '.join(named)}{_rest(cells)}" if named else ""
         other = cells[0].other
-        parts.append(f"{words} {names[other.cell]}, which has {figure(other.summary).mean}, {far}{others}")
+        parts.append(
+            f"{words} {names[other.cell]}, which has {figure(other.summary).mean}{between}{far}{others}"
+        )
     return f"{'. '.join(map(capital, parts)) if len(parts) > 1 else parts[0]}."
 
 

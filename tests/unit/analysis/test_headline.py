@@ -176,7 +176,7 @@ def test_what_pairs_do_not_tell_all_pairs_of_two_levels_do(tmp_path: Path) -> No
     (line,) = pooled_pairs(answer([found], question))
     assert pooled.comparison.estimate == pytest.approx(line.comparison.estimate, rel=1e-9)
     assert 1 / 1.08 == pytest.approx(line.comparison.estimate, rel=0.03)
-    assert f"{pooled_line(line)}." in [text.removeprefix("Types").strip() for text in lines_of(found)]
+    assert f"{pooled_line(line)}." in [each.text for each in headline_lines(headline(found))]
 
 
 def test_what_is_the_same_within_the_margin_is_said_to_be(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_why_a_cell_that_may_be_taken_is_not_compared_is_said(tmp_path: Path) ->
         lambda record: with_provenance(record, {"machine": str(record.cell.filesystem.type == "btrfs")}),
     )
     words = words_of(overview(study))
-    assert re.search(r"not compared with \S+, which has [\d,]+, measured in other surroundings", words)
+    assert re.search(r"not compared with \S+, which has [\d,]+; measured in other surroundings", words)
 
 
 def test_where_one_cell_alone_is_trusted_repetitions_are_no_reason(tmp_path: Path) -> None:
