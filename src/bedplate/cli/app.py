@@ -59,7 +59,7 @@ EXIT_CODES = (
 )
 
 _EPILOG = (
-    f"Exit codes: {'; '.join(f'{code} {words}' for code, words in EXIT_CODES)}; `compare --fail-if` has its own. "
+    f"Exit codes: {'; '.join(f'{code} {words}' for code, words in EXIT_CODES)}. With --fail-if: 0 it does not hold, 1 it holds, 125 it is not known. "
     "A study that was interrupted goes on when the same command is given again. "
     "Each command's --help has examples; docs/bedplate.1 is the manual page."
 )
