@@ -360,9 +360,9 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
             **others: object,
         ) -> int:
             from bedplate.cli.changes import PairsAsked  # noqa: PLC0415
-            from bedplate.cli.printing import Document  # noqa: PLC0415
+            from bedplate.cli.printing import JsonAnswer  # noqa: PLC0415
 
-            with Document(is_wanted=as_json) as document:
+            with JsonAnswer(is_wanted=as_json) as document:
                 how = PairsAsked(
                     plan, words_of(types), executor, workload, metrics, budget, accepted, document
                 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, planned_text
 from bedplate.campaign.running import plan_doubts, setting_doubts
-from bedplate.cli.printing import Document, print_tables, say
+from bedplate.cli.printing import JsonAnswer, print_tables, say
 from bedplate.cli.read import say_inspected
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
@@ -136,7 +136,7 @@ def answer(
 
     PlanError where nobody can be asked, once the plan is written: it can be looked at, and run later.
     """
-    with Document(is_wanted=as_json) as document:
+    with JsonAnswer(is_wanted=as_json) as document:
         asked = _written(about, types, directory)
         later = f"bedplate run {asked.plan} --study {asked.study}"
         if not yes and not can_ask():

@@ -70,7 +70,7 @@ from bedplate.cli.asking import (
     show_plan,
 )
 from bedplate.cli.measuring import consent, tell_start
-from bedplate.cli.printing import Document, say
+from bedplate.cli.printing import JsonAnswer, say
 from bedplate.errors import (
     EXIT_CANNOT_TELL,
     EXIT_DONE,
@@ -101,7 +101,7 @@ class PairsAsked:
     metrics: tuple[str, ...]
     budget_s: float
     accepted: tuple[str, ...]
-    document: Document
+    document: JsonAnswer
     """is given what the command answers"""
 
     def paired(self, change: Change, repetitions: int) -> PairedPlan:
@@ -176,7 +176,9 @@ def write_plan(plan: PairedPlan, place: Path) -> None:
         give_to_caller(made)
 
 
-def _ended(plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTold, document: Document) -> int:
+def _ended(
+    plan: PairedPlan, place: Path, record: PairedRecord, course: UntilTold, document: JsonAnswer
+) -> int:
     from bedplate.page.build import build_report  # noqa: PLC0415 -- jinja2
 
     study, page = place / STUDY, place / PAGE

@@ -241,7 +241,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "ab": (
         "sudo bedplate ab --postgres ~/src/postgres master v3-0001-foo.patch --plan quick",
-        "bedplate ab --kernel 6.12 ~/linux/bzImage --on ext4,xfs",
+        "bedplate ab --kernel 6.12 ~/linux/arch/x86/boot/bzImage --on ext4,xfs",
         "sudo bedplate ab --vary barrier=true,false --budget 30min --fail-if 'slower 10%'",
     ),
     "bisect": (

@@ -79,7 +79,7 @@ def print_json(document: object) -> None:
     print(json_text(document))
 
 
-class Document:
+class JsonAnswer:
     """What a long command answers with --json; all else that it says goes to standard error then."""
 
     def __init__(self, *, is_wanted: bool) -> None:

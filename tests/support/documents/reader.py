@@ -256,7 +256,7 @@ _OTHERS: dict[str, Callable[[Path], object]] = {
     "var/lib/mysql": _mariadb,
     "src/postgres": _postgres,
     "src/linux": _linux,
-    "linux/bzImage": _image,
+    "linux/arch/x86/boot/bzImage": _image,
     "PostgresBench": postgresbench,
     "pg-fs-benchmark/i5": _published,
     "my-engine": _engine,
