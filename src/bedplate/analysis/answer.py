@@ -755,7 +755,7 @@ _NAMED = 3
 class CutCell:
     """A cell whose power was cut, with the kind of cache that is meant.
 
-    `cuts` are those that chance placed, of which alone a share is a share, and those sought where metadata waits.
+    `cuts` are those that chance placed, of which alone a share is a share, and those that were placed where something can happen.
     `durability` is its class with that cache: where no cut was bad, what its settings promise. `within` is what it is called
     among the cells of its group: its name without what the group has in common.
     """

@@ -33,6 +33,8 @@ from bedplate.model.power_cut import (
     DEVICE_UNIT,
     HAS_FUA,
     JOURNAL_LOST,
+    PLACED,
+    PLACED_POINTS,
     PRESSED,
     RAM_JOURNAL,
     RECUT,
@@ -71,6 +73,7 @@ _TELLING: Sequence[tuple[str, Scalar, str]] = (
 _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("points", 0, "points"),
     ("sought", SOUGHT_POINTS, "sought"),
+    (PLACED, PLACED_POINTS, "placed"),
     ("profiles", "", "profiles"),
     ("cache_bytes", 0, "cache"),
     ("seed", 0, "seed"),

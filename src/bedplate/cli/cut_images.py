@@ -23,7 +23,7 @@ from bedplate.cli.cut_script import (
 )
 from bedplate.cli.tried_script import ScriptQuestion, TriedScript, tried
 from bedplate.errors import StudyError
-from bedplate.figures.power_cut import finding_of, read_cuts
+from bedplate.figures.power_cut import finding_of, is_drawn, read_cuts
 from bedplate.figures.power_cut_verdict import CONTROLS_BAD_MIN
 from bedplate.filesystem.after_cut import image_levels, repair_commands
 from bedplate.filesystem.registry import filesystem_for
@@ -78,7 +78,11 @@ from bedplate.workloads.power_cut.log import (
     read_log,
     unpacked,
 )
+from bedplate.workloads.power_cut.tearing import order_spans
 from bedplate.workloads.power_cut.visit import measured_span
+
+# Of the cuts of a log that was kept one in so many is placed.
+_PLACED_EACH = 3
 
 
 def require_log(folder: Path) -> None:
@@ -100,6 +104,8 @@ def cut_again(
 ) -> CutAgain:
     """Cut the log of a run at so many points more, shared evenly by the profiles; nothing is added to the study.
 
+    A third of them is placed where the order of what the engine did shows, as far as these profiles show it.
+
     `recover` says what comes of the points where they are not recovered here; what workers said besides is not known then.
     """
     job = job_of(folder, in_guest=recover is not None)
@@ -110,13 +116,15 @@ def cut_again(
             begin, end = measured_span(log)
             chosen = choose_points(
                 log,
-                points=points,
+                points=points - points // _PLACED_EACH,
                 profiles=profiles,
                 seed=seed,
                 measured_from=begin,
                 measured_until=end,
                 window_bytes=job.window_bytes,
                 controls=CONTROLS,
+                order=order_spans(log, job.filesystem, measured_from=begin, until=end),
+                placed=points // _PLACED_EACH,
             )
         if recover is None:
             again = replace(job, points=chosen)
@@ -146,17 +154,27 @@ class CutAgain:
         return controls.bad > CONTROLS_BAD_MIN * controls.cuts
 
     def of(self, profile: Profile) -> CutCounts:
-        """The cuts of one profile."""
+        """The drawn cuts of one profile."""
         return self._counts(
-            each for each in self.records if not each.point.control and each.point.profile is profile
+            each
+            for each in self.records
+            if not each.point.control and is_drawn(each) and each.point.profile is profile
         )
 
+    @property
+    def placed(self) -> CutCounts:
+        """Those that chance did not place, of which no share is one."""
+        return self._counts(each for each in self.records if not each.point.control and not is_drawn(each))
+
     def lines(self, profiles: Iterable[Profile]) -> Iterator[str]:
-        """A line for each profile, and one for the controls."""
+        """A line for each profile, one for the placed cuts where there are any, and one for the controls."""
         for profile in profiles:
             tally = self.of(profile)
             found = finding_words(tally)
             yield f"{profile.value:11} bad {bound_words(tally)}{f': {found}' if found else ''}"
+        if self.placed.cuts:
+            found = finding_words(self.placed)
+            yield f"{'placed':11} bad {self.placed.bad} of {self.placed.cuts}{f': {found}' if found else ''}"
         yield f"{'controls':11} bad {self.controls.bad} of {self.controls.cuts}"
 
     def _counts(self, records: Iterable[PointRecord]) -> CutCounts:

@@ -177,6 +177,11 @@ def is_placed(placement: Placement, record: PointRecord) -> bool:
     return record.point.placement is placement
 
 
+def is_sought(record: PointRecord) -> bool:
+    """Whether a cut was placed where something can happen, so that it shows that and not how often."""
+    return is_placed(Placement.SOUGHT, record) or is_placed(Placement.ORDER, record)
+
+
 def is_drawn(record: PointRecord) -> bool:
     """Whether chance placed a cut."""
     return is_placed(Placement.UNIFORM, record) or is_placed(Placement.WEIGHTED, record)

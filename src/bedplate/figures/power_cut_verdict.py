@@ -23,6 +23,7 @@ from bedplate.figures.power_cut import (
     finding_of,
     is_drawn,
     is_placed,
+    is_sought,
     tallies,
     tally,
     tears_pages,
@@ -220,7 +221,9 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         problems=cuts.problems,
         asked=run.spec.levels.integer("points") or 0,
         cuts=sum(tally.cuts for tally in by_profile.values()),
-        sought=((recording.sought or 0) + (recording.states or 0)) if recording else 0,
+        sought=((recording.sought or 0) + (recording.placed or 0) + (recording.states or 0))
+        if recording
+        else 0,
         found=sum(not is_drawn(record) for record in cuts.points if not record.point.control),
         unrecovered=len(_recoveries_to_cut(cuts) - {record.point.recovery_of for record in _wholes(cuts)}),
         acknowledged=recording.acknowledged if recording else 0,
@@ -334,7 +337,7 @@ def _caches(
     found = {
         cache: CacheCuts(
             drawn=tally((each for each in records if is_drawn(each)), recording),
-            sought=tally((each for each in records if is_placed(Placement.SOUGHT, each)), recording),
+            sought=tally((each for each in records if is_sought(each)), recording),
             enumerated=tally((each for each in records if is_placed(Placement.ENUMERATED, each)), recording),
             recut=tally(recuts[cache], recording),
             weaker=tally(weaker[cache], recording),

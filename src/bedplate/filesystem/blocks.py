@@ -18,6 +18,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Flag, auto
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -155,6 +156,40 @@ def metadata_of(levels: FilesystemLevels) -> Metadata:
     if levels.type in ("ext3", "ext4") and levels.journal != "none":
         return _Journalled()
     return _Rewritten()
+
+
+_XFS_RECORD = b"\xfe\xed\xba\xbe"
+
+
+class CommitPart(Flag):
+    """What a write is of a commit, from whose end on what was changed before its beginning is there after a cut."""
+
+    NONE = 0
+    BEGIN = auto()
+    END = auto()
+
+
+def commit_part(of_type: str, device: int, offset: int, block: memoryview) -> CommitPart:
+    """Of a file system of that type; `block` are bytes of a write at `offset` up to a border of the grid.
+
+    Where the type's commits are not known any write may end one.
+    """
+    if of_type in ("ext3", "ext4"):
+        found = CommitPart.NONE
+        for start in range(0, len(block) - _JBD2_HEADER.size, _SMALLEST_BLOCK):
+            if block[start : start + 4] == _JBD2_MAGIC:
+                found |= _JBD2_PARTS.get(_JBD2_HEADER.unpack_from(block, start)[1], CommitPart.NONE)
+        return found
+    if of_type == "xfs":
+        starts = range(0, len(block), SECTOR_BYTES)
+        is_record = any(block[start : start + 4] == _XFS_RECORD for start in starts)
+        return CommitPart.BEGIN | CommitPart.END if is_record else CommitPart.NONE
+    if of_type == "btrfs":
+        return CommitPart.END if device == _DISK and offset == _BTRFS_SUPERBLOCKS[0] else CommitPart.NONE
+    return CommitPart.END
+
+
+_JBD2_PARTS = {1: CommitPart.BEGIN, 2: CommitPart.END}
 
 
 class _Xfs:

@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
-from typing import Self
+from typing import NamedTuple, Self
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import Commands
@@ -201,10 +201,10 @@ _QUEUED, _DONE = "block/block_bio_queue", "block/block_rq_complete"
 # linux/perf_event.h
 _SAMPLE_THREAD, _SAMPLE_TIME, _SAMPLE_RAW = 1 << 1, 1 << 2, 1 << 10
 
-_USE_CLOCKID = 1 << 25
+_TASKS, _USE_CLOCKID = 1 << 13, 1 << 25
 _CLOCK_MONOTONIC = 1
 _SET_FILTER = 0x40082406
-_RECORD_LOST, _RECORD_SAMPLE = 2, 9
+_RECORD_LOST, _RECORD_FORK, _RECORD_SAMPLE = 2, 7, 9
 _HEAD = struct.Struct("=IHH")
 _SAMPLE = struct.Struct("=IIQI")
 
@@ -261,43 +261,36 @@ class BlockRequest:
         return "F" in self.flags[1 + self.flushes_before :]
 
 
-class RequestTrace:
-    """Those of some devices from `with` to its end, in the order of their times; CallsNotCounted where the kernel does not tell, or some were lost."""
+class Sample(NamedTuple):
+    """A hit of a tracepoint, and what it says."""
 
-    def __init__(self, device_numbers: Iterable[int], tracepoints: Iterable[tuple[Tracepoint, bool]]) -> None:
-        self.devices = tuple(device_numbers)
-        self._points = tuple(tracepoints)
+    time_ns: int
+    process: int
+    thread: int
+    raw: bytes
+
+
+class Fork(NamedTuple):
+    """A process, or one more thread of it, was begun by another one, or by itself."""
+
+    process: int
+    parent: int
+
+
+class _Reading:
+    """Reads the rings of some tracepoints from `with` to its end, in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
         self._rings: list[_Ring] = []
-        self._found: list[BlockRequest] = []
-        self._titles: dict[int, ProcessTitle | None] = {}
         self._lost = 0
         self._ended = threading.Event()
-        self._reader = threading.Thread(target=self._read, name="block requests", daemon=True)
+        self._reader = threading.Thread(target=self._read, name=name, daemon=True)
         self._undo = ExitStack()
 
-    @property
-    def requests(self) -> tuple[BlockRequest, ...]:
-        """All of them, once it has ended."""
-        if self._lost:
-            raise CallsNotCounted(f"{self._lost} requests were lost, as nobody read them in time")
-        return tuple(sorted(self._found, key=lambda each: each.time_ns))
-
-    @property
-    def titles(self) -> Mapping[int, ProcessTitle | None]:
-        """Of each thread that asked, as it was called at its first request; None of one that was gone when it was looked up."""
-        return self._titles
-
     def __enter__(self) -> Self:
-        asked = " || ".join(f"dev == {device}" for device in self.devices)
-        online = tuple(processors())
-        ring_bytes = ring_bytes_for(len(online) * len(self._points))
         with ExitStack() as undo:
-            for point, is_done in self._points:
-                # One that is done has lost the letter where the kernel did its flush; without data it is a sync, or a flush itself.
-                condition = f"({asked}) && {'nr_sector == 0' if is_done else _WRITES}"
-                for processor in online:
-                    ring = _Ring(point, processor, condition, is_done=is_done, ring_bytes=ring_bytes)
-                    self._rings.append(undo.enter_context(ring))
+            for ring in self._made():
+                self._rings.append(undo.enter_context(ring))
             self._undo = undo.pop_all()
         self._reader.start()
         return self
@@ -312,13 +305,58 @@ class RequestTrace:
         while not has_ended:
             has_ended = self._ended.wait(_LOOK_EVERY_S)
             for ring in self._rings:
-                for each in ring.records():
-                    if each is None:
+                for record in ring.samples():
+                    if record is None:
                         self._lost += 1
-                        continue
-                    self._found.append(each)
-                    if not each.is_done and each.thread not in self._titles:
-                        self._titles[each.thread] = title_of(each.thread)
+                    else:
+                        self._take(ring, record)
+
+    def _made(self) -> Iterator[_Ring]:
+        raise NotImplementedError
+
+    def _take(self, ring: _Ring, record: Sample | Fork, /) -> None:
+        raise NotImplementedError
+
+
+class RequestTrace(_Reading):
+    """Those of some devices from `with` to its end, in the order of their times; CallsNotCounted where the kernel does not tell, or some were lost."""
+
+    def __init__(self, device_numbers: Iterable[int], tracepoints: Iterable[tuple[Tracepoint, bool]]) -> None:
+        super().__init__("block requests")
+        self.devices = tuple(device_numbers)
+        self._points = tuple(tracepoints)
+        self._found: list[BlockRequest] = []
+        self._titles: dict[int, ProcessTitle | None] = {}
+
+    @property
+    def requests(self) -> tuple[BlockRequest, ...]:
+        """All of them, once it has ended."""
+        if self._lost:
+            raise CallsNotCounted(f"{self._lost} requests were lost, as nobody read them in time")
+        return tuple(sorted(self._found, key=lambda each: each.time_ns))
+
+    @property
+    def titles(self) -> Mapping[int, ProcessTitle | None]:
+        """Of each thread that asked, as it was called at its first request; None of one that was gone when it was looked up."""
+        return self._titles
+
+    def _made(self) -> Iterator[_Ring]:
+        asked = " || ".join(f"dev == {device}" for device in self.devices)
+        online = tuple(processors())
+        ring_bytes = ring_bytes_for(len(online) * len(self._points))
+        for point, is_done in self._points:
+            # One that is done has lost the letter where the kernel did its flush; without data it is a sync, or a flush itself.
+            condition = f"({asked}) && {'nr_sector == 0' if is_done else _WRITES}"
+            for processor in online:
+                yield _Ring(point, processor, condition, is_done=is_done, ring_bytes=ring_bytes)
+
+    def _take(self, ring: _Ring, record: Sample | Fork, /) -> None:
+        if isinstance(record, Fork):
+            return
+        request = ring.request(record)
+        self._found.append(request)
+        if not request.is_done and request.thread not in self._titles:
+            self._titles[request.thread] = title_of(request.thread)
 
 
 def ring_bytes_for(rings: int) -> int:
@@ -338,14 +376,16 @@ class _Ring:
         processor: int,
         condition: str,
         *,
-        is_done: bool,
+        is_done: bool = False,
         ring_bytes: int = _RING_BYTES,
+        with_forks: bool = False,
     ) -> None:
         self._point = tracepoint
         self._processor = processor
         self._condition = condition
         self._is_done = is_done
         self._ring_bytes = ring_bytes
+        self._flags = _USE_CLOCKID | (_TASKS if with_forks else 0)
         self._undo = ExitStack()
 
     def __enter__(self) -> Self:
@@ -355,7 +395,7 @@ class _Ring:
                 self._processor,
                 sample_period=1,
                 sample_type=_SAMPLE_THREAD | _SAMPLE_TIME | _SAMPLE_RAW,
-                flags=_USE_CLOCKID,
+                flags=self._flags,
                 clock=_CLOCK_MONOTONIC,
             )
             undo.callback(os.close, file)
@@ -380,8 +420,8 @@ class _Ring:
                 f"the kernel does not take {self._condition}: {errno.errorcode.get(error.errno or 0)}"
             ) from error
 
-    def records(self) -> Iterator[BlockRequest | None]:
-        """Those since the last look; None for each that was lost."""
+    def samples(self) -> Iterator[Sample | Fork | None]:
+        """What was said since the last look; None for each that was lost."""
         (head,) = struct.unpack_from("=Q", self._memory, _HEAD_AT)
         (tail,) = struct.unpack_from("=Q", self._memory, _TAIL_AT)
         while tail < head:
@@ -390,9 +430,12 @@ class _Ring:
             tail += size
             if kind == _RECORD_LOST:
                 yield from [None] * struct.unpack_from("=QQ", content)[1]
+            elif kind == _RECORD_FORK:
+                yield Fork(*struct.unpack_from("=II", content))
             elif kind == _RECORD_SAMPLE:
-                _, thread, time_ns, length = _SAMPLE.unpack_from(content)
-                yield self._request(time_ns, thread, content[_SAMPLE.size : _SAMPLE.size + length])
+                process, thread, time_ns, length = _SAMPLE.unpack_from(content)
+                raw = content[_SAMPLE.size : _SAMPLE.size + length]
+                yield Sample(time_ns, process, thread, raw)
         struct.pack_into("=Q", self._memory, _TAIL_AT, tail)
 
     def _bytes(self, offset: int, length: int) -> bytes:
@@ -401,12 +444,16 @@ class _Ring:
         first = self._memory[mmap.PAGESIZE + offset : mmap.PAGESIZE + min(self._ring_bytes, offset + length)]
         return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
 
-    def _request(self, time_ns: int, thread: int, raw: bytes) -> BlockRequest:
+    def request(self, record: Sample) -> BlockRequest:
+        """A sample of a tracepoint of blocks."""
+        raw, thread = record.raw, record.thread
         fields = {name: raw[at : at + size] for name, (at, size) in self._point.fields.items()}
         device, sector, sectors = (int.from_bytes(fields[name], "little") for name in _PLACE[:3])
         # The tracepoint's own number is that of the machine, and /proc has those of a container.
         who = (0, "") if self._is_done else (0 if thread == _ENDED else thread, _text(fields["comm"]))
-        return BlockRequest(time_ns, device, _text(fields["rwbs"]), sector, sectors, self._is_done, *who)
+        return BlockRequest(
+            record.time_ns, device, _text(fields["rwbs"]), sector, sectors, self._is_done, *who
+        )
 
 
 def _text(field: bytes) -> str:
@@ -431,3 +478,129 @@ def request_trace(
         if lacking := {*_PLACE, *(() if is_done else _WHO)} - set(point.fields):
             raise CallsNotCounted(f"this kernel's tracepoints of blocks lack {', '.join(sorted(lacking))}")
     return RequestTrace(device_numbers, zip(points, (False, True), strict=False))
+
+
+_CALLS = "raw_syscalls/sys_enter"
+
+# linux/falloc.h, fcntl.h
+_KEEPS_SIZE = 1
+_O_CREAT, _O_TRUNC = 0o100, 0o1000
+
+CALL_KINDS = ("create", "truncate", "rename", "link", "unlink", "allocate", "punch", "make directory")
+"""Calls that change what names, sizes and parts files have; a log has them by their places here, from 1 on."""
+
+_BY_NUMBER: Mapping[str, Mapping[int, str]] = {
+    "x86_64": {
+        **dict.fromkeys((82, 264, 316), "rename"),
+        **dict.fromkeys((86, 265, 88, 266), "link"),
+        **dict.fromkeys((87, 263, 84), "unlink"),
+        **dict.fromkeys((76, 77), "truncate"),
+        **dict.fromkeys((83, 258), "make directory"),
+        285: "allocate",
+        85: "truncate",
+        2: "open",
+        257: "openat",
+    },
+    "aarch64": {
+        **dict.fromkeys((38, 276), "rename"),
+        **dict.fromkeys((36, 37), "link"),
+        **dict.fromkeys((45, 46), "truncate"),
+        35: "unlink",
+        34: "make directory",
+        47: "allocate",
+        56: "openat",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NameCall:
+    """One of `CALL_KINDS`, when and by which thread it was made."""
+
+    time_ns: int
+    kind: str
+    thread: int = 0
+
+
+class CallTrace(_Reading):
+    """Calls that change names and sizes, by processes that see a mount, but this one; of the whole time, or CallsNotCounted.
+
+    The mount is one of a namespace of ours: whoever sees it is ours.
+    """
+
+    def __init__(self, point: Tracepoint, mount_point: Path) -> None:
+        super().__init__("calls")
+        self._point = point
+        # As proc_pid_mountinfo(5) writes it.
+        self._mount_words = f" {str(mount_point).replace(' ', chr(92) + '040')} "
+        self._kinds = _BY_NUMBER.get(platform.machine(), {})
+        self._found: list[tuple[int, NameCall]] = []
+        self._is_own: dict[int, bool | None] = {os.getpid(): False}
+        self._parents: dict[int, int] = {}
+
+    @property
+    def calls(self) -> tuple[NameCall, ...]:
+        """In the order of their times, once it has ended."""
+        if self._lost:
+            raise CallsNotCounted(f"{self._lost} calls were lost, as nobody read them in time")
+        own = (call for process, call in self._found if self._belongs(process))
+        return tuple(sorted(own, key=lambda call: call.time_ns))
+
+    def _belongs(self, process: int) -> bool:
+        seen: set[int] = set()
+        # One that was gone when it was looked up is whose its parent was.
+        while self._is_own.get(process) is None and process in self._parents and process not in seen:
+            seen.add(process)
+            process = self._parents[process]
+        return self._is_own.get(process) is True
+
+    def _made(self) -> Iterator[_Ring]:
+        condition = " || ".join(f"id == {number}" for number in self._kinds)
+        online = tuple(processors())
+        for processor in online:
+            yield _Ring(
+                self._point, processor, condition, ring_bytes=ring_bytes_for(len(online)), with_forks=True
+            )
+
+    def _take(self, ring: _Ring, record: Sample | Fork, /) -> None:  # noqa: ARG002 -- all say the same
+        if isinstance(record, Fork):
+            if record.process != record.parent:
+                self._parents[record.process] = record.parent
+                self._is_own.pop(record.process, None)
+            return
+        at, size = self._point.fields["id"]
+        number = int.from_bytes(record.raw[at : at + size], "little")
+        first, _ = self._point.fields["args"]
+        kind = _call_kind(self._kinds.get(number, ""), struct.unpack_from("=4Q", record.raw, first))
+        if kind is None:
+            return
+        self._found.append((record.process, NameCall(record.time_ns, kind, record.thread)))
+        if record.process not in self._is_own:
+            self._is_own[record.process] = self._sees_mount(record.process)
+
+    def _sees_mount(self, process: int) -> bool | None:
+        """None of one that is gone."""
+        try:
+            return self._mount_words in Path(f"/proc/{process}/mountinfo").read_text(errors="replace")
+        except OSError:
+            return None
+
+
+def _call_kind(name: str, words: tuple[int, ...]) -> str | None:
+    """By its arguments, where the name is not enough; None of an open that makes and shortens nothing."""
+    if name in ("open", "openat"):
+        flags = words[1 + (name == "openat")]
+        return "truncate" if flags & _O_TRUNC else "create" if flags & _O_CREAT else None
+    if name == "allocate" and words[1] & ~_KEEPS_SIZE:
+        return "punch"
+    return name or None
+
+
+def call_trace(mount_point: Path, place: Path, *, ledger: Ledger, commands: Commands) -> CallTrace:
+    """Of those that see a mount; CallsNotCounted with the reason where there is none. `place` is as for `request_trace`."""
+    if platform.machine() not in _BY_NUMBER:
+        raise CallsNotCounted(f"the numbers of calls are not known for {platform.machine()}")
+    (point,) = tracepoints(place, (_CALLS,), ledger=ledger, commands=commands)
+    if lacking := {"id", "args"} - set(point.fields):
+        raise CallsNotCounted(f"this kernel's tracepoint of calls lacks {', '.join(sorted(lacking))}")
+    return CallTrace(point, mount_point)

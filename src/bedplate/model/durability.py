@@ -508,8 +508,9 @@ class Loss:
 class CacheCuts:
     """The cuts of one kind of device cache that are no controls.
 
-    `drawn` are those whose position chance chose: of them alone is a share a share. `sought` are those where metadata was
-    seen to wait, or, where writes were completed late (`is_late`), behind a flush that met some on their way. `recut` are those in the
+    `drawn` are those whose position chance chose: of them alone is a share a share. `sought` are those that were placed where something can
+    happen: where metadata was seen to wait, behind commits where the order of what the engine does shows, or, where writes were completed
+    late (`is_late`), behind a flush that met some on their way. `recut` are those in the
     recovery from another cut. `shown` is the class that all show, None without a cut or in a verdict that is refused. `idle` are the
     drawn ones at which no write waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are
     the weighted ones of the others that tear within a page. `enumerated` are states that were tried one by one. `weaker` are the bad cuts of
@@ -766,15 +767,10 @@ def _measured_with(
 
 
 def counted_words(cuts: CacheCuts) -> str:
-    """`0 of 50 bad; where metadata waits 8 of 12 bad: 8 file system lost; in recovery 0 of 20 bad`."""
+    """`0 of 50 bad; sought 8 of 12 bad: 8 file system lost; in recovery 0 of 20 bad`."""
     words = [cut_words(cuts.drawn)] if cuts.drawn.cuts else []
     if cuts.sought.cuts:
-        where = (
-            "where metadata waits or a flush met writes on their way"
-            if cuts.is_late
-            else "where metadata waits"
-        )
-        words.append(f"{where} {cut_words(cuts.sought)}")
+        words.append(f"sought {cut_words(cuts.sought)}")
     if cuts.enumerated.cuts:
         words.append(f"states tried one by one: {cut_words(cuts.enumerated)}")
     if cuts.recut.cuts:

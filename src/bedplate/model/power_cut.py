@@ -267,6 +267,11 @@ UNIT_PROFILES = {8 * KIB: Profile.UNTORN_8K, 16 * KIB: Profile.UNTORN_16K}
 # their way, which is then one kind among those of metadata.
 SOUGHT_POINTS = 24
 
+# Level `placed` of a run, only where they are not so many: cuts behind commits of the file system, where the order of what the engine does matters.
+PLACED = "placed"
+
+PLACED_POINTS = 36
+
 IN_FLIGHT = "write in flight at a flush"
 
 # Points more, whose device ignores every flush: if they are not bad, the oracle sees nothing.
@@ -285,7 +290,8 @@ class Placement(Enum):
     """How a position was chosen: any entry alike, or the likelier the more writes wait for a flush there.
 
     `sought` lie where metadata of the file system waits that a cut can tear within 4 KiB, or behind a flush that does not cover
-    every write issued before it. `enumerated` are states that the windows between two flushes can leave, tried one by one. Both
+    every write issued before it. `order` lie behind a commit of the file system that may have one change of an engine's and not the next, or
+    where a block of a file is written over. `enumerated` are states that the windows between two flushes can leave, tried one by one. All these
     show that a loss can happen; how many of them are bad says nothing of how often.
     In a recovery: `span`, between any two flushes alike, wherever something waits; `whole`, behind everything, which must be good.
     """
@@ -293,6 +299,7 @@ class Placement(Enum):
     UNIFORM = "uniform"
     WEIGHTED = "weighted"
     SOUGHT = "sought"
+    ORDER = "order"
     ENUMERATED = "enumerated"
     SPAN = "span"
     WHOLE = "whole"
@@ -344,7 +351,7 @@ class CutPoint:
     `subset-16k`, `untorn-8k`, `untorn-16k`"""
     placement: Placement
     """how the position was chosen: `uniform`, `weighted`, `sought` (where metadata waits, or behind a flush that met writes
-    on their way), `enumerated` (a state of the window that ends there). Of a recovery: `span` (between two flushes), `whole` (behind
+    on their way), `order` (behind a commit, or where a file's block is written over), `enumerated` (a state of the window that ends there). Of a recovery: `span` (between two flushes), `whole` (behind
     everything: a control, which must be good)"""
     seed: int
     """draws what is kept of the volatile writes"""
@@ -488,6 +495,11 @@ class RecordingFacts:
     waiting: Mapping[str, int] = field(default_factory=dict)
     """spans of the log in which metadata waits that a cut can tear, by its kind; `write in flight at a flush` are those behind a
     flush that met writes on their way"""
+    placed: int | None = None
+    """cuts behind commits of the file system, and where file blocks are written over; null in records older than such cuts"""
+    order: Mapping[str, int] = field(default_factory=dict)
+    """spans of the log for these, by the two changes of the engine's that they may come between: `unlink, then rename` are those behind a commit
+    that may have the one and not the other"""
     states: int | None = None
     """cuts of states that were enumerated; null where none were asked for"""
     small_states: int | None = None

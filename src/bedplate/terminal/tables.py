@@ -636,8 +636,8 @@ _CUT_WORDS = (
 )
 
 _SOUGHT_WORDS = (
-    " Sought: the same of cuts where metadata of the file system waited that a cut can tear; they show what can happen, and not how "
-    "often."
+    " Sought: the same of cuts that were placed where something can happen: where metadata of the file system waited that a cut can tear, and "
+    "where the order of what the engine does shows. They show what can happen, and not how often."
 )
 
 _LATE_WORDS = " With late completions, behind flushes that met writes on their way, too."

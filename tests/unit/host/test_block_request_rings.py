@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import platform
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,9 @@ from bedplate.host import block_requests
 from bedplate.host.block_requests import (
     BlockRequest,
     CallsNotCounted,
+    CallTrace,
     RequestTrace,
+    Sample,
     Tracepoint,
     request_trace,
     ring_bytes_for,
@@ -63,6 +67,9 @@ class Ring:
             self.head += 1
         struct.pack_into("=Q", self.memory, 1024, self.head)
 
+    def requests(self) -> list[BlockRequest]:
+        return [self.reader.request(each) for each in self.reader.samples() if isinstance(each, Sample)]
+
     @property
     def tail(self) -> int:
         (found,) = struct.unpack_from("=Q", self.memory, 1032)
@@ -72,21 +79,21 @@ class Ring:
 def test_a_thread_that_has_ended_or_is_outside_of_the_container_has_no_number() -> None:
     ring = Ring(0)
     ring.say(sample(5, "W", 8, thread=2**32 - 1), sample(6, "W", 16, thread=0))
-    assert [0, 0] == [each.thread for each in ring.reader.records() if each is not None]
+    assert [0, 0] == [each.thread for each in ring.requests()]
 
 
 def test_requests_are_read_once_and_across_the_end_of_the_ring() -> None:
     ring = Ring(RING - 20)
     ring.say(sample(5, "FWFS", 77), sample(6, "WFS", 88))
-    found = list(ring.reader.records())
+    found = ring.requests()
     assert [
         BlockRequest(5, 7 << 20 | 3, "FWFS", 77, 8, is_done=False, thread=GONE, name="writer"),
         BlockRequest(6, 7 << 20 | 3, "WFS", 88, 8, is_done=False, thread=GONE, name="writer"),
     ] == found
     assert ring.head == ring.tail
-    assert [] == list(ring.reader.records())
+    assert [] == ring.requests()
     ring.say(sample(7, "FWS", 0))
-    assert [7] == [each.time_ns for each in ring.reader.records() if each]
+    assert [7] == [each.time_ns for each in ring.requests()]
 
 
 def test_a_trace_that_lost_requests_is_none() -> None:
@@ -109,6 +116,67 @@ def test_who_asked_is_looked_up_while_the_trace_runs() -> None:
     trace._read()
     assert {GONE: None} == trace.titles
     assert ["writer"] == [each.name for each in trace.requests]
+
+
+def call(time_ns: int, process: int, kind: str, *words: int) -> bytes:
+    number = next(number for number, name in block_requests._BY_NUMBER["x86_64"].items() if name == kind)
+    raw = struct.pack("=8xq6Q", number, *words, *(0,) * (6 - len(words)))
+    content = struct.pack("=IIQI", process, process, time_ns, len(raw)) + raw
+    return struct.pack("=IHH", 9, 0, 8 + len(content)) + content
+
+
+def fork(process: int, parent: int) -> bytes:
+    return struct.pack("=IHHIIIIQ", 7, 0, 32, process, parent, process, parent, 0)
+
+
+def traced_calls(monkeypatch: pytest.MonkeyPatch, mount_point: str, *records: bytes) -> list[str]:
+    """What a trace keeps of these, whose own process is none of them."""
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    ring = Ring(0)
+    ring.say(*records)
+    trace = CallTrace(Tracepoint(1, {"id": (8, 8), "args": (16, 48)}), Path(mount_point))
+    trace._is_own = {}
+    trace._rings = [ring.reader]
+    trace._ended.set()
+    trace._read()
+    return [each.kind for each in trace.calls]
+
+
+def test_calls_are_told_by_their_arguments_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = os.getpid()
+    found = traced_calls(
+        monkeypatch,
+        "/",
+        call(9, own, "unlink"),
+        call(1, own, "openat", 0, 0, os.O_RDWR),
+        call(2, own, "openat", 0, 0, os.O_RDWR | os.O_CREAT),
+        call(3, own, "openat", 0, 0, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        call(4, own, "open", 0, os.O_CREAT),
+        call(5, own, "allocate", 0, 0),
+        call(6, own, "allocate", 0, 1),
+        call(7, own, "allocate", 0, 3),
+    )
+    assert ["create", "truncate", "create", "allocate", "allocate", "punch", "unlink"] == found
+
+
+def test_calls_of_whoever_sees_the_mount_count_and_of_those_that_they_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = os.getpid()
+    of_all = (
+        fork(GONE, own),
+        call(1, own, "rename"),
+        call(2, GONE, "unlink"),
+        call(3, GONE + 1, "link"),
+        fork(GONE, own),
+    )
+    assert ["rename", "unlink"] == traced_calls(monkeypatch, "/", *of_all)
+    assert [] == traced_calls(monkeypatch, "/nobody/mounted/this", *of_all)
+
+
+def test_a_trace_that_lost_calls_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CallsNotCounted, match="2 calls were lost"):
+        traced_calls(monkeypatch, "/", lost(2))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate, chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TypeVar
 
@@ -32,7 +32,15 @@ from bedplate.filesystem.after_cut import stands_beside_twins
 from bedplate.filesystem.blocks import Layout
 from bedplate.filesystem.mounted import MountedDisk
 from bedplate.filesystem.refusals import write_back_wanted
-from bedplate.host.block_requests import CallCounter, RequestTrace, call_counter, device_number, request_trace
+from bedplate.host.block_requests import (
+    CallCounter,
+    CallTrace,
+    RequestTrace,
+    call_counter,
+    call_trace,
+    device_number,
+    request_trace,
+)
 from bedplate.host.block_tree import attached_to
 from bedplate.host.command import Account, Commands, Completed, started_apart
 from bedplate.host.files import file_lock, folders_below
@@ -468,12 +476,14 @@ def choose_points(
     measured_until: int | None = None,
     waiting: Sequence[Waiting] = (),
     sought: int = 0,
+    order: Sequence[Waiting] = (),
+    placed: int = 0,
     enumerated: Sequence[CutPoint] = (),
 ) -> tuple[CutPoint, ...]:
     """The points of a log in the order of their numbers, the controls last; the same for the same arguments.
 
-    `waiting` are the spans in which `sought` more points are chosen; without any there is none of these. `enumerated` are
-    taken in as they are, but for their numbers.
+    `waiting` are the spans in which `sought` more points are chosen, and `order` those for up to `placed` more; without any there is none of
+    these. `enumerated` are taken in as they are, but for their numbers.
 
     Every position lies after `measured_from` and not after `measured_until` (else the log's end): what comes later,
     a server that is stopped, is no part of the measurement. BedplateError if nothing lies between the two.
@@ -513,7 +523,8 @@ def choose_points(
         )
     tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
     chosen += _sought(waiting, tearing, range(points, points + sought), seed)
-    chosen += [replace(point, number=number) for number, point in enumerate(enumerated, start=len(chosen))]
+    more = (*_placed(order, profiles, placed, seed), *enumerated)
+    chosen += [replace(point, number=number) for number, point in enumerate(more, start=len(chosen))]
     numbers = range(len(chosen), len(chosen) + controls)
     return (*chosen, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
 
@@ -549,6 +560,79 @@ def _sought(
             for place, profile in enumerate(profiles)
         ]
     return found[: len(numbers)]
+
+
+# Of the placed cuts every so many tears a block that is written over.
+_OVER_EACH = 6
+
+
+def _placed(
+    spans: Sequence[Waiting], profiles: Sequence[Profile], count: int, seed: int
+) -> Iterator[CutPoint]:
+    """So many, or as many as there are, no cut twice: of blocks that are written over every sixth, the others behind commits."""
+    draw = random.Random(f"power cut {seed}, order")  # noqa: S311 -- chance, not secrecy
+    taken: set[tuple[int, Profile]] = set()
+    behind = _in_turns([span for span in spans if not span.blocks], profiles, draw, taken)
+    over = _in_turns([span for span in spans if span.blocks], profiles, draw, taken)
+    while len(taken) < count:
+        first, second = (over, behind) if len(taken) % _OVER_EACH == _OVER_EACH - 1 else (behind, over)
+        choice = next(chain(first, second), None)
+        if choice is None:
+            return
+        taken.add(choice)
+        yield CutPoint(0, *choice, Placement.ORDER, draw.getrandbits(SEED_BITS))
+
+
+def _in_turns(
+    spans: Sequence[Waiting],
+    profiles: Sequence[Profile],
+    draw: random.Random,
+    taken: Collection[tuple[int, Profile]],
+) -> Iterator[tuple[int, Profile]]:
+    """Positions and profiles of cuts that are not taken. In each round every kind of span is met once, the shortest and rarest kinds first.
+
+    A span meets all of its kinds. Of a kind the likeliest span and one by chance take turns.
+    """
+    of_kind: dict[str, list[tuple[int, Waiting]]] = {}
+    for span in spans:
+        for kind, likely in zip_longest(span.kinds, span.likely, fillvalue=0):
+            of_kind.setdefault(str(kind), []).append((int(likely), span))
+    left = {}
+    for kind in sorted(of_kind, key=lambda kind: (kind.count(","), len(of_kind[kind]), kind)):
+        likeliest = sorted(of_kind[kind], key=lambda pair: pair[0], reverse=True)
+        by_chance = draw.sample(of_kind[kind], len(of_kind[kind]))
+        both = (span for pairs in zip(likeliest, by_chance, strict=True) for _, span in pairs)
+        left[kind] = _choices(tuple(dict.fromkeys(both)), profiles)
+    while left:
+        met: set[str] = set()
+        for kind in tuple(left):
+            if kind in met:
+                continue
+            found = next((each for each in left[kind] if (each[1], each[2]) not in taken), None)
+            if found is None:
+                del left[kind]
+                continue
+            span, position, profile = found
+            met.update(span.kinds)
+            yield position, profile
+
+
+def _choices(spans: Sequence[Waiting], profiles: Sequence[Profile]) -> Iterator[tuple[Waiting, int, Profile]]:
+    """Position and profile of each cut that the spans are worth, the spans in this order.
+
+    Where a block can be torn, those that tear in turn. Else alternately: all is lost that came behind it, by a cut at its end, when most
+    was promised; and nothing else has come yet, in order, by a cut at its beginning.
+    """
+    tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
+    for turn in range(2):
+        for place, span in enumerate(spans, start=turn):
+            if span.blocks:
+                if tearing:
+                    yield span, span.last, tearing[place % len(tearing)]
+            elif place % 2 == 0 and Profile.LOST in profiles:
+                yield span, span.last, Profile.LOST
+            elif place % 2 == 1 and Profile.ORDERED in profiles:
+                yield span, span.first, Profile.ORDERED
 
 
 def _controls(
@@ -1452,6 +1536,11 @@ class RecordedSetup:
         return request_trace(
             devices, self.tracefs, ledger=self.ledger, commands=self.commands, with_done=with_done
         )
+
+    def name_calls(self) -> CallTrace:
+        """Which names and sizes the engine changes, and when; CallsNotCounted where the kernel does not tell."""
+        place = self.data_directory.parent
+        return call_trace(place, self.tracefs, ledger=self.ledger, commands=self.commands)
 
     def is_log_nearly_full(self) -> bool:
         """By its file, which no request of the recorder's has to wait for."""

@@ -118,11 +118,11 @@ _VERDICTS: Table[_Verdict] = Table(
             VOLATILE_4K,
             "cuts of a volatile cache with sectors of 4 KiB at positions that chance chose, the bad ones, and the upper end of "
             "the exact 95 % interval of their share",
-            "those where metadata waited that a cut can tear, with late completions also behind flushes that met writes on their "
-            "way, and the bad ones; no share of anything",
+            "those that were placed where metadata waited that a cut can tear, or the order of what the engine does shows, with late completions also "
+            "behind flushes that met writes on their way, and the bad ones; no share of anything",
         ),
         *_counts_of_cache("volatile_512", VOLATILE_512, "the same with sectors of 512 bytes"),
-        *_counts_of_cache("protected", PROTECTED, "the same in order, of which none is sought"),
+        *_counts_of_cache("protected", PROTECTED, "the same in order"),
         *field_columns(
             Recoveries,
             lambda row: row.record.verdict.recoveries,

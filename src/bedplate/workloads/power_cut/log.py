@@ -11,7 +11,9 @@ after the struct, or at the end of the sector in a mark. A time of zero is none 
 many entries were logged between the moment at which the request was issued and the one at which it was complete, when it
 was logged. So entries stand in the order of completion, and one with 0, as in every log of others, was complete at once.
 Behind that the visit notes who asked for a write, up to four times `<IB59s`: process, kind (1 program, 2 thread of the kernel, 3 it
-was gone before that was looked up), name. No name is none at all: it was not seen.
+was gone before that was looked up), name. No name is none at all: it was not seen. Behind these, up to 23 times `<BII`: which names
+and sizes the engine changed since the entry before, each by its number in `host.block_requests.CALL_KINDS`, and how many nanoseconds before
+this one, and the thread that did it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import threading
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
@@ -37,6 +39,7 @@ from bedplate.errors import BedplateError, OutputNotUnderstood, StudyError, Visi
 from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.aged_image import Ballast, free_space_of, restore_aged
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.block_requests import CALL_KINDS, NameCall
 from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
 from bedplate.host.interruption import defer_interruptions
@@ -94,6 +97,14 @@ _WRITER = struct.Struct("<IB59s")
 _WRITERS_MOST = 4
 
 _KINDS = {False: 1, True: 2, None: 3}
+
+# Behind the writers: of each call that changed names or sizes before this entry was issued, and behind the one before, its kind,
+# how many nanoseconds before, and the thread that made it.
+_CALL = struct.Struct("<BII")
+
+_CALLS_MOST = 23
+
+_LONGEST_NS = 2**32 - 1
 
 _SMALLEST_SECTOR = 512
 
@@ -242,6 +253,24 @@ class Log:
         )
         return found or None
 
+    def calls_at(self, index: int) -> int:
+        """Where in the file it says which names and sizes the engine changed before an entry that is no mark."""
+        return self.writers_at(index) + _WRITERS_MOST * _WRITER.size
+
+    def calls(self, index: int) -> tuple[NameCall, ...]:
+        """These changes in their order; empty where none was seen, and of a mark."""
+        if self.flags[index] & MARK:
+            return ()
+        at = self.calls_at(index)
+        codes = self._content[at : at + _CALLS_MOST * _CALL.size]
+        if not codes[0]:
+            return ()
+        return tuple(
+            NameCall(self._times_ns[index] - before_ns, CALL_KINDS[code - 1], thread)
+            for code, before_ns, thread in _CALL.iter_unpack(codes)
+            if 0 < code <= len(CALL_KINDS)
+        )
+
     def find_mark(self, text: bytes, after: int = 0) -> int | None:
         """The first mark with exactly that text, from entry `after` on."""
         return next((index for index in range(after, len(self)) if self.mark(index) == text), None)
@@ -320,6 +349,14 @@ def packed_writers(writers: Iterable[WritingProcess]) -> bytes:
     return b"".join(
         _WRITER.pack(each.pid, _KINDS[each.is_kernel], each.name.encode())
         for each in islice(writers, _WRITERS_MOST)
+    )
+
+
+def packed_calls(calls: Sequence[NameCall], time_ns: int) -> bytes:
+    """As the header of an entry of that time has them; the last ones where there are too many."""
+    return b"".join(
+        _CALL.pack(CALL_KINDS.index(call.kind) + 1, min(time_ns - call.time_ns, _LONGEST_NS), call.thread)
+        for call in calls[-_CALLS_MOST:]
     )
 
 

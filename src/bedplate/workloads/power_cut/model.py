@@ -9,6 +9,7 @@ from bedplate.model.power_cut import (
     DEVICE_UNIT,
     ENGINE,
     HAS_FUA,
+    PLACED,
     PRESSED,
     RECUT,
     SECTOR_BYTES,
@@ -30,6 +31,7 @@ MODEL = OwnDiskModel(
         HAS_FUA: HAS_FUA,
         "points": "points",
         "sought": "sought",
+        PLACED: PLACED,
         STATES: STATES,
         RECUT: RECUT,
         DEVICE_UNIT: DEVICE_UNIT,
@@ -42,7 +44,7 @@ MODEL = OwnDiskModel(
         dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`. Where they differ from the default: `ram_journal`, "
         "`press_dirty_pages`, `completions`, `sector_bytes`, `fua`, `recut`",
         run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`. Where they differ from the default: `keep_logs`, `sought`, "
-        "`device_unit`, `states`, `recut`",
+        "`placed`, `device_unit`, `states`, `recut`",
         phases="`recording`, `points`; of figures `cut` (drawn cuts by profile), `cache`, `sought` and `recut` (drawn, sought and in recovery, by "
         "the kind of cache), `pages`",
         items="of phase `cut` the profile; of `cache`, `sought` and `recut` the kind of cache; of `pages` `before` and `after`",

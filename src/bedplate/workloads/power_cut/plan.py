@@ -30,6 +30,8 @@ from bedplate.model.power_cut import (
     KEEP_SMALL,
     LARGE_SECTOR_BYTES,
     LATE,
+    PLACED,
+    PLACED_POINTS,
     PLAN_PROFILES,
     POINTS_DEFAULT,
     PRESSED,
@@ -113,6 +115,10 @@ class PowerCutTable(WorkloadTable):
     tear. With late `completions` also behind flushes that met writes on their way. Each once with sectors of 512 bytes and once with 4 KiB,
     or once as a `device_unit` leaves it. Where the recording has no such
     position, or no profile tears, there are none, and the page says how many and why | `24` | `0`"""
+    placed: SoughtPoints = PLACED_POINTS
+    """measure | 0 to 100000: how often more the power is cut at most, where the order of what the engine does shows: behind commits of the file
+    system that may have one change of names or sizes and not the next, each kind of such pairs in turn, the rarest first, and where file blocks
+    are written over. They show what can happen, and not how often | `36` | `100`"""
     states: States = 0
     """measure | 0 to 100000: how often more the power is cut, each time to try one more state that a window between two flushes can
     leave. Of windows of up to 12 writes every subset, or a drawn part where these are more than half of this number. Of larger windows each
@@ -253,6 +259,8 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
     # Runs of earlier plans keep their names.
     if table.sought != SOUGHT_POINTS:
         levels["sought"] = table.sought
+    if table.placed != PLACED_POINTS:
+        levels[PLACED] = table.placed
     if table.device_unit != NO_UNIT:
         levels[DEVICE_UNIT] = table.device_unit
     if table.states:
@@ -291,10 +299,11 @@ class PowerCutEstimate(WorkloadEstimate):
         """The recording, and each of its cuts: those that are drawn, sought or enumerated, the controls, and those in recovery."""
         levels = load.dataset.levels
         points_per_s = engine_model(model_of(WORKLOAD).engine_of(levels)).cuts_per_s
-        sought = run.levels.integer("sought")
+        sought, placed = run.levels.integer("sought"), run.levels.integer(PLACED)
         points = (
             (run.levels.integer("points") or 0)
             + (SOUGHT_POINTS if sought is None else sought)
+            + (PLACED_POINTS if placed is None else placed)
             + (run.levels.integer(STATES) or 0)
             + CONTROLS
         )

@@ -15,6 +15,7 @@ import stat
 import struct
 import threading
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -26,8 +27,18 @@ from typing import NamedTuple, Self
 
 from bedplate import registry
 from bedplate.errors import BedplateError
-from bedplate.filesystem.blocks import GRID_BYTES, SECTOR_BYTES, BlockOwners, Metadata, Owner
-from bedplate.host.block_requests import BlockRequest, RequestTrace
+from bedplate.filesystem.blocks import (
+    GRID_BYTES,
+    REWRITTEN,
+    SECTOR_BYTES,
+    BlockOwners,
+    CommitPart,
+    Metadata,
+    Owner,
+    commit_part,
+    metadata_of,
+)
+from bedplate.host.block_requests import BlockRequest, NameCall, RequestTrace
 from bedplate.host.files import folders_below
 from bedplate.host.pages import (
     TAKEN,
@@ -39,7 +50,7 @@ from bedplate.host.pages import (
     untorn_unit,
 )
 from bedplate.host.process import ProcessTitle
-from bedplate.model.cell import UNTORN_ON, Cell
+from bedplate.model.cell import UNTORN_ON, Cell, FilesystemLevels
 from bedplate.model.durability import Unsynced, WritingProcess, WrittenPlace
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.power_cut import ENOSPC, IN_FLIGHT, PageFacts, Profile, RecoveredPages
@@ -52,11 +63,13 @@ from bedplate.workloads.power_cut.log import (
     DISK,
     FLUSH,
     FUA,
+    MARK,
     Log,
     Piece,
     cache_at,
     is_torn,
     overwrite,
+    packed_calls,
     packed_writers,
     read_log,
 )
@@ -291,14 +304,25 @@ def _extents(path: Path) -> tuple[FileExtent, ...]:
         return ()
 
 
+COMMIT = "commit"
+
+# So many changes before two tell what the two are part of.
+_BEFORE = 2
+
+
 @dataclass(frozen=True)
 class Waiting:
-    """Positions from `first` to `last` at which the same blocks wait; `kinds` says what they are, sorted."""
+    """Positions from `first` to `last` at which the same blocks wait; `kinds` says what they are, sorted.
+
+    `blocks` are those that a cut can tear: none where it matters only what is there and what is not. `likely` says of each kind which
+    of its spans come first, those with more; none where all are alike.
+    """
 
     first: int
     last: int
     kinds: tuple[str, ...]
     blocks: int
+    likely: tuple[int, ...] = ()
 
 
 def waiting_metadata(
@@ -330,6 +354,125 @@ def flushes_in_flight(log: Log, *, measured_from: int, until: int) -> tuple[Wait
     return tuple(sorted(found, key=lambda span: (span.first, span.last)))
 
 
+def order_spans(
+    log: Log, filesystem: FilesystemLevels, *, measured_from: int, until: int
+) -> tuple[Waiting, ...]:
+    """Where the order of what an engine does shows: behind each commit of its file system, and where file blocks are written over.
+
+    Behind a commit is what was changed before it, and not what came after. So a fault of order between two changes of names or sizes, A and
+    then B of one thread, is bad behind the commits that have A and not B: the first that ends behind A, or where that was under way already, the first
+    that begins there. The kinds of a commit are the changes (A, B) that it may so come between, with up to two that came before A as well:
+    a compaction may end in the same two as what is done each moment. Those are the likeliest of which B came latest. For a fault of which no
+    call was seen, a commit is a kind by itself. Those of a block are how often it is written over, by powers of two: what changes at each
+    commit is not what changes now and then, such as a manifest.
+    """
+    flushes = sorted({flush for history in log.histories for flush in history.flushes})
+    commits = _commits(log, filesystem.type, flushes, measured_from, until)
+    begins, ends = [each.begin for each in commits], [each.end for each in commits]
+    begun_ns = [log.time_before(begin + 1) or 0 for begin in begins]
+    threads: dict[int, list[tuple[int, NameCall]]] = {}
+    for index in range(measured_from, until):
+        for call in log.calls(index):
+            threads.setdefault(call.thread, []).append((index, call))
+    kinds: list[dict[str, int]] = [{COMMIT: 0} for _ in commits]
+    pairs = (
+        (calls, number, index, following)
+        for calls in threads.values()
+        for number, ((index, _), (_, following)) in enumerate(pairwise(calls))
+    )
+    for calls, number, index, following in pairs:
+        for place in {bisect_left(ends, index), bisect_left(begins, index)} - {len(commits)}:
+            is_certain = begins[place] >= index
+            late_ns = following.time_ns - begun_ns[place] if is_certain else -_FOREVER_NS
+            for first in range(number, max(0, number - _BEFORE) - 1, -1):
+                before = ", ".join(call.kind for _, call in calls[first : number + 1])
+                kind = f"{before}, then {following.kind}"
+                kinds[place][kind] = max(late_ns, kinds[place].get(kind, late_ns))
+    found = (
+        Waiting(commit.first, commit.last, tuple(own), 0, tuple(own.values()))
+        for commit, own in zip(commits, kinds, strict=True)
+    )
+    return (*found, *_written_over(log, filesystem, flushes, measured_from, until))
+
+
+class _Commit(NamedTuple):
+    """Its first and its last write, and the positions at which nothing behind it is on the medium: the first and the last."""
+
+    begin: int
+    end: int
+    first: int
+    last: int
+
+
+def _commits(
+    log: Log,
+    of_type: str,
+    flushes: Sequence[int],
+    measured_from: int,
+    until: int,
+) -> list[_Commit]:
+    """In their order; of several that one flush covers the last."""
+    found: dict[int, _Commit] = {}
+    begin: int | None = None
+    for index in range(measured_from, until):
+        part = _commit_part(log, of_type, index) if log.is_write(index) else CommitPart.NONE
+        if begin is None and CommitPart.BEGIN in part:
+            begin = index
+        if CommitPart.END not in part:
+            continue
+        place = bisect_right(flushes, index)
+        first = index + 1 if log.flags[index] & FUA else flushes[place] + 1 if place < len(flushes) else until
+        if first < until:
+            if begin is None:
+                # It is not seen, and lies no further back than the flush before.
+                begin = flushes[place - 1] if place else measured_from
+            following = bisect_left(flushes, first)
+            last = min(flushes[following], until) if following < len(flushes) else until
+            found[first] = _Commit(begin, index, first, last)
+        begin = None
+    return [found[first] for first in sorted(found)]
+
+
+def _commit_part(log: Log, of_type: str, index: int) -> CommitPart:
+    device, offset, length = log.devices[index], log.offsets[index], log.lengths[index]
+    found, start = CommitPart.NONE, 0
+    while start < length:
+        part = min(length - start, GRID_BYTES - (offset + start) % GRID_BYTES)
+        with log.data(index, start, part) as block:
+            found |= commit_part(of_type, device, offset + start, block)
+        start += part
+    return found
+
+
+class _FileBlocks:
+    """What is no metadata of the file system's, as far as that is told."""
+
+    counts_new = False
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+
+    def kind(self, device: int, offset: int, block: memoryview, /) -> str | None:
+        """By where it is: how often it is written over is known in the end."""
+        return str(offset // GRID_BYTES) if self._metadata.kind(device, offset, block) is None else None
+
+
+def _written_over(
+    log: Log, filesystem: FilesystemLevels, flushes: Sequence[int], measured_from: int, until: int
+) -> Iterator[Waiting]:
+    """The spans from a write over what a file had to the flush that covers it."""
+    changes = tuple(_changes(log, _FileBlocks(metadata_of(filesystem)), measured_from, until, over_old=True))
+    times = Counter(block for _, block in changes)
+    spans: dict[tuple[int, int], list[str]] = {}
+    for index, block in changes:
+        place = bisect_right(flushes, index)
+        last = min(flushes[place] if place < len(flushes) else until, until)
+        kind = f"{REWRITTEN}, {2 ** (times[block].bit_length() - 1)} times or more"
+        spans.setdefault((index + 1, max(index + 1, last)), []).append(kind)
+    for (first, last), kinds in spans.items():
+        yield Waiting(first, last, tuple(sorted(set(kinds))), len(kinds))
+
+
 def _span(
     log: Log,
     device: int,
@@ -355,8 +498,13 @@ def _span(
     return Waiting(first, last, tuple(sorted(set(kinds))), len(kinds))
 
 
-def _changes(log: Log, metadata: Metadata, measured_from: int, until: int) -> Iterator[tuple[int, str]]:
-    """Each block of the grid that a measured write changes in more than one sector, if it is metadata."""
+def _changes(
+    log: Log, metadata: Metadata, measured_from: int, until: int, *, over_old: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Each block of the grid that a measured write changes in more than one sector, if it is metadata.
+
+    `over_old` counts sectors only that held something before.
+    """
     contents = _Contents(log)
     for index in range(until):
         if not log.is_write(index):
@@ -369,7 +517,9 @@ def _changes(log: Log, metadata: Metadata, measured_from: int, until: int) -> It
                 kind = metadata.kind(device, offset + start, block)
                 # What goes past the cache does not wait in it.
                 if kind is not None and index >= measured_from and not log.flags[index] & FUA:
-                    changed = contents.changed(device, offset + start, block, counts_new=metadata.counts_new)
+                    changed = contents.changed(
+                        device, offset + start, block, counts_new=metadata.counts_new, over_old=over_old
+                    )
                     if changed > 1:
                         yield index, kind
             contents.take(device, offset + start, index, start, part)
@@ -396,7 +546,9 @@ class _Contents:
         ]
         self._parts[key] = [*former, written]
 
-    def changed(self, device: int, offset: int, block: memoryview, *, counts_new: bool) -> int:
+    def changed(
+        self, device: int, offset: int, block: memoryview, *, counts_new: bool, over_old: bool = False
+    ) -> int:
         """In how many sectors the block differs from what was there; blanks where nothing was written yet."""
         parts = self._parts.get((device, offset // GRID_BYTES), ())
         if not parts and not counts_new:
@@ -407,7 +559,8 @@ class _Contents:
                 before[at : at + length] = former
         at = offset % GRID_BYTES
         return sum(
-            block[sector : sector + SECTOR_BYTES] != before[at + sector : at + sector + SECTOR_BYTES]
+            block[sector : sector + SECTOR_BYTES] != (old := before[at + sector : at + sector + SECTOR_BYTES])
+            and (not over_old or any(old))
             for sector in range(0, len(block), SECTOR_BYTES)
         )
 
@@ -426,6 +579,20 @@ def note_writers(path: Path, trace: RequestTrace) -> int:
         }
     overwrite(path, found.items())
     return len(found)
+
+
+def note_calls(path: Path, calls: Iterable[NameCall]) -> None:
+    """Write into the log which names and sizes were changed before each entry and behind the one before; calls in the order of their times."""
+    found: dict[int, tuple[int, list[NameCall]]] = {}
+    following = iter(calls)
+    call = next(following, None)
+    with read_log(path) as log:
+        for index in range(len(log)):
+            time_ns = None if log.flags[index] & MARK else log.entry(index).time_ns
+            while call is not None and time_ns is not None and call.time_ns <= time_ns:
+                found.setdefault(log.calls_at(index), (time_ns, []))[1].append(call)
+                call = next(following, None)
+    overwrite(path, ((at, packed_calls(own, time_ns)) for at, (time_ns, own) in found.items()))
 
 
 def askers(

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from pathlib import Path
 from bedplate.errors import BedplateError
 from bedplate.filesystem.blocks import metadata_of
 from bedplate.filesystem.refusals import write_back_wanted
-from bedplate.host.block_requests import CallsNotCounted, RequestTrace
+from bedplate.host.block_requests import CallsNotCounted, CallTrace, RequestTrace
 from bedplate.model import codec
 from bedplate.model.cell import UNTORN_OFF
 from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
@@ -34,6 +34,8 @@ from bedplate.model.power_cut import (
     KEEP_BAD,
     KEEP_SMALL,
     LOG_FILE,
+    PLACED,
+    PLACED_POINTS,
     POINTS_DEFAULT,
     POINTS_FILE,
     PRESSED,
@@ -92,7 +94,9 @@ from bedplate.workloads.power_cut.tearing import (
     as_with_fua,
     flushes_in_flight,
     log_files,
+    note_calls,
     note_writers,
+    order_spans,
     waiting_metadata,
 )
 
@@ -131,6 +135,8 @@ class _Cuts:
         self._keep_logs = levels.text("keep_logs") or KEEP_SMALL
         sought = levels.integer("sought")
         self._sought = SOUGHT_POINTS if sought is None else sought
+        placed = levels.integer(PLACED)
+        self._placed = PLACED_POINTS if placed is None else placed
         self._states = levels.integer(STATES) or 0
         self._recut = levels.integer(RECUT) or 0
         self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
@@ -146,6 +152,7 @@ class _Cuts:
         self._without_cut: tuple[str, ...] = ()
         self._pages: PageWatch | None = None
         self._requests: RequestTrace | None = None
+        self._calls: CallTrace | None = None
         self._has_fua = dataset.flag(HAS_FUA) is True
 
     @property
@@ -170,6 +177,7 @@ class _Cuts:
             setup.seal()
             through = as_with_fua(setup.log, self._requests) if self._requests and self._has_fua else None
             writers = self._writers(setup.log)
+            self._note_calls(setup.log)
             journal_bytes, loses_journal = setup.journal_bytes, setup.loses_journal
         self._context.tool_versions["engine of power cuts"] = driven.version
         try:
@@ -180,6 +188,7 @@ class _Cuts:
                 if driven.acknowledged is None:
                     driven = self._counted(driven, log)
                 waiting = self._waiting(log, begin, end)
+                order = self._order(log, begin, end)
                 enumerated = enumerate_states(
                     log,
                     states=self._states,
@@ -194,6 +203,7 @@ class _Cuts:
                     end,
                     journal_bytes=journal_bytes,
                     waiting=waiting,
+                    order=order,
                     enumerated=enumerated.points,
                     loses_journal=loses_journal,
                 )
@@ -203,6 +213,11 @@ class _Cuts:
                 facts = replace(
                     self._facts(log, begin, end, driven, job),
                     waiting=_by_kind(waiting),
+                    placed=sum(point.placement is Placement.ORDER for point in job.points),
+                    order=_by_kind(
+                        replace(span, kinds=tuple(kind for kind in span.kinds if kind.count(",") < 2))
+                        for span in order
+                    ),
                     states=len(enumerated.points) if self._states else None,
                     small_states=enumerated.small_states if self._states else None,
                     long_writes=long_writes,
@@ -243,7 +258,7 @@ class _Cuts:
         pressure = self._pressure(setup, writer)
         cell, wanted, logs = context.request.cell, self._unit is not None, log_files(self._engine_name)
         self._pages = PageWatch(setup.data_directory, cell, setup.untorn, is_wanted=wanted, logs=logs)
-        with self._watched(setup), self._pages, self._traced(setup):
+        with self._watched(setup), self._pages, self._traced(setup), self._called(setup):
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
                 duration_s=self._duration_s,
@@ -284,6 +299,17 @@ class _Cuts:
             counter.__exit__()
 
     @contextmanager
+    def _called(self, setup: RecordedSetup) -> Iterator[None]:
+        """Keep which names and sizes the engine changes, where cuts are to be placed by that."""
+        with ExitStack() as undo:
+            if self._placed:
+                try:
+                    self._calls = undo.enter_context(setup.name_calls())
+                except CallsNotCounted as error:
+                    self._about["calls"] = f"not seen: {error}"
+            yield
+
+    @contextmanager
     def _traced(self, setup: RecordedSetup) -> Iterator[None]:
         """Keep who asks the recorded devices for what. Of one with FUA a recording without that is none."""
         with ExitStack() as undo:
@@ -304,6 +330,15 @@ class _Cuts:
         except CallsNotCounted as error:
             self._about["writers"] = f"not seen: {error}"
             return None
+
+    def _note_calls(self, log: Path) -> None:
+        """In the log, so that one that was kept can be cut at the same places again."""
+        if self._calls is None:
+            return
+        try:
+            note_calls(log, self._calls.calls)
+        except CallsNotCounted as error:
+            self._about["calls"] = f"not seen: {error}"
 
     def _counted(self, driven: Driven, log: Log) -> Driven:
         """With the acknowledgements that the log has; BedplateError where there is none."""
@@ -374,6 +409,12 @@ class _Cuts:
         )
         return (*torn, *flushes_in_flight(log, measured_from=begin, until=end))
 
+    def _order(self, log: Log, begin: int, end: int) -> tuple[Waiting, ...]:
+        """Where cuts are placed; nothing is looked for where nothing is to be cut."""
+        if not self._placed:
+            return ()
+        return order_spans(log, self._bench.cell.filesystem, measured_from=begin, until=end)
+
     def _job(
         self,
         log: Log,
@@ -382,6 +423,7 @@ class _Cuts:
         *,
         journal_bytes: int | None,
         waiting: Sequence[Waiting],
+        order: Sequence[Waiting],
         enumerated: Sequence[CutPoint],
         loses_journal: bool,
     ) -> ReplayJob:
@@ -396,6 +438,8 @@ class _Cuts:
             controls=CONTROLS,
             waiting=waiting,
             sought=self._sought,
+            order=order,
+            placed=self._placed,
             enumerated=enumerated,
         )
         cell = self._bench.cell
@@ -515,7 +559,7 @@ def measured_span(log: Log) -> tuple[int, int]:
     return begin, len(log) if end is None else end
 
 
-def _by_kind(waiting: Sequence[Waiting]) -> dict[str, int]:
+def _by_kind(waiting: Iterable[Waiting]) -> dict[str, int]:
     """How many spans have metadata of each kind."""
     return dict(sorted(Counter(kind for span in waiting for kind in span.kinds).items()))
 
