@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import sys
 import textwrap
 from collections import Counter
@@ -92,7 +93,7 @@ from bedplate.model.durability import (
 )
 from bedplate.model.figure import Better, Metric, Scale
 from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import DEVICE_UNIT, ENOSPC, PageCounts
+from bedplate.model.power_cut import DEVICE_UNIT, ENOSPC, LOG_FILE, PageCounts
 from bedplate.model.reason import (
     FULL_PAGE_WRITES_OFF,
     INNODB_DOUBLEWRITE_OFF,
@@ -298,6 +299,7 @@ class StepKind(StrEnum):
     MEND = "mend"
     REPETITIONS = "repetitions"
     CUTS = "cuts"
+    KEPT_LOG = "kept log"
     LONGER = "longer"
     ALL_THE_SAME = "all the same"
 
@@ -425,6 +427,26 @@ def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
         repetitions=repetitions,
         bound=proportion(0, round(of_each * repetitions)).high,
     )
+    yield from _kept_log(found, cell)
+
+
+# As many as `power-cut replay` makes by itself.
+_CUTS_OF_A_LOG = 90
+
+
+def _kept_log(found: Overview, cell: str) -> Iterable[NextStep]:
+    """Of the cell that was cut least often, where a log of it was kept here: more cuts without another recording."""
+    kept = next((run for run in found.cells[cell].cuts if (run.directory / LOG_FILE).is_file()), None)
+    if kept is None or found.study.facts.executor != "local":
+        return
+    # As `power-cut points` names it: by the type, with which a cell's name begins, unless several runs have that.
+    type_of = cell.partition("-")[0]
+    alike = sum(len(facts.cuts) for other, facts in found.cells.items() if other.partition("-")[0] == type_of)
+    name = type_of if alike == 1 else shlex.quote(str(kept.directory))
+    command = (
+        f"sudo {COMMAND} power-cut replay {study_directory(found)} {name} --profile lost --profile ordered"
+    )
+    yield NextStep(StepKind.KEPT_LOG, _CUTS_OF_A_LOG, f"{command} --points {_CUTS_OF_A_LOG}", why=type_of)
 
 
 def _seconds_of(found: Overview, runs: Iterable[Measurement]) -> float | None:
@@ -2168,6 +2190,8 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         # One line of a mail: the bound and the minutes are what is asked.
         bound = percent_from_above(step.bound or 1.0)
         return f"{step.count:,} cuts of each, none bad, would mean under {bound}{NO_BREAK}%{takes}"
+    if step.kind is StepKind.KEPT_LOG:
+        return f"{step.count} more cuts of the kept log of {step.why} need no new recording"
     if step.kind is StepKind.ALL_THE_SAME:
         return "which of them is the fastest all the same"
     first = told.answers[0] if told.answers else None
