@@ -2,7 +2,7 @@
 
     sudo ./benchmarks/run placed_cuts [--filesystems ext4,xfs] [--faults none,stale-record] [--runs 5] [--points 60] [--seconds 5]
 
-The store is in benchmarks/ordering: a log in segments, a manifest, compaction beside the clients. Each of its faults gets the order of
+The store is in examples/engines/ordering: a log in segments, a manifest, compaction; each client has one. Each of its faults gets the order of
 two changes wrong, and all promise to be durable. A row says in how many trials the fault was found, and how many drawn and placed cuts
 were bad, of all trials together. Of the store without a fault (`none`) no cut may be bad. Exit code 1 where one was, or a fault was missed.
 """
@@ -22,7 +22,7 @@ from bedplate.model.power_cut import POINTS_FILE
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-ENGINE = REPOSITORY / "benchmarks/ordering"
+ENGINE = REPOSITORY / "examples/engines/ordering"
 NO_FAULT = "none"
 
 

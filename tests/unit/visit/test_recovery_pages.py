@@ -227,7 +227,7 @@ def test_a_job_has_how_its_cell_writes_pages(
         _context=SimpleNamespace(dataset=SimpleNamespace(levels=Levels())),
         _unit=unit,
         _recuts=lambda *_: (),
-        **dict.fromkeys(("_points", "_seed", "_sought", "_window_bytes", "_image_bytes"), 1),
+        **dict.fromkeys(("_points", "_seed", "_sought", "_placed", "_window_bytes", "_image_bytes"), 1),
         **dict.fromkeys(("_profiles", "_engine", "_engine_name"), ()),
     )
     job = _Cuts._job(
@@ -237,6 +237,7 @@ def test_a_job_has_how_its_cell_writes_pages(
         9,
         journal_bytes=None,
         waiting=(),
+        order=(),
         enumerated=(),
         loses_journal=False,
     )

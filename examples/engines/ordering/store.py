@@ -1,6 +1,6 @@
 """A log-structured store: segments, a manifest that names them, compaction, and files of old segments that are used again.
 
-It has one client's last sixteen transactions, each in a slot of its own. A commit is a record that is appended and one fdatasync. Each client
+It has one client's last 64 transactions, each in a slot of its own. A commit is a record that is appended and one fdatasync. Each client
 is a process and has a store: so the file system commits at any moment of what one of them does. A full segment
 gives way to the next one, and every eighth is compacted: what still counts goes to a merged segment, the manifest names
 that in place of the old ones, and only then do these go. One of them is renamed to be the next segment but one.
@@ -16,7 +16,7 @@ import time
 import zlib
 
 SEGMENT_BYTES = 16 * 1024
-SLOTS = 16
+SLOTS = 64
 _SEGMENTS_MOST = 8
 _MANIFEST = "MANIFEST"
 # Client, number, the segment's own number, length, checksum of all these and the content behind them.
