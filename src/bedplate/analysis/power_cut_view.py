@@ -290,6 +290,7 @@ def pooled(runs: Sequence[CutRun], cache: str) -> CacheCuts:
         idle=sum(found.idle for found in every),
         tearing=sum(found.tearing for found in every),
         is_late=any(found.is_late for found in every),
+        has_order=any(found.has_order for found in every),
     )
 
 

@@ -343,6 +343,7 @@ def _caches(
             weaker=tally(weaker[cache], recording),
             idle=sum(map(_is_idle, records)),
             tearing=sum(tears_pages(each, page_bytes) for each in records),
+            has_order=any(is_placed(Placement.ORDER, each) for each in records),
             is_late=visit.dataset.levels.get(COMPLETIONS) == LATE,
         )
         for cache, records in mine.items()

@@ -509,7 +509,7 @@ class CacheCuts:
     """The cuts of one kind of device cache that are no controls.
 
     `drawn` are those whose position chance chose: of them alone is a share a share. `sought` are those that were placed where something can
-    happen: where metadata was seen to wait, behind commits where the order of what the engine does shows, or, where writes were completed
+    happen: where metadata was seen to wait, where the order of what the engine does shows (`has_order`), or, where writes were completed
     late (`is_late`), behind a flush that met some on their way. `recut` are those in the
     recovery from another cut. `shown` is the class that all show, None without a cut or in a verdict that is refused. `idle` are the
     drawn ones at which no write waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are
@@ -526,6 +526,7 @@ class CacheCuts:
     is_late: bool = False
     enumerated: CutCounts = field(default_factory=CutCounts)
     weaker: CutCounts = field(default_factory=CutCounts)
+    has_order: bool = False
 
     @property
     def first_hand(self) -> CutCounts:
@@ -767,10 +768,12 @@ def _measured_with(
 
 
 def counted_words(cuts: CacheCuts) -> str:
-    """`0 of 50 bad; sought 8 of 12 bad: 8 file system lost; in recovery 0 of 20 bad`."""
+    """`0 of 50 bad; where metadata waits 8 of 12 bad: 8 file system lost; in recovery 0 of 20 bad`."""
     words = [cut_words(cuts.drawn)] if cuts.drawn.cuts else []
     if cuts.sought.cuts:
-        words.append(f"sought {cut_words(cuts.sought)}")
+        late = " or a flush met writes on their way" if cuts.is_late else ""
+        order = " or the order of changes shows" if cuts.has_order else ""
+        words.append(f"where metadata waits{late}{order} {cut_words(cuts.sought)}")
     if cuts.enumerated.cuts:
         words.append(f"states tried one by one: {cut_words(cuts.enumerated)}")
     if cuts.recut.cuts:

@@ -180,7 +180,7 @@ def test_a_torn_directory_block_is_unsafe_with_small_sectors_alone_and_no_share(
         found.class_with(cache) for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
     )
     assert (
-        "volatile cache, 512-byte sectors: 0 of 10 bad; sought 6 of 6 bad: 6 file system lost"
+        "volatile cache, 512-byte sectors: 0 of 10 bad; where metadata waits 6 of 6 bad: 6 file system lost"
         in sentences(found.reasons)
     )
     # Their number says nothing of how often, and stands in no share.
