@@ -12,7 +12,7 @@ import ctypes
 import os
 import random
 import struct
-import time
+import threading
 import zlib
 
 SEGMENT_BYTES = 16 * 1024
@@ -155,7 +155,7 @@ class Store:
             if os.path.exists(path):
                 os.unlink(path)
                 # As a script has it, with a program for each. Without that the two are in one commit, but once in some thousand times.
-                time.sleep(0.001)
+                threading.Event().wait(0.001)
             os.link(fresh, path)
             os.unlink(fresh)
         elif not truncated:

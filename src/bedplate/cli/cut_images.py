@@ -123,7 +123,7 @@ def cut_again(
                 measured_until=end,
                 window_bytes=job.window_bytes,
                 controls=CONTROLS,
-                order=order_spans(log, job.filesystem, measured_from=begin, until=end),
+                commit_spans=order_spans(log, job.filesystem, measured_from=begin, until=end),
                 placed=points // _PLACED_EACH,
             )
         if recover is None:

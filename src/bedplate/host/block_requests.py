@@ -261,7 +261,7 @@ class BlockRequest:
         return "F" in self.flags[1 + self.flushes_before :]
 
 
-class Sample(NamedTuple):
+class Hit(NamedTuple):
     """A hit of a tracepoint, and what it says."""
 
     time_ns: int
@@ -289,7 +289,7 @@ class _Reading:
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
-            for ring in self._made():
+            for ring in self._open_rings():
                 self._rings.append(undo.enter_context(ring))
             self._undo = undo.pop_all()
         self._reader.start()
@@ -311,10 +311,10 @@ class _Reading:
                     else:
                         self._take(ring, record)
 
-    def _made(self) -> Iterator[_Ring]:
+    def _open_rings(self) -> Iterator[_Ring]:
         raise NotImplementedError
 
-    def _take(self, ring: _Ring, record: Sample | Fork, /) -> None:
+    def _take(self, ring: _Ring, hit: Hit | Fork, /) -> None:
         raise NotImplementedError
 
 
@@ -340,7 +340,7 @@ class RequestTrace(_Reading):
         """Of each thread that asked, as it was called at its first request; None of one that was gone when it was looked up."""
         return self._titles
 
-    def _made(self) -> Iterator[_Ring]:
+    def _open_rings(self) -> Iterator[_Ring]:
         asked = " || ".join(f"dev == {device}" for device in self.devices)
         online = tuple(processors())
         ring_bytes = ring_bytes_for(len(online) * len(self._points))
@@ -350,10 +350,10 @@ class RequestTrace(_Reading):
             for processor in online:
                 yield _Ring(point, processor, condition, is_done=is_done, ring_bytes=ring_bytes)
 
-    def _take(self, ring: _Ring, record: Sample | Fork, /) -> None:
-        if isinstance(record, Fork):
+    def _take(self, ring: _Ring, hit: Hit | Fork, /) -> None:
+        if isinstance(hit, Fork):
             return
-        request = ring.request(record)
+        request = ring.request(hit)
         self._found.append(request)
         if not request.is_done and request.thread not in self._titles:
             self._titles[request.thread] = title_of(request.thread)
@@ -420,7 +420,7 @@ class _Ring:
                 f"the kernel does not take {self._condition}: {errno.errorcode.get(error.errno or 0)}"
             ) from error
 
-    def samples(self) -> Iterator[Sample | Fork | None]:
+    def samples(self) -> Iterator[Hit | Fork | None]:
         """What was said since the last look; None for each that was lost."""
         (head,) = struct.unpack_from("=Q", self._memory, _HEAD_AT)
         (tail,) = struct.unpack_from("=Q", self._memory, _TAIL_AT)
@@ -435,7 +435,7 @@ class _Ring:
             elif kind == _RECORD_SAMPLE:
                 process, thread, time_ns, length = _SAMPLE.unpack_from(content)
                 raw = content[_SAMPLE.size : _SAMPLE.size + length]
-                yield Sample(time_ns, process, thread, raw)
+                yield Hit(time_ns, process, thread, raw)
         struct.pack_into("=Q", self._memory, _TAIL_AT, tail)
 
     def _bytes(self, offset: int, length: int) -> bytes:
@@ -444,16 +444,14 @@ class _Ring:
         first = self._memory[mmap.PAGESIZE + offset : mmap.PAGESIZE + min(self._ring_bytes, offset + length)]
         return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
 
-    def request(self, record: Sample) -> BlockRequest:
+    def request(self, hit: Hit) -> BlockRequest:
         """A sample of a tracepoint of blocks."""
-        raw, thread = record.raw, record.thread
+        raw, thread = hit.raw, hit.thread
         fields = {name: raw[at : at + size] for name, (at, size) in self._point.fields.items()}
         device, sector, sectors = (int.from_bytes(fields[name], "little") for name in _PLACE[:3])
         # The tracepoint's own number is that of the machine, and /proc has those of a container.
         who = (0, "") if self._is_done else (0 if thread == _ENDED else thread, _text(fields["comm"]))
-        return BlockRequest(
-            record.time_ns, device, _text(fields["rwbs"]), sector, sectors, self._is_done, *who
-        )
+        return BlockRequest(hit.time_ns, device, _text(fields["rwbs"]), sector, sectors, self._is_done, *who)
 
 
 def _text(field: bytes) -> str:
@@ -528,9 +526,9 @@ class CallTrace(_Reading):
     The mount is one of a namespace of ours: whoever sees it is ours.
     """
 
-    def __init__(self, point: Tracepoint, mount_point: Path) -> None:
+    def __init__(self, tracepoint: Tracepoint, mount_point: Path) -> None:
         super().__init__("calls")
-        self._point = point
+        self._point = tracepoint
         # As proc_pid_mountinfo(5) writes it.
         self._mount_words = f" {str(mount_point).replace(' ', chr(92) + '040')} "
         self._kinds = _BY_NUMBER.get(platform.machine(), {})
@@ -554,7 +552,7 @@ class CallTrace(_Reading):
             process = self._parents[process]
         return self._is_own.get(process) is True
 
-    def _made(self) -> Iterator[_Ring]:
+    def _open_rings(self) -> Iterator[_Ring]:
         condition = " || ".join(f"id == {number}" for number in self._kinds)
         online = tuple(processors())
         for processor in online:
@@ -562,21 +560,21 @@ class CallTrace(_Reading):
                 self._point, processor, condition, ring_bytes=ring_bytes_for(len(online)), with_forks=True
             )
 
-    def _take(self, ring: _Ring, record: Sample | Fork, /) -> None:  # noqa: ARG002 -- all say the same
-        if isinstance(record, Fork):
-            if record.process != record.parent:
-                self._parents[record.process] = record.parent
-                self._is_own.pop(record.process, None)
+    def _take(self, ring: _Ring, hit: Hit | Fork, /) -> None:  # noqa: ARG002 -- all say the same
+        if isinstance(hit, Fork):
+            if hit.process != hit.parent:
+                self._parents[hit.process] = hit.parent
+                self._is_own.pop(hit.process, None)
             return
         at, size = self._point.fields["id"]
-        number = int.from_bytes(record.raw[at : at + size], "little")
+        number = int.from_bytes(hit.raw[at : at + size], "little")
         first, _ = self._point.fields["args"]
-        kind = _call_kind(self._kinds.get(number, ""), struct.unpack_from("=4Q", record.raw, first))
+        kind = _call_kind(self._kinds.get(number, ""), struct.unpack_from("=4Q", hit.raw, first))
         if kind is None:
             return
-        self._found.append((record.process, NameCall(record.time_ns, kind, record.thread)))
-        if record.process not in self._is_own:
-            self._is_own[record.process] = self._sees_mount(record.process)
+        self._found.append((hit.process, NameCall(hit.time_ns, kind, hit.thread)))
+        if hit.process not in self._is_own:
+            self._is_own[hit.process] = self._sees_mount(hit.process)
 
     def _sees_mount(self, process: int) -> bool | None:
         """None of one that is gone."""
@@ -586,12 +584,12 @@ class CallTrace(_Reading):
             return None
 
 
-def _call_kind(name: str, words: tuple[int, ...]) -> str | None:
+def _call_kind(name: str, registers: tuple[int, ...]) -> str | None:
     """By its arguments, where the name is not enough; None of an open that makes and shortens nothing."""
     if name in ("open", "openat"):
-        flags = words[1 + (name == "openat")]
+        flags = registers[1 + (name == "openat")]
         return "truncate" if flags & _O_TRUNC else "create" if flags & _O_CREAT else None
-    if name == "allocate" and words[1] & ~_KEEPS_SIZE:
+    if name == "allocate" and registers[1] & ~_KEEPS_SIZE:
         return "punch"
     return name or None
 

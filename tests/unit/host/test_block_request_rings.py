@@ -17,8 +17,8 @@ from bedplate.host.block_requests import (
     BlockRequest,
     CallsNotCounted,
     CallTrace,
+    Hit,
     RequestTrace,
-    Sample,
     Tracepoint,
     request_trace,
     ring_bytes_for,
@@ -68,7 +68,7 @@ class Ring:
         struct.pack_into("=Q", self.memory, 1024, self.head)
 
     def requests(self) -> list[BlockRequest]:
-        return [self.reader.request(each) for each in self.reader.samples() if isinstance(each, Sample)]
+        return [self.reader.request(each) for each in self.reader.samples() if isinstance(each, Hit)]
 
     @property
     def tail(self) -> int:

@@ -237,7 +237,7 @@ def test_a_job_has_how_its_cell_writes_pages(
         9,
         journal_bytes=None,
         waiting=(),
-        order=(),
+        commit_spans=(),
         enumerated=(),
         loses_journal=False,
     )

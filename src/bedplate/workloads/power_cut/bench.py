@@ -476,13 +476,13 @@ def choose_points(
     measured_until: int | None = None,
     waiting: Sequence[Waiting] = (),
     sought: int = 0,
-    order: Sequence[Waiting] = (),
+    commit_spans: Sequence[Waiting] = (),
     placed: int = 0,
     enumerated: Sequence[CutPoint] = (),
 ) -> tuple[CutPoint, ...]:
     """The points of a log in the order of their numbers, the controls last; the same for the same arguments.
 
-    `waiting` are the spans in which `sought` more points are chosen, and `order` those for up to `placed` more; without any there is none of
+    `waiting` are the spans in which `sought` more points are chosen, and `commit_spans` those for up to `placed` more; without any there is none of
     these. `enumerated` are taken in as they are, but for their numbers.
 
     Every position lies after `measured_from` and not after `measured_until` (else the log's end): what comes later,
@@ -523,7 +523,7 @@ def choose_points(
         )
     tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
     chosen += _sought(waiting, tearing, range(points, points + sought), seed)
-    more = (*_placed(order, profiles, placed, seed), *enumerated)
+    more = (*_placed(commit_spans, profiles, placed, seed), *enumerated)
     chosen += [replace(point, number=number) for number, point in enumerate(more, start=len(chosen))]
     numbers = range(len(chosen), len(chosen) + controls)
     return (*chosen, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
@@ -587,7 +587,7 @@ def _in_turns(
     spans: Sequence[Waiting],
     profiles: Sequence[Profile],
     draw: random.Random,
-    taken: Collection[tuple[int, Profile]],
+    earlier: Collection[tuple[int, Profile]],
 ) -> Iterator[tuple[int, Profile]]:
     """Positions and profiles of cuts that are not taken. In each round every kind of span is met once, the shortest and rarest kinds first.
 
@@ -608,7 +608,7 @@ def _in_turns(
         for kind in tuple(left):
             if kind in met:
                 continue
-            found = next((each for each in left[kind] if (each[1], each[2]) not in taken), None)
+            found = next((each for each in left[kind] if (each[1], each[2]) not in earlier), None)
             if found is None:
                 del left[kind]
                 continue

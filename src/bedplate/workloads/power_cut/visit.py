@@ -203,7 +203,7 @@ class _Cuts:
                     end,
                     journal_bytes=journal_bytes,
                     waiting=waiting,
-                    order=order,
+                    commit_spans=order,
                     enumerated=enumerated.points,
                     loses_journal=loses_journal,
                 )
@@ -258,7 +258,7 @@ class _Cuts:
         pressure = self._pressure(setup, writer)
         cell, wanted, logs = context.request.cell, self._unit is not None, log_files(self._engine_name)
         self._pages = PageWatch(setup.data_directory, cell, setup.untorn, is_wanted=wanted, logs=logs)
-        with self._watched(setup), self._pages, self._traced(setup), self._called(setup):
+        with self._watched(setup), self._pages, self._traced(setup), self._call_watch(setup):
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
                 duration_s=self._duration_s,
@@ -299,7 +299,7 @@ class _Cuts:
             counter.__exit__()
 
     @contextmanager
-    def _called(self, setup: RecordedSetup) -> Iterator[None]:
+    def _call_watch(self, setup: RecordedSetup) -> Iterator[None]:
         """Keep which names and sizes the engine changes, where cuts are to be placed by that."""
         with ExitStack() as undo:
             if self._placed:
@@ -423,7 +423,7 @@ class _Cuts:
         *,
         journal_bytes: int | None,
         waiting: Sequence[Waiting],
-        order: Sequence[Waiting],
+        commit_spans: Sequence[Waiting],
         enumerated: Sequence[CutPoint],
         loses_journal: bool,
     ) -> ReplayJob:
@@ -438,7 +438,7 @@ class _Cuts:
             controls=CONTROLS,
             waiting=waiting,
             sought=self._sought,
-            order=order,
+            commit_spans=commit_spans,
             placed=self._placed,
             enumerated=enumerated,
         )

@@ -174,7 +174,7 @@ def placed(
             measured_from=0,
             window_bytes=10**6,
             controls=2,
-            order=spans,
+            commit_spans=spans,
             placed=count,
         )
         plain = choose_points(
