@@ -63,6 +63,7 @@ from bedplate.workloads.power_cut.bench import (
     ReplayJob,
     choose_points,
     cut_engine,
+    placed_points,
     rebuilt,
     replayed,
 )
@@ -114,17 +115,20 @@ def cut_again(
     with unpacked(folder) as kept:
         with read_log(kept.log) as log:
             begin, end = measured_span(log)
+            spans = order_spans(log, job.filesystem, measured_from=begin, until=end)
+            # Where there are fewer such places, as in a log without calls, chance places more.
+            placed = sum(1 for _ in placed_points(spans, profiles, points // _PLACED_EACH, seed))
             chosen = choose_points(
                 log,
-                points=points - points // _PLACED_EACH,
+                points=points - placed,
                 profiles=profiles,
                 seed=seed,
                 measured_from=begin,
                 measured_until=end,
                 window_bytes=job.window_bytes,
                 controls=CONTROLS,
-                commit_spans=order_spans(log, job.filesystem, measured_from=begin, until=end),
-                placed=points // _PLACED_EACH,
+                commit_spans=spans,
+                placed=placed,
             )
         if recover is None:
             again = replace(job, points=chosen)

@@ -295,4 +295,5 @@ NOT_READING = {
     "power-cut replay": "needs a recording, and root or a guest",
     "release": "gives back what this machine has",
     "completion": "knows no study",
+    "help": "the same",
 }

@@ -523,7 +523,7 @@ def choose_points(
         )
     tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
     chosen += _sought(waiting, tearing, range(points, points + sought), seed)
-    more = (*_placed(commit_spans, profiles, placed, seed), *enumerated)
+    more = (*placed_points(commit_spans, profiles, placed, seed), *enumerated)
     chosen += [replace(point, number=number) for number, point in enumerate(more, start=len(chosen))]
     numbers = range(len(chosen), len(chosen) + controls)
     return (*chosen, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
@@ -566,7 +566,7 @@ def _sought(
 _OVER_EACH = 6
 
 
-def _placed(
+def placed_points(
     spans: Sequence[Waiting], profiles: Sequence[Profile], count: int, seed: int
 ) -> Iterator[CutPoint]:
     """So many, or as many as there are, no cut twice: of blocks that are written over every sixth, the others behind commits."""
