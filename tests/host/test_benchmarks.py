@@ -31,6 +31,10 @@ SMALL = {
     "latency_device": ("--requests 20 --rounds 1", "rows within 5%"),
     "log_reading": ("--million-lines 0.1 --pairs 1 --growing-blocks 1", "peak RSS of the reader"),
     "microbenchmark_driver": ("--entries 2000 --rounds 1", "readseq100K "),
+    "placed_cuts": (
+        "--filesystems ext4 --faults none --runs 1 --points 4 --seconds 1",
+        "| none | ext4 | 0 of 1 |",
+    ),
     "power_cut": ("--points 4 --duration 1 --filesystems xfs --profile --trees", "| lmdb xfs |"),
     "power_cut_images": ("--points 2 --data-mb 2", "untorn-16k"),
     "power_cut_recorder": ("--rounds 1 --seconds 0.2", "of plain"),
