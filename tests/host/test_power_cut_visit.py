@@ -87,7 +87,12 @@ def request(
     )
     # What is sought hangs on what the recording happens to hold.
     levels = Levels(
-        points=points, profiles="subset-4k,subset-512,lost,ordered", cache_bytes=8 * MIB, seed=3, sought=0
+        points=points,
+        profiles="subset-4k,subset-512,lost,ordered",
+        cache_bytes=8 * MIB,
+        seed=3,
+        sought=0,
+        placed=0,
     )
     return replace(
         asked,
