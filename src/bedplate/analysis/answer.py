@@ -2089,7 +2089,12 @@ def group_words(group: CutGroup, names: Mapping[str, str], *, in_short: bool = F
     ):
         having = [each for each in group.bad if each.cuts.all_cuts.of(*findings)]
         if in_short and having:
-            words = [f"{what} on {own[having[0].cell]}{and_more(len(having), 1)}"]
+            shares = [_shares(each.cuts, findings, first=not place)[:1] for place, each in enumerate(having)]
+            listed = [
+                f"{own[each.cell]} ({share[0]})" if share else own[each.cell]
+                for each, share in zip(having[:_SHOWN], shares, strict=False)
+            ]
+            words = [f"{what} on {', '.join(listed)}{_rest(having)}"]
             break
         listed = [
             f"{own[each.cell]} ({_share_words(each, findings, first=not place)})"
