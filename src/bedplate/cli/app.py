@@ -364,7 +364,7 @@ def extend(
 def status(study: Path, *, verify: bool, as_json: bool) -> int:
     """How far a study is, and what failed and why.
 
-    And how well it uses its time.
+    It also says how well the study uses its time.
     """
     (study,) = require_studies([study])
     from bedplate.cli.status import status as tell  # noqa: PLC0415

@@ -254,7 +254,7 @@ def search(
 ) -> int:
     """Find the best cell of many within a budget of time.
 
-    And prove it; or go on where a search stopped.
+    It proves that cell, and goes on where it was stopped.
 
     It visits few cells, in blocks, and a model of their factors says which come next. Then the leader, its rivals and the plan's first cell get
     fresh repetitions. The answer is "this one", "one of these", or "not known" with the best guess. The study is one like any
@@ -411,7 +411,7 @@ def ab(
 ) -> int:
     """Did a change make it slower: both sides, until it can tell.
 
-    They are measured in blocks, until its time is gone.
+    Both are measured in blocks, until that is known or the budget is used.
 
     A block is a visit of each side, in random order. After each block it looks, with an interval that may be looked at (docs/METHOD.md). It ends
     with slower, faster, the same within the margin, or cannot tell; after the first block where a side does not run or has no such figure, and says
@@ -482,7 +482,7 @@ def bisect(
 ) -> int:
     """Find the commit that made it slower, or unsafe.
 
-    By git's search, each commit in pairs with the good one.
+    It is git's search: each commit is measured in pairs with the good one.
 
     Both ends are measured first. A commit is skipped only where it cannot be built or run. --budget is of each commit. Your checkout is
     not touched: git searches in a repository of bedplate's own. It ends with the commit, what bears it out, and a text for a mailing list.

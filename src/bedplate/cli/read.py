@@ -217,7 +217,7 @@ def advise(
 ) -> None:
     """Which cell to choose, and what to measure next.
 
-    Among cells that are equally durable.
+    It chooses among cells that are equally durable.
 
     The figure that a run is about ranks its cells. p99, steadiness across checkpoints, space and what is written are compared beside it, and
     limit the choice where --not-worse says so. From comparisons that hold together, not from point estimates: with two repetitions there is no
@@ -267,7 +267,7 @@ def claims(
 ) -> None:
     """Which conclusions hold, those of the original studies or yours.
 
-    Each holds or does not, or that is not known, or nobody measured it.
+    Each one holds, does not hold, is not known, or was not measured.
 
     Each claim is judged in every study that measured it; all findings together keep the false discovery rate.
     """
