@@ -20,6 +20,7 @@ from tests.support.studies.study_lab import Lab, study_lab
 from tests.support.tools.inner_process import outer_pid
 from tests.support.tools.left_in_memory import left_in_memory, loops_below
 from tests.support.tools.patience import AT_MOST_S
+from tests.support.tools.processes import processes_naming
 
 from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.executors.qemu.runner import GuestRunner
@@ -200,7 +201,7 @@ class Bench:
         found += [f"log directory {path}" for path in shared]
         for root in (Path("/sys/fs/cgroup"),):
             found += [f"group {path}" for pid in pids for path in root.glob(f"*/bedplate-{pid}*")]
-        found += [f"process {line}" for line in _processes_naming(str(self.base))]
+        found += [f"process {process.pid} {process.line:.80}" for process in processes_naming(str(self.base))]
         return found
 
 
@@ -211,18 +212,6 @@ def run(name: str, *, rate_tps: float | None = 1000, **levels: Any) -> RunSpec:
     """
     asked = {"clients": 2, "jobs": 1, "warmup_s": 0, "duration_s": 2, **levels}
     return RunSpec(name, "pgbench", Levels(asked if rate_tps is None else {**asked, "rate_tps": rate_tps}))
-
-
-def _processes_naming(text: str) -> list[str]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in words and int(folder.name) != os.getpid():
-            found.append(f"{folder.name} {words:.80}")
-    return found
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.scratch_disk import Disk, looped
 
 from bedplate.errors import BedplateError, CommandFailed, DeviceInUse, DeviceRefused
-from bedplate.host.block_tree import read_signatures
+from bedplate.host.block_tree import backing_file, read_signatures
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
@@ -145,16 +145,10 @@ def second_loop(file: str, *, target: Path | None = None, script: str = "") -> I
     finally:
         if target is not None:
             commands.run(["umount", str(target)])
-        before = backing_file(node)
+        before = backing_file(Path(node).name)
         commands.run(["losetup", "--detach", node])
         # A namespace that another test made meanwhile may keep the mount, and so the device, until it is gone.
-        assert wait_until(lambda: backing_file(node) != before, deadline_s=AT_MOST_S), node
-
-
-def backing_file(node: str) -> str | None:
-    with contextlib.suppress(OSError):
-        return (Path("/sys/class/block") / Path(node).name / "loop" / "backing_file").read_text()
-    return None
+        assert wait_until(lambda: backing_file(Path(node).name) != before, deadline_s=AT_MOST_S), node
 
 
 @pytest.mark.parametrize("mounted", [False, True])

@@ -17,6 +17,7 @@ import pytest
 from tests.support.sources.histories import commit, repository
 from tests.support.sources.toy_kernel import toy_kernel
 from tests.support.sources.toy_postgresql import toy_postgresql
+from tests.support.tools.processes import processes_naming
 
 from bedplate.engines.lmdb.prepare import OWN_LIBRARY as LMDB
 from bedplate.engines.lmdb.visit import LIBLMDB
@@ -237,19 +238,7 @@ def test_what_a_build_runs_reaches_nothing(
     assert [] == place.reached
     assert [] == list(place.outside.iterdir())
     assert not (place.cache / "planted").exists()
-    assert wait_until(lambda: not _sleepers(), deadline_s=60)
-
-
-def _sleepers() -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[:2] == [b"sleep", _SLEEP.encode()]:
-            found.append(path.parent.name)
-    return found
+    assert wait_until(lambda: not processes_naming(f"sleep {_SLEEP}"), deadline_s=60)
 
 
 def _lmdb(place: Place, files: Mapping[str, str | Path]) -> None:

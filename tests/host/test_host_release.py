@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.study_lab import tmpfs
+from tests.support.tools.left_in_memory import loops_below
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import DeviceInUse
@@ -109,9 +110,7 @@ def _left(base: Path) -> list[str]:
     inside = f"{base}/"
     left = [f"mount {entry.target}" for entry in read_mount_table() if entry.target.startswith(inside)]
     left += [f"loop {name}" for image in base.glob("*.img") for name in attached_to(image)]
-    for folder in Path("/sys/block").glob("loop*/loop/backing_file"):
-        if inside in folder.read_text():
-            left.append(f"loop {folder}")
+    left += loops_below(base)
     left += [f"image {image}" for image in base.glob("*.img")]
     hierarchy = read_hierarchy()
     parents = {*hierarchy.v1.values(), *((hierarchy.v2,) if hierarchy.v2 else ())}

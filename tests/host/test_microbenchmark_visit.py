@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.processes import processes_naming
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.lmdb.visit import LIBLMDB, MICROBENCHMARK
@@ -187,9 +188,9 @@ def test_a_driver_that_is_killed_is_named_with_its_test(bench: Bench, driver: st
     def kill(line: str) -> None:
         if '"fillrandom' in line and '"item"' in line:
             (pid,) = [
-                int(path.parent.name)
-                for path in Path("/proc").glob("[0-9]*/cmdline")
-                if b"--tests=fillrandom" in _words(path)
+                process.pid
+                for process in processes_naming(str(bench.base))
+                if "--tests=fillrandom" in process.arguments
             ]
             os.kill(pid, signal.SIGKILL)
 
@@ -225,13 +226,6 @@ def test_without_synchronous_commits_the_synchronous_tests_are_left_out(bench: B
     )
     in_force = {item.name: item.effective for item in visit.comparisons if item.name.startswith("lmdb.")}
     assert ("nosync", "fallocate") == (in_force["lmdb.sync"], in_force["lmdb.preallocation"])
-
-
-def _words(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def of_sqlite(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.host.conftest import built
+from tests.support.tools.processes import processes_naming
 
 from bedplate.engines.postgresql.own_data import CATALOGUES, ClusterLayout, read_archive, read_control_file
 from bedplate.engines.postgresql.prepare import DatabaseSource, ensure_restored
@@ -174,11 +175,10 @@ def test_a_visit_runs_on_a_copy_and_its_study_names_no_row(
     networks: set[str] = set()
 
     def look(_: str) -> None:
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (folder / "cmdline").read_bytes()
-                if str(bench.base).encode() in words and b"log_min_messages=log" in words:
-                    networks.add(str((folder / "ns" / "net").readlink()))
+        for process in processes_naming(str(bench.base)):
+            if "log_min_messages=log" in process.line:
+                with contextlib.suppress(OSError):
+                    networks.add(str((process.folder / "ns/net").readlink()))
 
     record = bench.live(replace(request, dataset=dataset, inputs={layout.key: str(data)}), look)
     # A server with a network of its own, which has no way out.

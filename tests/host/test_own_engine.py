@@ -6,13 +6,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.support.tools.processes import processes_naming
 
 from bedplate.engines.external.oracle import POWER_CUT
 from bedplate.engines.external.prepare import PROGRAMS_KEY, read_folder
@@ -199,17 +200,8 @@ def test_what_a_writer_leaves_running_and_lying_about_is_gone(workshop: Workshop
         f"for place in /tmp /var/tmp /dev/shm; do echo here > $place/{_LEFT}; done\n"
         f"setsid {_SLEEPS} >/dev/null 2>&1 &\necho ack 0 1\n"
     )
-    assert [] == processes_of(_SLEEPS)
+    assert [] == processes_naming(_SLEEPS)
     assert not [place for place in ("/tmp", "/var/tmp", "/dev/shm") if Path(place, _LEFT).exists()]
-
-
-def processes_of(words: str) -> list[str]:
-    """The command lines that have these words."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return [line for line in found if words in line]
 
 
 def test_a_full_log_ends_the_writer(workshop: Workshop) -> None:
@@ -623,7 +615,7 @@ def test_a_program_that_is_wrong_by_itself_condemns_nothing(
     assert said in "; ".join(map(str, run.reasons))
     assert not (directory / POINTS_FILE).exists()
     assert [] == bench.left_behind()
-    assert [] == processes_of(_SLEEPS)
+    assert [] == processes_naming(_SLEEPS)
 
 
 def test_what_a_writer_forks_away_ends_with_the_recording(bench: Bench, recorder: str) -> None:
@@ -643,4 +635,4 @@ def test_what_a_writer_forks_away_ends_with_the_recording(bench: Bench, recorder
     assert (Outcome.COMPLETED, ()) == (run.outcome, run.reasons)
     assert PointOutcome.OK == codec.read(RecordingFacts, directory / RECORDING_FILE).whole_log
     assert [] == bench.left_behind()
-    assert [] == processes_of(_LEFT)
+    assert [] == processes_naming(_LEFT)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.tools.patience import AT_MOST_S
+from tests.support.tools.processes import processes_naming
 
 from bedplate.figures.run import make_figures
 from bedplate.host.command import environment
@@ -242,15 +243,7 @@ def test_a_tool_that_is_killed_is_a_failed_run(bench: Bench) -> None:
 
 def _fio_below(base: Path) -> list[int]:
     """Processes that are fio and name the bench, parents first."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0] == b"fio" and any(os.fsencode(base) in word for word in words):
-            found.append(int(folder.name))
-    return sorted(found)
+    return [process.pid for process in processes_naming(str(base)) if process.arguments[0] == "fio"]
 
 
 def test_a_visit_that_is_stopped_leaves_no_tool_behind(bench: Bench) -> None:

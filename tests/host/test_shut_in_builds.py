@@ -18,6 +18,7 @@ import pytest
 from tests.support.sources.histories import commit, git, repository
 from tests.support.sources.toy_postgresql import toy_postgresql
 from tests.support.studies.study_lab import SOURCES, Lab
+from tests.support.tools.processes import every_process
 
 from bedplate.engines.postgresql import builds
 from bedplate.engines.postgresql.builds import (
@@ -162,16 +163,8 @@ def _install_a_script(work: RecipeWork) -> None:
     server.chmod(0o755)
 
 
-def _sleepers() -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[:2] == [b"sleep", b"54321"]:
-            found.append(path.parent.name)
-    return found
+def _sleepers() -> list[int]:
+    return [process.pid for process in every_process() if process.arguments[:2] == ("sleep", "54321")]
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import random
 import signal
 import subprocess
 from pathlib import Path
 
 from tests.support.studies.study_lab import Lab, study_lab
-from tests.torture.processes import Seen, descendants, every_process, kill
+from tests.support.tools.processes import Process, processes_naming
+from tests.torture.processes import descendants, kill
 from tests.torture.trial import Tally
 
 _HEAD = """
@@ -159,20 +159,22 @@ def _is_hit(kind: str, start: subprocess.Popen[str], lab: Lab, drawn: random.Ran
     return bool(chosen) and kill([drawn.choice(chosen).pid])
 
 
-def _chosen(kind: str, below: list[Seen]) -> list[Seen]:
+def _chosen(kind: str, below: list[Process]) -> list[Process]:
     if kind == "visit":
-        return [seen for seen in below if "bedplate.visit.command" in seen.words]
-    servers = {seen.pid for seen in below if "/bin/postgres " in f"{seen.words} "}
+        return [process for process in below if "bedplate.visit.command" in process.line]
+    servers = {process.pid for process in below if "/bin/postgres " in f"{process.line} "}
     if kind == "server":
         return [seen for seen in below if seen.pid in servers]
-    return [seen for seen in below if seen.words.startswith("postgres: ") and seen.parent in servers]
+    return [
+        process for process in below if process.line.startswith("postgres: ") and process.parent in servers
+    ]
 
 
 def _kill_tree(start: subprocess.Popen[str], lab: Lab) -> bool:
     """Everything at once, as a machine that loses its power does: the start, what it began, what names its place."""
     pids = [start.pid] if start.poll() is None else []
-    pids += [seen.pid for seen in descendants(start.pid)]
-    pids += [seen.pid for seen in every_process() if str(lab.base) in seen.words and seen.pid != os.getpid()]
+    pids += [process.pid for process in descendants(start.pid)]
+    pids += [process.pid for process in processes_naming(str(lab.base))]
     return kill(pids)
 
 

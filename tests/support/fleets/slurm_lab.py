@@ -7,7 +7,6 @@ root a key of its own: without it anybody on the machine could have a job run as
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pwd
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from tests.support.studies.study_lab import NOBODY, SOURCES
 from tests.support.tools.patience import AT_MOST_S
+from tests.support.tools.processes import processes_naming
 
 from bedplate.host.process import wait_until
 
@@ -213,16 +213,17 @@ class SlurmLab:
 
     def step_daemons(self, node: str) -> list[int]:
         """Pids of slurmstepd for jobs of a node; they call themselves slurmstepd: [JOB.batch]."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (folder / "cmdline").read_bytes()
-                if words.startswith(b"slurmstepd") and self._belongs(folder, node):
-                    found.append(int(folder.name))
-        return found
+        return [
+            process.pid
+            for process in processes_naming("slurmstepd")
+            if process.line.startswith("slurmstepd") and self._belongs(process.folder, node)
+        ]
 
     def _belongs(self, folder: Path, node: str) -> bool:
-        variables = (folder / "environ").read_bytes().split(b"\0")
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
         own = f"SLURM_CONF={self.base / 'slurm.conf'}".encode()
         return own in variables or node.encode() in b" ".join(variables)
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.tools.processes import processes_naming
+
 from bedplate.executors.qemu.guest import Deadlines
 from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.runner import GuestRunner
@@ -181,15 +183,11 @@ class GuestLab:
 
 def guests_naming(text: str) -> list[int]:
     """The processes of QEMU whose command line holds a text."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if text in words and "qemu-system" in words.split("\0")[0] + words.split("\0")[-1] + words[:200]:
-            found.append(int(folder.name))
-    return found
+    return [
+        process.pid
+        for process in processes_naming(text)
+        if "qemu-system" in process.line[:200] + process.arguments[-1]
+    ]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.support.tools.left_in_memory import loops_below
 from tests.support.tools.patience import AT_MOST_S
+from tests.support.tools.processes import processes_naming
 
 from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
@@ -123,11 +124,11 @@ class Lab:
         found: list[int] = []
 
         def look() -> bool:
-            for folder in Path("/proc").glob("[0-9]*"):
-                with contextlib.suppress(OSError):
-                    words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if "bedplate.visit.command" in words and any(str(self.base) in word for word in words):
-                        found.append(int(folder.name))
+            found.extend(
+                process.pid
+                for process in processes_naming(str(self.base))
+                if "bedplate.visit.command" in process.arguments
+            )
             return bool(found)
 
         assert wait_until(look, deadline_s=AT_MOST_S)
@@ -168,13 +169,7 @@ class Lab:
         found += [f"state {path}" for path in self.state.glob("[0-9]*")]
         found += [f"half a visit {path}" for path in self.base.glob("**/*.unfinished")]
         found += [f"half a file {path}" for path in self.base.glob("**/.*.part")]
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(self.base) in words:
-                found.append(f"process {words:.100}")
+        found += [f"process {process.line:.100}" for process in processes_naming(str(self.base))]
         return found
 
 
