@@ -17,8 +17,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.figures.power_cut import is_drawn, read_cuts
-from bedplate.model.power_cut import POINTS_FILE
+from bedplate.cuts.points import is_drawn, read_cuts
+from bedplate.cuts.records import POINTS_FILE
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -31,6 +31,18 @@ from pathlib import Path
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.cli.cuts import run_names
+from bedplate.cuts.records import (
+    DEFAULT_PROFILES,
+    DURATION_S,
+    IMAGE_BYTES,
+    LOG_FILE,
+    POINTS_DEFAULT,
+    POINTS_FILE,
+    RECORDING_FILE,
+    WORKLOAD,
+    PointRecord,
+    RecordingFacts,
+)
 from bedplate.engines.postgresql.builds import BuildSpec, ensure_build
 from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory
@@ -47,20 +59,8 @@ from bedplate.model.cell import (
     KernelLevels,
     RunSpec,
 )
+from bedplate.model.engines import ENGINE
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    DEFAULT_PROFILES,
-    DURATION_S,
-    ENGINE,
-    IMAGE_BYTES,
-    LOG_FILE,
-    POINTS_DEFAULT,
-    POINTS_FILE,
-    RECORDING_FILE,
-    WORKLOAD,
-    PointRecord,
-    RecordingFacts,
-)
 from bedplate.model.visit import (
     FORMAT_VERSION,
     EngineBuild,

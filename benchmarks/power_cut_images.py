@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "src"))
 
-from bedplate.model.power_cut import Profile  # noqa: E402
+from bedplate.cuts.choice import building_order, choose_points  # noqa: E402
+from bedplate.cuts.log import FLUSH, MARK, read_log  # noqa: E402
+from bedplate.cuts.records import Profile  # noqa: E402
 from bedplate.units import MIB  # noqa: E402
-from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, choose_points  # noqa: E402
-from bedplate.workloads.power_cut.log import FLUSH, MARK, read_log  # noqa: E402
+from bedplate.workloads.power_cut.bench import ImageBuilder  # noqa: E402
 
 if TYPE_CHECKING:
-    from bedplate.workloads.power_cut.log import Log
+    from bedplate.cuts.log import Log
 
 SIZE = 512 * MIB
 WINDOW = 8 * MIB

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bedplate.cuts.choice import building_order
 from bedplate.host.ledger import NoLedger
 from bedplate.model import codec
-from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob, building_order, replayed
+from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob, replayed
 from bedplate.workloads.power_cut.log import unpacked
 
 # Not compared: times, and the words of the kernel and of fsck, which differ from one mount of an image to the next.
@@ -120,11 +121,11 @@ def stages_of(folder: Path, tree: Path, *, points: int) -> str:
 
 def print_stages(job_file: Path, log_file: Path, memory: Path) -> None:
     """In a process of the tree's, and in namespaces of its own: replay each point, and print what its stages took."""
+    from bedplate.cuts.log import read_log  # noqa: PLC0415
     from bedplate.filesystem.registry import filesystem_for  # noqa: PLC0415
     from bedplate.host.mount import let_go_of_foreign_mounts, paths_in  # noqa: PLC0415
     from bedplate.workloads.power_cut import worker  # noqa: PLC0415
     from bedplate.workloads.power_cut.bench import ImageBuilder  # noqa: PLC0415
-    from bedplate.workloads.power_cut.log import read_log  # noqa: PLC0415
 
     job = codec.read(ReplayJob, job_file)
     let_go_of_foreign_mounts((job_file, log_file, *paths_in(codec.to_json(job))))

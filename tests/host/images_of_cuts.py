@@ -13,10 +13,11 @@ from pathlib import Path
 
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
-from bedplate.model.power_cut import Profile
+from bedplate.cuts.choice import building_order, choose_points
+from bedplate.cuts.log import read_log
+from bedplate.cuts.records import Profile
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, choose_points, rebuild
-from bedplate.workloads.power_cut.log import read_log
+from bedplate.workloads.power_cut.bench import ImageBuilder, rebuild
 
 _SIZES = (8 * MIB, 2 * MIB)
 _WINDOW_BYTES = 256 * 1024

@@ -21,6 +21,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.cuts.log import DISCARD, FLUSH, Log, read_log
 from bedplate.errors import BedplateError
 from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.registry import filesystem_for
@@ -30,7 +31,6 @@ from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.log import DISCARD, FLUSH, Log, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

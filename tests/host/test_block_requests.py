@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import recorder_driver
 
+from bedplate.cuts.blame import WritingProcess
+from bedplate.cuts.log import FLUSH, FUA, read_log
 from bedplate.host.block_requests import RequestTrace, device_number, request_trace
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.process import wait_until
 from bedplate.host.recorder import Recorder, RecorderSizes, recorder_reasons
-from bedplate.model.durability import WritingProcess
 from bedplate.units import KIB, MIB
-from bedplate.workloads.power_cut.log import FLUSH, FUA, read_log
 from bedplate.workloads.power_cut.tearing import as_with_fua, note_writers
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]

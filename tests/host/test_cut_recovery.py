@@ -14,6 +14,8 @@ import pytest
 from tests.support.tools.recorder_lab import recorder_driver
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
+from bedplate.cuts.choice import Recut
+from bedplate.cuts.records import RECOVERY_LOG_FILE, CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.engines.external.prepare import PROGRAMS_KEY
 from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.registry import filesystem_for
@@ -23,24 +25,9 @@ from bedplate.host.ledger import NoLedger
 from bedplate.host.scratch_device import create_blank, passing_loop
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    RECOVERY_LOG_FILE,
-    CutPoint,
-    Placement,
-    PointOutcome,
-    PointRecord,
-    Profile,
-)
 from bedplate.units import GIB, MIB
 from bedplate.visit.cuts import Subject
-from bedplate.workloads.power_cut.bench import (
-    DATA_DIRECTORY,
-    Recut,
-    ReplayJob,
-    Workers,
-    image_of,
-    judge_alone,
-)
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, ReplayJob, Workers, image_of, judge_alone
 from bedplate.workloads.power_cut.log import unpack_log
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]

@@ -10,9 +10,9 @@ from tests.support.studies.study_lab import Lab
 from bedplate.cli.cut_images import README, bad_points
 from bedplate.cli.cut_script import REPRODUCE
 from bedplate.cli.cuts import find_run
-from bedplate.figures.power_cut import read_cuts
-from bedplate.model.durability import Party, Repeatability
-from bedplate.model.power_cut import LOG_FILE
+from bedplate.cuts.blame import Party, Repeatability
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import LOG_FILE
 from bedplate.study.power_cut_stories import read_stories
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]

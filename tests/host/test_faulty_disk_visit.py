@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
+from bedplate.cuts.faults import Detected, FaultRecord, FaultVerdict, Seen, read_tries
+from bedplate.cuts.records import PointOutcome
 from bedplate.engines.external.prepare import PROGRAMS_KEY, read_folder
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import LIBFUSE3, library_requirement
@@ -23,11 +25,9 @@ from bedplate.model.cell import (
     RunSpec,
 )
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import PointOutcome
 from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, Validity, VisitRequest
 from bedplate.units import MIB, parse_size
 from bedplate.workloads.faulty_disk.figures import VALIDITY, evidence_of
-from bedplate.workloads.faulty_disk.model import Detected, FaultRecord, FaultVerdict, Seen, read_tries
 
 if TYPE_CHECKING:
     from pathlib import Path

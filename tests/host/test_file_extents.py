@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab
 
+from bedplate.cuts.faults import ByteRange, FaultOperation, FaultOrder
 from bedplate.host import pages
 from bedplate.host.pages import extents_of
 from bedplate.host.recorder import Recorder, RecorderSizes
-from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder
 from bedplate.units import MIB
 from bedplate.workloads.faulty_disk.visit import Filler
 

@@ -15,11 +15,20 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.support.tools.processes import processes_naming
 
+from bedplate.cuts.points import is_drawn, read_cuts
+from bedplate.cuts.records import (
+    LOG_FILE,
+    POINTS_FILE,
+    RECORDING_FILE,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.cuts.verdict import PowerCutVerdict, measured_durability, verdict_of
 from bedplate.engines.external.oracle import POWER_CUT
 from bedplate.engines.external.prepare import PROGRAMS_KEY, read_folder
 from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, RequirementMissing
-from bedplate.figures.power_cut import is_drawn, read_cuts
-from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.figures.run import make_figures
 from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.account import server_account
@@ -32,17 +41,8 @@ from bedplate.host.shut_in import DATA, PROGRAMS, Confinement
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.device_cache import CACHES
-from bedplate.model.durability import UNSAFE, PowerCutVerdict, measured_durability
+from bedplate.model.durability import UNSAFE
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    LOG_FILE,
-    POINTS_FILE,
-    RECORDING_FILE,
-    PointOutcome,
-    PointRecord,
-    Profile,
-    RecordingFacts,
-)
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.visit.cuts import Driven, OracleAnswer, Recorded, Subject

@@ -14,6 +14,7 @@ from tests.host.test_power_cut_oracle import OF_A_STRANGER, RESTORING, folder_op
 from tests.host.test_power_cut_visit import Cut, replayed, request
 
 from bedplate.campaign.preparation import prepare_drivers
+from bedplate.cuts.blame import Party, Repeatability, WrittenPlace
 from bedplate.engines.mariadb.prepare import PREPARATION as MARIADB
 from bedplate.errors import BedplateError
 from bedplate.host.block_tree import all_loops
@@ -24,11 +25,10 @@ from bedplate.host.process import wait_until
 from bedplate.host.recorder import recorder_reasons
 from bedplate.host.scratch_device import MEMORY_DIRECTORY
 from bedplate.model.cell import BuildLevels, FilesystemLevels
-from bedplate.model.durability import Party, Repeatability, WrittenPlace
 from bedplate.study.power_cut_stories import read_stories
 
 if TYPE_CHECKING:
-    from bedplate.model.durability import Story
+    from bedplate.cuts.blame import Story
 
     Bench = Any
 

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.host.command import Commands
-from bedplate.host.ledger import Ledger
-from bedplate.host.native_driver import LIBFUSE3, library_requirement
-from bedplate.host.recorder import recorder_reasons
-from bedplate.model import codec
-from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, FilesystemLevels, RunSpec
-from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
+from bedplate.cuts.log import FUA, read_log
+from bedplate.cuts.records import (
     LATE_US,
     LOG_FILE,
     POINTS_FILE,
@@ -28,10 +22,16 @@ from bedplate.model.power_cut import (
     PointRecord,
     RecordingFacts,
 )
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger
+from bedplate.host.native_driver import LIBFUSE3, library_requirement
+from bedplate.host.recorder import recorder_reasons
+from bedplate.model import codec
+from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, FilesystemLevels, RunSpec
+from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob, own_writeback
-from bedplate.workloads.power_cut.log import FUA, read_log
 
 if TYPE_CHECKING:
     Bench = Any

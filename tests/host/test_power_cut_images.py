@@ -13,12 +13,13 @@ from time import monotonic_ns
 import pytest
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab
 
+from bedplate.cuts.choice import building_order, choose_points
+from bedplate.cuts.log import JOURNAL, Acknowledgements, Log, read_log, window
+from bedplate.cuts.records import VOLATILE_PROFILES, CutPoint, Placement, Profile
 from bedplate.host.recorder import RecorderSizes
 from bedplate.host.scratch_device import detach, losetup
-from bedplate.model.power_cut import VOLATILE_PROFILES, CutPoint, Placement, Profile
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.bench import Built, ImageBuilder, building_order, choose_points
-from bedplate.workloads.power_cut.log import JOURNAL, Acknowledgements, Log, read_log, window
+from bedplate.workloads.power_cut.bench import Built, ImageBuilder
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab, replayed
 
+from bedplate.cuts.log import Log, read_log
+from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.host.recorder import Recorder, RecorderSizes
-from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.bench import ImageBuilder
-from bedplate.workloads.power_cut.log import Log, read_log
 from bedplate.workloads.power_cut.tearing import flushes_in_flight
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]

@@ -23,6 +23,7 @@ from tests.support.tools.recorder_lab import (
     replayed,
 )
 
+from bedplate.cuts.log import DISCARD, FLUSH, JOURNAL, read_log
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host.block_tree import attached_to, backing_file
 from bedplate.host.command import Commands
@@ -32,7 +33,6 @@ from bedplate.host.process import start_time, wait_until_gone
 from bedplate.host.recorder import Recorder, RecorderFailed, RecorderSizes
 from bedplate.host.scratch_device import AttachedDevice
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.log import DISCARD, FLUSH, JOURNAL, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -16,9 +16,9 @@ import pytest
 from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab, replayed
 
+from bedplate.cuts.log import FLUSH, Log, read_log
 from bedplate.host.recorder import RecorderSizes
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.log import FLUSH, Log, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

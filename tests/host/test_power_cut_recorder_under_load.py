@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import RecorderLab, counts_of, recorder_driver, recorder_lab, replayed
 
+from bedplate.cuts.log import FLUSH, Log, read_log
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.scratch_device import AttachedDevice
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.log import FLUSH, Log, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

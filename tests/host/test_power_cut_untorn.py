@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.mariadb.prepare import PREPARATION
-from bedplate.errors import BedplateError
-from bedplate.figures.power_cut import read_cuts
-from bedplate.host.command import Commands
-from bedplate.host.files import cache_directory
-from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
-from bedplate.host.recorder import recorder_reasons
-from bedplate.model import codec
-from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, FilesystemLevels, RunSpec
-from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import (
     RECORDING_FILE,
     PageCounts,
     PageFacts,
@@ -27,6 +18,15 @@ from bedplate.model.power_cut import (
     PointOutcome,
     RecordingFacts,
 )
+from bedplate.engines.mariadb.prepare import PREPARATION
+from bedplate.errors import BedplateError
+from bedplate.host.command import Commands
+from bedplate.host.files import cache_directory
+from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.host.recorder import recorder_reasons
+from bedplate.model import codec
+from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, FilesystemLevels, RunSpec
+from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import EngineBuild, Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB

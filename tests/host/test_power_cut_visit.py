@@ -17,6 +17,18 @@ import pytest
 from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
+from bedplate.cuts.records import (
+    CONTROLS,
+    LOG_FILE,
+    POINTS_FILE,
+    RECORDING_FILE,
+    SMALL_LOG_BYTES,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
 from bedplate.engines.mariadb.prepare import PREPARATION as MARIADB
 from bedplate.errors import EXIT_INTERRUPTED, BedplateError
 from bedplate.filesystem.blocks import JOURNALLED
@@ -29,18 +41,6 @@ from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    CONTROLS,
-    LOG_FILE,
-    POINTS_FILE,
-    RECORDING_FILE,
-    SMALL_LOG_BYTES,
-    Placement,
-    PointOutcome,
-    PointRecord,
-    Profile,
-    RecordingFacts,
-)
 from bedplate.model.visit import EngineBuild, Outcome, RunRecord, VisitRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob

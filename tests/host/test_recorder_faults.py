@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.tools.recorder_lab import SIZES, RecorderLab, recorder_driver, recorder_lab, replayed
 
-from bedplate.host.recorder import Recorder
-from bedplate.model.fault_order import (
+from bedplate.cuts.faults import (
     CLEAR_LINE,
     RANGES_MOST,
     ByteRange,
@@ -21,8 +20,9 @@ from bedplate.model.fault_order import (
     FaultOrder,
     moved_line,
 )
+from bedplate.cuts.log import FLUSH, JOURNAL, read_log
+from bedplate.host.recorder import Recorder
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.log import FLUSH, JOURNAL, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 

@@ -13,6 +13,7 @@ import pytest
 from tests.support.tools.filesystem_site import site_on
 from tests.support.tools.scratch_disk import looped
 
+from bedplate.cuts.records import PageCounts
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Account, Commands
 from bedplate.host.native_driver import ensure_driver
@@ -27,7 +28,6 @@ from bedplate.model.cell import (
 )
 from bedplate.model.filesystem import COW_HINTS, contradictions
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import PageCounts
 from bedplate.visit.declaration import UNTORN_SHIM, UntornWrites, untorn_writes
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ _FOLDERS = ("src/bedplate/workloads/", "src/bedplate/engines/", "src/bedplate/re
 _WORDS = frozenset({"none", "microbenchmark", "postgresql", "power_cut"})
 # Where a name still is, and for what. The list may become shorter.
 KNOWN: Mapping[str, str] = {
-    "analysis/power_cut_view.py": "the verdict of power cuts stands beside every speed",
+    "cuts/records.py": "the constant",
+    "cuts/runs.py": "the verdict of power cuts stands beside every speed",
     "model/engines.py": "the constants: a reader asks a workload for its engine and may import none",
-    "model/power_cut.py": "the constant",
 }
 
 

@@ -55,6 +55,8 @@ def modules_of(source: Path) -> list[str]:
     # Of a workload what a visit runs, and with it what that imports.
     for file in ("model.py", "run.py", "run/*.py"):
         files += sorted(package.glob(f"workloads/*/{file}"))
+    # Of cuts all but what has intervals beside it.
+    files += [path for path in sorted(package.glob("cuts/*.py")) if path.name != "runs.py"]
     for path in files:
         parts = path.relative_to(source).with_suffix("").parts
         found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))

@@ -2,6 +2,6 @@
 
 Here: overview, labels, factors, filters, health, words that every reader writes alike; comparison, effects, advice, headline, claims.
 Not here: how it looks in a terminal, on the page or in a file.
-May import: `statistics`, `figures`, `study`, `plan`, `model`; numpy, pydantic.
+May import: `cuts`, `statistics`, `figures`, `study`, `plan`, `model`; numpy, pydantic.
 Must not import: `terminal`, `page`, `export`, `host`, `visit`, `executors`; rich, jinja2, xlsxwriter.
 """

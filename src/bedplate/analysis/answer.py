@@ -46,17 +46,6 @@ from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble
 from bedplate.analysis.paired import answer_lines as answer_of_pairs
 from bedplate.analysis.paired import looked
 from bedplate.analysis.pooled import pooled_in_short, pooled_line, pooled_pairs, ratio_words
-from bedplate.analysis.power_cut_view import (
-    CutRun,
-    cut_cell_words,
-    percent_from_above,
-    speaking,
-    weaker_words,
-    without_share,
-)
-from bedplate.analysis.power_cut_view import (
-    pooled as pooled_cuts,
-)
 from bedplate.analysis.run_heads import answers_first, has_speed, view_of
 from bedplate.analysis.search import Searched, SetUp, answer_lines, search_of, set_up, settings_words
 from bedplate.analysis.wording import (
@@ -69,31 +58,33 @@ from bedplate.analysis.wording import (
     says_nothing,
     unit_words,
 )
+from bedplate.cuts.points import BOUNDED, BROKEN, LOSS, CutCounts
+from bedplate.cuts.records import DEVICE_UNIT, ENOSPC, LOG_FILE, PageCounts
+from bedplate.cuts.runs import (
+    CutRun,
+    cut_cell_words,
+    percent_from_above,
+    speaking,
+    weaker_words,
+    without_share,
+)
+from bedplate.cuts.runs import pooled as pooled_cuts
+from bedplate.cuts.verdict import (
+    CUTS_FOR_MORE,
+    PAGES_TEAR,
+    CacheCuts,
+    are_untorn,
+    broke_itself,
+    is_broken_otherwise,
+)
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
 from bedplate.model.cell import BuildLevels
 from bedplate.model.course import and_more
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import (
-    BOUNDED,
-    BOUNDED_LOSS,
-    BROKEN,
-    CUTS_FOR_MORE,
-    DURABLE,
-    LOSS,
-    PAGES_TEAR,
-    SESSION_SETTINGS,
-    UNKNOWN,
-    UNSAFE,
-    CacheCuts,
-    CutCounts,
-    are_untorn,
-    broke_itself,
-    is_broken_otherwise,
-)
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, SESSION_SETTINGS, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better, Metric, Scale
 from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import DEVICE_UNIT, ENOSPC, LOG_FILE, PageCounts
 from bedplate.model.reason import (
     FULL_PAGE_WRITES_OFF,
     INNODB_DOUBLEWRITE_OFF,
@@ -882,7 +873,7 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
     unknown = [facts for facts in cells if facts.cuts and facts.id not in known]
     refused = [facts.id for facts in unknown if any(run.verdict.refused for run in facts.cuts)]
     left = [facts for facts in unknown if facts.id not in refused]
-    not_asked = [facts.id for facts in left if any(run.measured for run in facts.cuts)]
+    not_asked = [facts.id for facts in left if any(run.shown_class for run in facts.cuts)]
     return CutsAnswer(
         cache=cache,
         sound=sound,
@@ -902,7 +893,7 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
 
 def _judged_cuts(facts: CellFacts, cache: str) -> CutCell | None:
     """Of the recordings that give a class; None where none does, or none was cut with this cache and nothing else was bad."""
-    runs = [run for run in facts.cuts if run.measured is not None]
+    runs = [run for run in facts.cuts if run.shown_class is not None]
     spoken, cuts = speaking(runs, cache)
     if not cuts.all_cuts.cuts:
         return None

@@ -37,7 +37,7 @@ from bedplate.statistics.paired_sequence import FIRST_LOOK, joint
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.cuts.runs import CutRun
     from bedplate.statistics.estimation import FloatArray
 
 EXIT_HOLDS = 1
@@ -398,7 +398,7 @@ def _cut_truth(word: str, run: CutRun) -> Truth:
         is_bad = run.verdict.without_cut is not None or run.verdict.all_cuts.bad > 0
         return Truth.HOLDS if is_bad else otherwise
     # What a visit promised that failed afterwards, with a bad cut behind it already.
-    declared, measured = run.declared or run.declared_first, run.measured
+    declared, measured = run.declared or run.declared_first, run.shown_class
     if declared is None or measured is None:
         return Truth.CANNOT_TELL
     pairs = [(declared.class_with(cache), measured.class_with(cache)) for cache in CACHES]

@@ -26,7 +26,6 @@ from bedplate.analysis.answer import (
 )
 from bedplate.analysis.labels import stands_on_image
 from bedplate.analysis.overview import Overview, is_chosen
-from bedplate.analysis.power_cut_view import cut_cell_words
 from bedplate.analysis.run_heads import has_speed
 from bedplate.analysis.wording import (
     BASIS_MARKS,
@@ -37,6 +36,7 @@ from bedplate.analysis.wording import (
     figure,
     unit_words,
 )
+from bedplate.cuts.runs import cut_cell_words
 from bedplate.model.cell import engine_model
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import Verdict

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from bedplate import registry
 from bedplate.analysis.fleet import fleet_marks, incomplete_nodes, node_of
 from bedplate.analysis.labels import CellLabel, effective_block_bytes, label_cells, study_marks
-from bedplate.analysis.power_cut_view import CutRun, cut_runs, durability_by_cuts
 from bedplate.analysis.run_heads import run_head, view_of
+from bedplate.cuts.records import UNIT_PROFILES, VOLATILE_PROFILES
+from bedplate.cuts.runs import CutRun, cut_runs, durability_by_cuts
 from bedplate.model.cell import RunSpec
 from bedplate.model.course import first_of
 from bedplate.model.device_cache import least_sector_bytes, sector_bytes_of, volatile_cache_of
@@ -23,7 +24,6 @@ from bedplate.model.durability import UNKNOWN, promised, worse
 from bedplate.model.figure import Better, Figure, RunFigures, Status
 from bedplate.model.metrics import CUT, METRICS
 from bedplate.model.plan import ScheduledVisit
-from bedplate.model.power_cut import UNIT_PROFILES, VOLATILE_PROFILES
 from bedplate.model.reason import Reason, because, sentences
 from bedplate.model.visit import Durability, Outcome, Validity, VisitRecord
 from bedplate.statistics.comparison import differences
@@ -824,7 +824,7 @@ class CellFacts:
     def verdict_refused(self) -> bool:
         """Whether its power was cut and all that can be said is what was declared, as what the cuts showed cannot be believed."""
         return any(run.verdict.refused for run in self.cuts) and all(
-            run.measured is None for run in self.cuts
+            run.shown_class is None for run in self.cuts
         )
 
     @property

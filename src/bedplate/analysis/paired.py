@@ -33,8 +33,8 @@ from bedplate.analysis.condition import (
 )
 from bedplate.analysis.overview import WHOLE, Overview, overview
 from bedplate.analysis.pooled import estimate_words, figure_words, ratio_words
-from bedplate.analysis.power_cut_view import cut_cell_words, speaking
 from bedplate.analysis.wording import capital, durability_class, figure, unit_words, verdict_word
+from bedplate.cuts.runs import cut_cell_words, speaking
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.durability import UNKNOWN
 from bedplate.model.figure import Status

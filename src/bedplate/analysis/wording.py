@@ -10,14 +10,14 @@ from decimal import ROUND_HALF_UP, Context
 
 from bedplate.analysis.labels import CellLabel
 from bedplate.analysis.overview import CellFacts, Measurement, Overview, Trouble
-from bedplate.analysis.power_cut_view import CutRun
+from bedplate.cuts.records import COMPLETIONS, DEVICE_UNIT, HAS_FUA, IN_FLIGHT, LATE, LATE_US, PageCounts
+from bedplate.cuts.runs import CutRun
 from bedplate.installation import COMMAND
 from bedplate.model.course import filled
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import CLASSES, DURABLE, UNKNOWN, worst_of
 from bedplate.model.figure import Metric, Scale
 from bedplate.model.metrics import METRICS
-from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, HAS_FUA, IN_FLIGHT, LATE, LATE_US, PageCounts
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability
 from bedplate.statistics.comparison import Comparison, EstimateKind, Verdict

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.campaign.preparation import OwnPrograms, builds_to_make, preparations
+from bedplate.cuts.records import POINTS_DEFAULT
 from bedplate.errors import PlanError
 from bedplate.filesystem.standing import MountedPlace, standing_of
 from bedplate.host.block_tree import CacheKind, DeclaredCache, gets_flushes, worst_cache
@@ -52,7 +53,6 @@ from bedplate.model.plan import (
     SearchRecord,
     model_of,
 )
-from bedplate.model.power_cut import POINTS_DEFAULT
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, FlushCount, ReadBack
 from bedplate.near_names import of_near_paths, unknown_run

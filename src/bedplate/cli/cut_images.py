@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from bedplate import registry
-from bedplate.analysis.power_cut_view import bound_words
 from bedplate.cli.cut_script import (
     job_of,
     kernel_needs,
@@ -22,27 +21,11 @@ from bedplate.cli.cut_script import (
     scripts,
 )
 from bedplate.cli.tried_script import ScriptQuestion, TriedScript, tried
-from bedplate.errors import StudyError
-from bedplate.figures.power_cut import finding_of, is_drawn, read_cuts
-from bedplate.figures.power_cut_verdict import CONTROLS_BAD_MIN
-from bedplate.filesystem.after_cut import image_levels, repair_commands
-from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.account import in_place_of, recorded_account
-from bedplate.host.command import Account, Commands
-from bedplate.host.requirement import Need, demand, look
-from bedplate.model import codec, limits
-from bedplate.model.durability import (
-    NOT_BAD_AGAIN,
-    BlamedWrite,
-    BlameEvidence,
-    CutCounts,
-    Repeatability,
-    Story,
-    finding_words,
-    story_of,
-    with_kept_journal,
-)
-from bedplate.model.power_cut import (
+from bedplate.cuts.blame import NOT_BAD_AGAIN, BlamedWrite, BlameEvidence, Repeatability, Story, story_of
+from bedplate.cuts.choice import choose_points, placed_points
+from bedplate.cuts.log import DEVICE_NAMES, DISCARD, FLUSH, FUA, MARK, Acknowledgements, Log, read_log
+from bedplate.cuts.points import CutCounts, finding_of, is_drawn, read_cuts
+from bedplate.cuts.records import (
     CONTROLS,
     LOG_FILE,
     RECORDING_FILE,
@@ -52,6 +35,16 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
+from bedplate.cuts.runs import bound_words
+from bedplate.cuts.verdict import CONTROLS_BAD_MIN, finding_words
+from bedplate.errors import StudyError
+from bedplate.filesystem.after_cut import image_levels, repair_commands
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.account import in_place_of, recorded_account
+from bedplate.host.command import Account, Commands
+from bedplate.host.requirement import Need, demand, look
+from bedplate.model import codec, limits
+from bedplate.model.durability import with_kept_journal
 from bedplate.model.visit import Durability, VisitRecord
 from bedplate.study.power_cut_stories import keep_stories, read_stories
 from bedplate.units import format_count, format_size, one_line
@@ -61,24 +54,12 @@ from bedplate.workloads.power_cut.bench import (
     Built,
     Found,
     ReplayJob,
-    choose_points,
     cut_engine,
-    placed_points,
     rebuilt,
     replayed,
 )
 from bedplate.workloads.power_cut.cut_questions import CutQuestion, inquest, inquests, recovery_of
-from bedplate.workloads.power_cut.log import (
-    DEVICE_NAMES,
-    DISCARD,
-    FLUSH,
-    FUA,
-    MARK,
-    Acknowledgements,
-    Log,
-    read_log,
-    unpacked,
-)
+from bedplate.workloads.power_cut.log import unpacked
 from bedplate.workloads.power_cut.tearing import order_spans
 from bedplate.workloads.power_cut.visit import measured_span
 

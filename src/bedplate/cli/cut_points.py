@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from bedplate.cuts.blame import Repeatability, Story
+from bedplate.cuts.points import GOOD, Cuts, finding_of, read_cuts
+from bedplate.cuts.records import LOG_FILE, Placement, PointRecord
+from bedplate.cuts.verdict import recoveries_not_whole
 from bedplate.errors import StudyError
-from bedplate.figures.power_cut import Cuts, finding_of, read_cuts
-from bedplate.figures.power_cut_verdict import recoveries_not_whole
 from bedplate.model import limits
-from bedplate.model.durability import GOOD, Repeatability, Story
-from bedplate.model.power_cut import LOG_FILE, Placement, PointRecord
 from bedplate.study.layout import StudyLayout
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import format_count, format_milliseconds

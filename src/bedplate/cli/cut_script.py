@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bedplate.cuts.log import DEVICE_NAMES, DISK, JOURNAL
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.filesystem.after_cut import image_levels, repair_commands
 from bedplate.filesystem.registry import filesystem_for
@@ -26,7 +27,6 @@ from bedplate.model.visit import VisitRecord
 from bedplate.plan.rules import QEMU
 from bedplate.visit.cuts import Subject
 from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, JOB_FILE, ReplayJob, cut_engine
-from bedplate.workloads.power_cut.log import DEVICE_NAMES, DISK, JOURNAL
 
 LINES_MOST = 100
 

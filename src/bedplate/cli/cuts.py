@@ -30,8 +30,8 @@ from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
     from bedplate.cli.guest_cuts import GuestCuts, GuestOfRun, PreparedRun
-    from bedplate.model.durability import BlameEvidence, Story
-    from bedplate.model.power_cut import ChosenState, CutPoint, PointRecord
+    from bedplate.cuts.blame import BlameEvidence, Story
+    from bedplate.cuts.records import ChosenState, CutPoint, PointRecord
     from bedplate.workloads.power_cut.bench import Built, ReplayJob
 
 _PATH = click.Path(path_type=Path)
@@ -105,9 +105,9 @@ def blame(
     from bedplate.cli.cut_images import bad_points, require_log, without_story  # noqa: PLC0415
     from bedplate.cli.cut_script import is_for_guest, job_of  # noqa: PLC0415
     from bedplate.cli.cuts import find_run, point_of, require_root, runs_of  # noqa: PLC0415
+    from bedplate.cuts.blame import STORIES_FOLDER  # noqa: PLC0415
+    from bedplate.cuts.records import LOG_FILE  # noqa: PLC0415
     from bedplate.model import limits  # noqa: PLC0415
-    from bedplate.model.durability import STORIES_FOLDER  # noqa: PLC0415
-    from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
 
     if run is None:
         folders = [folder for folder in runs_of(study) if limits.is_there(folder / LOG_FILE)]
@@ -565,7 +565,7 @@ def cut_log_again(
     StudyError where the run is not there or its log was not kept, RequirementMissing without root where its cuts are not recovered in a guest.
     """
     from bedplate.cli.cut_images import cut_again, require_log  # noqa: PLC0415
-    from bedplate.model.power_cut import Profile  # noqa: PLC0415
+    from bedplate.cuts.records import Profile  # noqa: PLC0415
 
     folder, profiles = find_run(study, run), tuple(dict.fromkeys(map(Profile, names)))
     require_log(folder)
@@ -616,8 +616,8 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
 
 def runs_of(study: Path) -> list[Path]:
     """The folders of all runs of power cuts."""
+    from bedplate.cuts.records import POINTS_FILE  # noqa: PLC0415
     from bedplate.model import limits  # noqa: PLC0415
-    from bedplate.model.power_cut import POINTS_FILE  # noqa: PLC0415
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
     return [
@@ -715,7 +715,7 @@ def require_root(reason: str = "a cut is replayed by mounting its image") -> Non
 def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:
     """The cut of that number; StudyError where there is none, or the run's log was not kept."""
     from bedplate.cli.cut_images import require_log  # noqa: PLC0415
-    from bedplate.figures.power_cut import read_cuts  # noqa: PLC0415
+    from bedplate.cuts.points import read_cuts  # noqa: PLC0415
 
     points = (*job.points, *(record.point for record in read_cuts(folder).recuts))
     found = next((point for point in points if point.number == number), None)
@@ -728,8 +728,8 @@ def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:
 
 def recovery_log(point: CutPoint, folder: Path) -> Path | None:
     """That of the recovery which the point cuts; None of a cut of the recording itself. StudyError where it was not kept."""
+    from bedplate.cuts.records import RECOVERY_LOG_FILE  # noqa: PLC0415
     from bedplate.model import limits  # noqa: PLC0415
-    from bedplate.model.power_cut import RECOVERY_LOG_FILE  # noqa: PLC0415
 
     if point.recovery_of is None:
         return None
@@ -787,8 +787,8 @@ def _replay(
 
 def _stored(record: PointRecord, folder: Path) -> PointRecord | None:
     """The run's own record of the point, None without one."""
+    from bedplate.cuts.records import POINTS_FILE, PointRecord  # noqa: PLC0415
     from bedplate.model import codec  # noqa: PLC0415
-    from bedplate.model.power_cut import POINTS_FILE, PointRecord  # noqa: PLC0415
 
     for line in codec.read_text(folder / POINTS_FILE).splitlines():
         stored = codec.loads(PointRecord, line, source=str(folder / POINTS_FILE))

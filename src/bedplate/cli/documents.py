@@ -18,20 +18,20 @@ from bedplate import __version__, registry
 from bedplate.analysis.claims import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import EXIT_CODES, program
 from bedplate.cli.options import EXAMPLES
+from bedplate.cuts.blame import Story
+from bedplate.cuts.records import PointRecord, RecordingFacts
 from bedplate.executors.qemu.own_kernel import EVERY_GUEST, FILESYSTEMS, RECORDER, SCHEDULERS
 from bedplate.export.columns import RUN_COLUMNS, Column, Meaning
 from bedplate.export.tables import FIGURE_COLUMNS, NODES, SEARCH_TABLE, workload_exports
-from bedplate.figures.facts import Rule, RunRules
 from bedplate.model.cell import SourceTree
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
-from bedplate.model.durability import Story
 from bedplate.model.figure import Metric, RunFigures
 from bedplate.model.levels import Levels
 from bedplate.model.limits import FILE_LIMITS, TEXT_LIMIT
 from bedplate.model.machine import StoredMachine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.plan import RecordWords, SearchRecord, model_of
-from bedplate.model.power_cut import PointRecord, RecordingFacts
+from bedplate.model.rules import Rule, RunRules
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.plan.fields import FEATURES, varies
 from bedplate.plan.load import TABLES

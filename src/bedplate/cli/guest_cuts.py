@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 from bedplate.cli import tried_script
 from bedplate.cli.cut_script import job_of, record_of_visit, require_trusted_kernel
 from bedplate.cli.tried_script import TRY_LIMIT_S, ScriptQuestion, TriedScript
+from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.records import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.errors import BedplateError, RequirementMissing, StudyError
 from bedplate.executors.protocol import Listener
 from bedplate.executors.qemu.executor import prepare_guests
@@ -22,9 +24,7 @@ from bedplate.host.apt import PackageTree
 from bedplate.host.files import cache_directory
 from bedplate.model import codec, limits
 from bedplate.model.cell import KernelLevels
-from bedplate.model.durability import BlameEvidence
 from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.model.visit import VisitRecord
 from bedplate.plan.rules import GUEST_MEMORY_BYTES
 from bedplate.study.layout import StudyLayout

@@ -2,6 +2,6 @@
 
 Here: rows and their columns, files and workbooks.
 Not here: what is said, which is `analysis`.
-May import: `analysis`, `statistics`, `figures`, `model`; polars, xlsxwriter.
+May import: `analysis`, `statistics`, `figures`, `cuts`, `model`; polars, xlsxwriter.
 Must not import: `terminal`, `page`; rich.
 """

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator
 
 from bedplate.figures.counters import Absent, Deltas, idle_cpu_share, others_cpu_share, steal_share
 from bedplate.model.cell import engine_model
 from bedplate.model.figure import Figure
 from bedplate.model.free_space import FREE_SPACE, FreeSpace
-from bedplate.model.levels import Scalar
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import RunRecord, Validity, VisitRecord
+from bedplate.model.visit import RunRecord, VisitRecord
 from bedplate.units import KIB, MIB
 
 _NO_PIECES = because("no-pieces", "nothing tells the pieces of its free space")
 
+
 # "" is the step that makes a data directory, which engines call by different names.
 _STEPS = {"mkfs_s": ("mkfs",), "cluster_s": ("", "server start"), "load_s": ("load",)}
+
 
 _SIZES = {"database_mib": "database_bytes", "wal_mib": "wal_bytes_on_disk"}
 
@@ -143,70 +142,3 @@ def size_figures(record: RunRecord) -> Iterator[Figure]:
 def no_fact(name: str) -> Reason:
     """Why a figure is absent that a fact of the run is."""
     return because("fact-missing", f"the record has no {name}", fact=name)
-
-
-# What a rule looks at. A rule that looks at what every run has judges any run.
-Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """What a rule says where numbers stand in it that are worth reading apart."""
-
-    sentence: str
-    values: Mapping[str, Scalar]
-
-
-def spoken(sentence: str, **values: Scalar) -> Spoken:
-    """A sentence with its values by name."""
-    return Spoken(sentence, values)
-
-
-@dataclass(frozen=True)
-class Rule(Generic[Evidence_contra]):
-    """`threshold` says in words when the rule speaks, `source` why; `judge` gives its sentence or None.
-
-    `verdict` is what the run becomes: `unknown` where evidence is missing, else `suspect`.
-    """
-
-    name: str
-    threshold: str
-    source: str
-    judge: Callable[[Evidence_contra], Spoken | str | None]
-    verdict: Validity = Validity.SUSPECT
-
-    @property
-    def code(self) -> str:
-        """Of its reasons: its name as one word."""
-        return self.name.replace(" ", "-").lower()
-
-    def reason(self, evidence: Evidence_contra) -> Reason | None:
-        """Why the rule speaks against a run; None where it does not."""
-        found = self.judge(evidence)
-        if isinstance(found, Spoken):
-            return because(self.code, found.sentence, **found.values)
-        return None if found is None else because(self.code, found)
-
-
-@dataclass(frozen=True)
-class RunRules(Generic[Evidence_contra]):
-    """The rules for runs of a type of workload, the role `validity` of its folder; `of` is what METRICS.md calls them."""
-
-    of: str
-    rules: tuple[Rule[Evidence_contra], ...]
-
-    def judge(self, evidence: Evidence_contra) -> tuple[Validity, tuple[Reason, ...]]:
-        """As all its rules together judge a run."""
-        return judge(evidence, self.rules)
-
-
-def judge(
-    evidence: Evidence_contra, rules: Iterable[Rule[Evidence_contra]]
-) -> tuple[Validity, tuple[Reason, ...]]:
-    """All reasons at once; one that makes a run suspect outweighs one that leaves it unknown."""
-    found = [(rule.verdict, reason) for rule in rules if (reason := rule.reason(evidence)) is not None]
-    reasons = tuple(reason for _, reason in found)
-    verdicts = {verdict for verdict, _ in found}
-    if Validity.SUSPECT in verdicts:
-        return Validity.SUSPECT, reasons
-    return (Validity.UNKNOWN if verdicts else Validity.VALID), reasons

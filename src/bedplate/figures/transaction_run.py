@@ -26,15 +26,12 @@ from bedplate.figures.counters import (
 )
 from bedplate.figures.courses import LatencyLog, Stretch, make_course, make_latencies, read_latency_log
 from bedplate.figures.facts import (
-    Rule,
-    Spoken,
     deltas_of,
     free_space_figures,
     idle_cpu_share_of,
     integer,
     number,
     size_figures,
-    spoken,
     step_figure,
 )
 from bedplate.figures.run import Made, run_figures
@@ -73,7 +70,6 @@ from bedplate.figures.validity import (
     COURSE_INCOMPLETE,
     COURSE_MISSING,
     DEVICE_LATE,
-    INPUT_UNREADABLE,
     KERNEL_WARNING,
     OTHERS_AT_WORK,
     SERVER_BROKE,
@@ -85,6 +81,7 @@ from bedplate.model.course import COURSE_FILE, LATENCY_FILE
 from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason
+from bedplate.model.rules import INPUT_UNREADABLE, Rule, Spoken, spoken
 from bedplate.model.visit import Outcome, Phase, RunRecord, Validity
 from bedplate.units import percent
 

@@ -10,18 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bedplate.figures.facts import Rule, Spoken, spoken
 from bedplate.figures.run import run_figures
 from bedplate.figures.samples import UNSEEN_SHARE_MAX, RunEvidence, RunInputs
 from bedplate.model.figure import RunFigures
 from bedplate.model.filesystem import ROUTINE_KERNEL_MESSAGE
-from bedplate.model.reason import Reason, because
+from bedplate.model.reason import Reason
+from bedplate.model.rules import (
+    INPUT_UNREADABLE,
+    NOT_COMPLETED,
+    NOTHING_MEASURED,
+    Rule,
+    Spoken,
+    spoken,
+    unreadable,
+)
 from bedplate.model.visit import Validity
 from bedplate.units import format_size, percent
 
 STEAL_SHARE_MAX = 0.05
+
+
 OTHERS_SHARE_MAX = 0.10
+
+
 LATE_SHARE_MAX = 0.05
+
 
 _MESSAGES_SHOWN = 3
 
@@ -95,10 +108,6 @@ def _device_late(evidence: RunEvidence) -> Spoken | None:
     return spoken(words, share=share, limit=LATE_SHARE_MAX)
 
 
-def _unreadable(evidence: RunEvidence) -> str | None:
-    return "; ".join(evidence.problems) or None
-
-
 def _course_ends_early(evidence: RunEvidence) -> str | None:
     return evidence.course_problem
 
@@ -127,12 +136,14 @@ KERNEL_WARNING: Rule[RunEvidence] = Rule(
     _kernel_messages,
 )
 
+
 SERVER_BROKE: Rule[RunEvidence] = Rule(
     "server broke",
     "FATAL, PANIC or the crash of a server process in the server's log during the run",
     "PostgreSQL, “Error Reporting and Logging”",
     _server_broke,
 )
+
 
 CLOCK_STEPPED: Rule[RunEvidence] = Rule(
     "clock stepped",
@@ -141,12 +152,14 @@ CLOCK_STEPPED: Rule[RunEvidence] = Rule(
     _clock_stepped,
 )
 
+
 THROTTLED_MACHINE: Rule[RunEvidence] = Rule(
     "throttled machine",
     f"steal above {percent(STEAL_SHARE_MAX)} of the time of all processors",
     "proc(5), /proc/stat; the limit is a convention of bedplate",
     _throttled,
 )
+
 
 OTHERS_AT_WORK: Rule[RunEvidence] = Rule(
     "others at work",
@@ -155,12 +168,14 @@ OTHERS_AT_WORK: Rule[RunEvidence] = Rule(
     _others_at_work,
 )
 
+
 CACHES_DROPPED: Rule[RunEvidence] = Rule(
     "caches dropped",
     "another program wrote to /proc/sys/vm/drop_caches during the run",
     "Linux, Documentation/admin-guide/sysctl/vm.rst, “drop_caches”; counted as `drop_pagecache` in /proc/vmstat",
     _caches_dropped,
 )
+
 
 DEVICE_LATE: Rule[RunEvidence] = Rule(
     "emulated device late",
@@ -169,13 +184,6 @@ DEVICE_LATE: Rule[RunEvidence] = Rule(
     _device_late,
 )
 
-INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
-    "input unreadable",
-    "an input of the figures is missing or damaged",
-    "absent is not zero: what is not known is neither good nor bad",
-    _unreadable,
-    Validity.UNKNOWN,
-)
 
 COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     "course incomplete",
@@ -185,12 +193,14 @@ COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     Validity.UNKNOWN,
 )
 
+
 COURSE_MISSING: Rule[RunEvidence] = Rule(
     "course missing",
     "the samples of the run are not there",
     "absent is not zero: what is not known is neither good nor bad",
     _course_missing,
 )
+
 
 CHECKPOINTS_UNKNOWN: Rule[RunEvidence] = Rule(
     "checkpoints unknown",
@@ -199,6 +209,7 @@ CHECKPOINTS_UNKNOWN: Rule[RunEvidence] = Rule(
     _checkpoints_unknown,
     Validity.UNKNOWN,
 )
+
 
 # What does not ask for a server.
 OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
@@ -213,9 +224,6 @@ OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
     COURSE_MISSING,
 )
 
-NOTHING_MEASURED = because("nothing-measured", "nothing was measured")
-NOT_COMPLETED = because("run-not-completed", "the run did not complete")
-
 
 def unmeasured(inputs: RunInputs, *, warmup_s: float | None = None) -> RunFigures:
     """A run that did not come to its measurement has reasons and no figures."""
@@ -226,11 +234,6 @@ def unmeasured(inputs: RunInputs, *, warmup_s: float | None = None) -> RunFigure
 def not_completed(inputs: RunInputs) -> tuple[Validity, tuple[Reason, ...]]:
     """The verdict on a run that began and failed: what it counted would be read as its speed."""
     return Validity.UNKNOWN, (NOT_COMPLETED, *unreadable(inputs.problems))
-
-
-def unreadable(problems: Iterable[str]) -> tuple[Reason, ...]:
-    """What cannot be read, as reasons."""
-    return tuple(Reason(INPUT_UNREADABLE.code, words) for words in problems)
 
 
 # Compression by the file system may divide what is read by three, hardly by ten.

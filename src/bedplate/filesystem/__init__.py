@@ -2,6 +2,6 @@
 
 Here: a file for each type with mkfs, mount, reading back and checking; the count of flushes that proves barriers.
 Not here: devices (`host`), and when a step comes (`visit`).
-May import: `host`, `model`; the standard library.
+May import: `host`, `cuts`, `model`; the standard library.
 Must not import: `engines`, `probe`, `visit`, `workloads`.
 """

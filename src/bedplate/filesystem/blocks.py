@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from bedplate.cuts.blame import WrittenPlace
+from bedplate.cuts.faults import ByteRange
 from bedplate.errors import BedplateError
 from bedplate.host.pages import extents_of
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.durability import WrittenPlace
-from bedplate.model.fault_order import ByteRange
 from bedplate.model.filesystem import LABEL
 from bedplate.units import KIB, MIB, one_line
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from sys import intern
 from typing import NamedTuple, Self
 
+from bedplate.cuts.log import NameCall
 from bedplate.errors import BedplateError
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
@@ -33,20 +34,30 @@ from bedplate.units import KIB, MIB
 # Where systems mount it, since Linux 4.1.
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 
+
 SYNC = "syscalls/sys_enter_sync"
 
+
 _NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
+
 
 # linux/perf_event.h: PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC.
 _TRACEPOINT = 2
 
+
 _CLOSE_ON_EXEC = 8
+
+
 _COUNT_BYTES = 8
+
 
 # `field:unsigned int nr_sector;	offset:24;	size:4;	signed:0;`
 _FIELD = re.compile(r"field:[^;]*?(\w+)(?:\[[^]]*\])?;\s*offset:(\d+);\s*size:(\d+);")
 
+
 _EVERY_PROCESS = -1
+
+
 _NO_GROUP = -1
 
 
@@ -198,28 +209,52 @@ def processors(online: Path = Path("/sys/devices/system/cpu/online")) -> Iterato
 
 _QUEUED, _DONE = "block/block_bio_queue", "block/block_rq_complete"
 
+
 # linux/perf_event.h
 _SAMPLE_THREAD, _SAMPLE_TIME, _SAMPLE_RAW = 1 << 1, 1 << 2, 1 << 10
 
+
 _TASKS, _USE_CLOCKID = 1 << 13, 1 << 25
+
+
 _CLOCK_MONOTONIC = 1
+
+
 _SET_FILTER = 0x40082406
+
+
 _RECORD_LOST, _RECORD_FORK, _RECORD_SAMPLE = 2, 7, 9
+
+
 _HEAD = struct.Struct("=IHH")
+
+
 _SAMPLE = struct.Struct("=IIQI")
+
 
 # A thread that has ended has this number.
 _ENDED = 0xFFFF_FFFF
 
+
 _HEAD_AT, _TAIL_AT = 1024, 1032
+
+
 _WRITES = 'rwbs ~ "*W*"'
+
+
 _PLACE = ("dev", "sector", "nr_sector", "rwbs")
+
+
 _WHO = ("comm",)
+
 
 # Of one processor; of many together no more than all may have, each with what a tenth of a second brings.
 _RING_BYTES, _LEAST_RING_BYTES, _ALL_RINGS_BYTES = 2 * MIB, 128 * KIB, 64 * MIB
 
+
 _LOOK_EVERY_S = 0.1
+
+
 _END_LIMIT_S = 30.0
 
 
@@ -480,12 +515,13 @@ def request_trace(
 
 _CALLS = "raw_syscalls/sys_enter"
 
+
 # linux/falloc.h, fcntl.h
 _KEEPS_SIZE = 1
+
+
 _O_CREAT, _O_TRUNC = 0o100, 0o1000
 
-CALL_KINDS = ("create", "truncate", "rename", "link", "unlink", "allocate", "punch", "make directory")
-"""Calls that change what names, sizes and parts files have; a log has them by their places here, from 1 on."""
 
 _BY_NUMBER: Mapping[str, Mapping[int, str]] = {
     "x86_64": {
@@ -509,15 +545,6 @@ _BY_NUMBER: Mapping[str, Mapping[int, str]] = {
         56: "openat",
     },
 }
-
-
-@dataclass(frozen=True, slots=True)
-class NameCall:
-    """One of `CALL_KINDS`, when and by which thread it was made."""
-
-    time_ns: int
-    kind: str
-    thread: int = 0
 
 
 class CallTrace(_Reading):

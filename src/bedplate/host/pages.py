@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from bedplate.cuts.records import PageLayout
 from bedplate.host.interruption import defer_interruptions
 from bedplate.host.process import end_with
-from bedplate.model.power_cut import PageLayout
 
 # include/uapi/linux/fiemap.h
 _FS_IOC_FIEMAP = 0xC020660B

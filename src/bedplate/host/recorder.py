@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from bedplate.cuts.faults import ByteRange
 from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host import ledger, process
 from bedplate.host.command import Commands, environment
@@ -28,7 +29,6 @@ from bedplate.host.mount import type_below, unmount
 from bedplate.host.scratch_device import AttachedDevice, attach_loop, detach_loop
 from bedplate.host.tunables import queue_settings, restore, set_tunable
 from bedplate.model.devices import Latency, Law
-from bedplate.model.fault_order import ByteRange
 from bedplate.model.visit import ReadBack
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB, format_size
 
@@ -146,7 +146,7 @@ class Recorder:
     """One recorder that runs. `disk`, `journal` (None without one) and `mark` are its files.
 
     A client writes one line to `mark`, at most 468 bytes, in one write(2), for what it was promised. `log` is what
-    `workloads/power_cut/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
+    `cuts/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
     the ledger. Begin it in the thread that outlives it: the kernel ends it with that thread.
     """
 
@@ -251,7 +251,7 @@ class Recorder:
             os.close(mark)
 
     def order_fault(self, line: str) -> None:
-        """From now on its disk fails as ordered (`model/fault_order.py`), or no more."""
+        """From now on its disk fails as ordered (`cuts/faults.py`), or no more."""
         fault = os.open(self._target / "fault", os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.write(fault, line.encode())

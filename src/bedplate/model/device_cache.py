@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import Profile
 
 VOLATILE_4K = "volatile-4k"
+
+
 VOLATILE_512 = "volatile-512"
+
+
 PROTECTED = "protected"
+
 
 # From the one that asks least of a file system to the one that asks most; each can behave as those before it.
 CACHES = (PROTECTED, VOLATILE_4K, VOLATILE_512)
+
 
 CACHE_WORDS: Mapping[str, str] = {
     VOLATILE_4K: "volatile cache, 4 KiB sectors",
@@ -24,37 +29,38 @@ CACHE_WORDS: Mapping[str, str] = {
     PROTECTED: "protected cache",
 }
 
-CACHE_OF_PROFILE: Mapping[Profile, str] = {
-    Profile.SUBSET_4K: VOLATILE_4K,
-    Profile.WHOLE: VOLATILE_4K,
-    Profile.LOST: VOLATILE_4K,
-    Profile.SUBSET_8K: VOLATILE_4K,
-    Profile.SUBSET_16K: VOLATILE_4K,
-    Profile.UNTORN_8K: VOLATILE_4K,
-    Profile.UNTORN_16K: VOLATILE_4K,
-    Profile.SUBSET_512: VOLATILE_512,
-    Profile.ORDERED: PROTECTED,
-}
 
 WHOLE_BLOCK_BYTES = 4096
+
 
 # Facts of a visit's device: its own sectors, and of a loop device those of the disk under its file, `unknown` where nothing
 # tells. What a loop device says of itself is the kernel's choice, and no property of any disk.
 PHYSICAL_BLOCK = "physical_block_size"
 
+
 BACKING_PHYSICAL_BLOCK = "backing_physical_block_size"
+
+
 KIND = "kind"
+
+
 BLOCK_DEVICE = "block device"
+
+
 UNKNOWN_SECTORS = "unknown"
+
 
 # Before the names of the same facts of a journal's device, and how the kind of one begins that no power cut keeps.
 JOURNAL_FACTS = "journal_device_"
 
+
 _MEMORY = "memory"
+
 
 # In a guest every disk is a virtio disk with sectors of QEMU's choice. What they really are stands in the provenance, as
 # the executor outside knows it: the kind under these keys, the sectors with this behind the key.
 DISK, JOURNAL_DISK = "disk", "journal_disk"
+
 
 SECTORS = "_sector_bytes"
 

@@ -51,3 +51,7 @@ class KnownFiles:
 
     recognise: Callable[[Path], DataDirectory | None]
     processes: frozenset[str] = frozenset()
+
+
+# Level `engine` of a dataset of this workload: its name in the registry.
+ENGINE = "engine"

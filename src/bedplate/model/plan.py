@@ -29,9 +29,9 @@ from bedplate.model.cell import (
 )
 from bedplate.model.codec import dumps, to_json
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE
+from bedplate.model.engines import ENGINE
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.machine import Fleet
-from bedplate.model.power_cut import ENGINE
 from bedplate.model.reason import Reason, sentences
 from bedplate.model.visit import LOADED, ScratchDevice
 from bedplate.units import GIB, format_count

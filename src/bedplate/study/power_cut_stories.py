@@ -9,9 +9,9 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 
+from bedplate.cuts.blame import STORIES_FILE, STORIES_FOLDER, Story
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
-from bedplate.model.durability import STORIES_FILE, STORIES_FOLDER, Story
 from bedplate.model.limits import MOST_LINES
 from bedplate.study.layout import Folder, StudyLayout
 
@@ -28,6 +28,13 @@ def read_stories(study: Path, run_directory: Path) -> Mapping[int, Story]:
     return {
         story.evidence.point: story for path in files if limits.is_there(path) for story in _stories(path)
     }
+
+
+def stories_of(run_directory: Path) -> Mapping[int, Story]:
+    """Why cuts of a run were bad, by their numbers: of those of which it was asked. None of a run that lies in no study."""
+    # visits/CELL/DATASET/VISIT/runs/RUN (study/layout.py)
+    above = run_directory.parents
+    return read_stories(above[5], run_directory) if len(above) > 5 and above[4].name == "visits" else {}
 
 
 def keep_stories(study: Path, run_directory: Path, stories: Iterable[Story]) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from bedplate import __version__
+from bedplate.cuts.records import RECORDING_FILE, RecordingFacts
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
 from bedplate.model.devices import DeviceIdentity
@@ -31,7 +32,6 @@ from bedplate.model.plan import (
     SearchRecord,
     pruned_lines,
 )
-from bedplate.model.power_cut import RECORDING_FILE, RecordingFacts
 from bedplate.model.reason import sentences
 from bedplate.model.visit import FORMAT_VERSION, Outcome, RunRecord, Timing, VisitRecord
 from bedplate.study.checksums import (

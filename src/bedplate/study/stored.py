@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bedplate.cuts.records import POINTS_FILE, RECORDING_FILE
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
 from bedplate.model.cell import RunSpec
@@ -19,7 +20,6 @@ from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import NodeFacts, StoredMachine
 from bedplate.model.metrics import as_named_today, of_known_metrics
 from bedplate.model.plan import ScheduledVisit, SearchRecord
-from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
 from bedplate.study.checksums import (
     CHECKSUMS_FILE,

@@ -2,6 +2,6 @@
 
 Here: the tables of `show`, `compare`, `effects`, `advise` and `claims`.
 Not here: what is said, which is `analysis`.
-May import: `analysis`, `statistics`, `model`; rich.
+May import: `analysis`, `cuts`, `statistics`, `model`; rich.
 Must not import: `page`, `export`; jinja2, xlsxwriter.
 """

@@ -19,7 +19,6 @@ from bedplate.analysis.comparison import best_first, best_of_classes, selected_o
 from bedplate.analysis.labels import level_text, short_name
 from bedplate.analysis.overview import COUNTED, WHOLE, CellFacts, Overview, rate_text
 from bedplate.analysis.part_summaries import RankedSummary, ranked
-from bedplate.analysis.power_cut_view import CutRun, bound_words, disagreement, told_apart, upper_share
 from bedplate.analysis.run_heads import (
     TRANSACTIONS,
     cells_due,
@@ -59,15 +58,17 @@ from bedplate.analysis.wording import (
     told_of,
     unit_words,
 )
+from bedplate.cuts.points import FINDINGS, GOOD, OK, CutCounts
+from bedplate.cuts.records import DEVICE_UNIT
+from bedplate.cuts.runs import CutRun, bound_words, disagreement, told_apart, upper_share
+from bedplate.cuts.verdict import CacheCuts, TriedStates
 from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
 from bedplate.model.codec import json_fields, to_json
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512, sectors_told
-from bedplate.model.durability import FINDINGS, GOOD, OK, CacheCuts, CutCounts, TriedStates
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS, unknown_metric
 from bedplate.model.plan import pruned_lines
-from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.reason import sentences
 from bedplate.near_names import unknown_run
 from bedplate.statistics.comparison import EstimateKind
@@ -890,7 +891,7 @@ def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
     """The marks of the notes that hold for all of a recording."""
     if run.verdict.refused:
         return notes.marks(*(f"refused: {reason}" for reason in run.verdict.refused), before="\n")
-    differs = disagreement(run.declared, run.measured)
+    differs = disagreement(run.declared, run.shown_class)
     findings = [str(each) for each in (run.verdict.without_cut, run.verdict.never_synced) if each is not None]
     asides = [*findings, *([differs] if differs else []), *recording_words(run)]
     if not run.verdict.of_the_cell and run.spec.levels.get(DEVICE_UNIT) is None:
@@ -913,7 +914,7 @@ def _document(run: CutRun) -> dict[str, Any]:
         "pages": None if (ground := run.ground(VOLATILE_4K)) is None else ground.verdict,
         **json_fields(verdict, "refused of_the_cell image_bytes foreign_syncs"),
         "declared": to_json(run.declared, in_words=True),
-        "disagreement": disagreement(run.declared, run.measured),
+        "disagreement": disagreement(run.declared, run.shown_class),
         "window_bytes": verdict.window_bytes,
         "volatile": _cache(verdict.cuts(VOLATILE_4K)),
         "volatile_512": _cache(verdict.cuts(VOLATILE_512)),

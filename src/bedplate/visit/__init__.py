@@ -2,6 +2,6 @@
 
 Here: the order of the steps, what they take and give back, what is found and recorded.
 Not here: what is loaded and run (`workloads`), and what is made of the records (`figures`).
-May import: `filesystem`, `probe`, `host`, `model`; the standard library.
+May import: `filesystem`, `probe`, `host`, `cuts`, `model`; the standard library.
 Must not import: `engines`, `workloads`, `figures`, `plan`, `study`, `executors`; any library.
 """

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bedplate import registry
+from bedplate.cuts.records import PageCounts
 from bedplate.errors import RequirementMissing
 from bedplate.host.command import Account
 from bedplate.model.cell import BY_TEST, UNTORN_OFF, UNTORN_ON, Cell, EngineModel
@@ -23,7 +24,6 @@ from bedplate.model.durability import (
 )
 from bedplate.model.filesystem import FilesystemTraits
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.power_cut import PageCounts
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord, Sample
 from bedplate.visit.recording import Driver

@@ -12,13 +12,13 @@ from tests.unit.model.test_fault_of_a_cut import LOST
 from bedplate.cli.cut_images import MENDED
 from bedplate.cli.cut_script import AS_ASKED, REPRODUCE
 from bedplate.cli.tried_script import ScriptQuestion, TriedScript
+from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.errors import BedplateError
 from bedplate.executors.qemu.executor import PreparedGuests
 from bedplate.executors.qemu.kernels import GuestKernel
 from bedplate.executors.qemu.slot import Errand
 from bedplate.model import codec
 from bedplate.model.cell import Cell
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.workloads.power_cut.bench import Found
 from bedplate.workloads.power_cut.cut_questions import CutQuestion, answer_events
 

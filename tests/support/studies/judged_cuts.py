@@ -15,15 +15,12 @@ from tests.support.studies.synthetic_power_cuts import (
 )
 from tests.support.studies.synthetic_study import cells_of
 
-from bedplate.figures.power_cut import read_cuts
-from bedplate.figures.power_cut_verdict import verdict_of
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import Profile
+from bedplate.cuts.verdict import PowerCutVerdict, verdict_of
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
-from bedplate.model.durability import PowerCutVerdict
 from bedplate.model.figure import RunFigures
-from bedplate.model.power_cut import (
-    Profile,
-)
 from bedplate.model.visit import Durability, RunRecord, VisitRecord
 
 CELL = cells_of(RECIPE)[0]

@@ -11,13 +11,13 @@ from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import RawCuts, controls, points_of, write_cut_visit
 from tests.support.studies.synthetic_study import MACHINE
 
+from bedplate.cuts.records import DEFAULT_PROFILES, PointOutcome
 from bedplate.executors.protocol import Executor
 from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.plan import model_of
-from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome
 from bedplate.model.visit import FORMAT_VERSION, Durability, Outcome, RunRecord, Validity, VisitRecord
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from tests.support.studies.made_once import made_once
 from tests.support.studies.synthetic_power_cuts import RECIPE, RawCuts, write_cut_visit
 from tests.support.studies.synthetic_study import cells_of, write_study
 
+from bedplate.cuts.faults import TRIES_FILE, Detected, FaultRecord, FaultVerdict, Seen
+from bedplate.cuts.records import PointOutcome
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import ScheduledVisit
-from bedplate.model.power_cut import PointOutcome
 from bedplate.study.records import StudySchedule
-from bedplate.workloads.faulty_disk.model import TRIES_FILE, Detected, FaultRecord, FaultVerdict, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

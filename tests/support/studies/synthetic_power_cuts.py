@@ -21,12 +21,7 @@ from tests.support.studies.synthetic_study import (
     write_study,
 )
 
-from bedplate.figures.run import make_figures
-from bedplate.model import codec
-from bedplate.model.cell import Cell, Dataset, RunSpec
-from bedplate.model.levels import Levels
-from bedplate.model.plan import ScheduledVisit
-from bedplate.model.power_cut import (
+from bedplate.cuts.records import (
     DEFAULT_PROFILES,
     POINTS_FILE,
     RECORDING_FILE,
@@ -37,6 +32,11 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
+from bedplate.figures.run import make_figures
+from bedplate.model import codec
+from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.plan import ScheduledVisit
 from bedplate.model.visit import (
     FORMAT_VERSION,
     Durability,

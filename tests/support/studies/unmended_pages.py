@@ -15,10 +15,7 @@ from tests.support.studies.synthetic_power_cuts import (
     write_cut_visit,
 )
 
-from bedplate.analysis.power_cut_view import CutRun
-from bedplate.model.cell import Cell
-from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
+from bedplate.cuts.records import (
     PageCounts,
     PageFacts,
     PageLayout,
@@ -27,6 +24,9 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
 )
+from bedplate.cuts.runs import CutRun
+from bedplate.model.cell import Cell
+from bedplate.model.levels import Levels
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, because
 from bedplate.model.visit import Durability, VisitKey
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.cuts.log import DISCARD, Log
 from bedplate.host.command import Commands
 from bedplate.host.files import cache_directory
 from bedplate.host.ledger import Ledger
@@ -23,7 +24,6 @@ from bedplate.host.recorder import (
     recorder_reasons,
 )
 from bedplate.units import MIB
-from bedplate.workloads.power_cut.log import DISCARD, Log
 
 SOURCES = Path(__file__).resolve().parents[3]
 SIZES = RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=128 * MIB, journal_bytes=16 * MIB)

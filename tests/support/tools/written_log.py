@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.model.power_cut import CutPoint, Profile
+from bedplate.cuts.records import CutPoint, Profile
 
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 _BLOCK_BYTES = {

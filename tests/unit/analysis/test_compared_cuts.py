@@ -28,11 +28,11 @@ from bedplate.analysis.comparison import (
 )
 from bedplate.analysis.condition import EXIT_HOLDS, exit_status, parse_condition, truth
 from bedplate.analysis.overview import BAD_SHARE, overview
+from bedplate.cuts.records import PointOutcome, Profile
 from bedplate.errors import EXIT_CANNOT_TELL, PlanError
 from bedplate.figures.run import make_figures
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
-from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.statistics.comparison import Verdict, p_difference, proportion_difference
 from bedplate.terminal.compare_tables import compare_document, compare_tables, condition_sentence
 

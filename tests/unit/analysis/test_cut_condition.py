@@ -10,10 +10,10 @@ from tests.support.studies.judged_cuts import DECLARED, good, judged
 from tests.support.studies.synthetic_power_cuts import controls, points_of
 
 from bedplate.analysis.condition import BAD, PROMISED, Truth, cut_truth
-from bedplate.analysis.power_cut_view import CutRun
+from bedplate.cuts.records import PointOutcome, Profile
+from bedplate.cuts.runs import CutRun
+from bedplate.cuts.verdict import PowerCutVerdict
 from bedplate.model.cell import Dataset, RunSpec
-from bedplate.model.durability import PowerCutVerdict
-from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.reason import because
 from bedplate.model.visit import Durability, VisitKey
 

@@ -17,7 +17,7 @@ from tests.support.studies.synthetic_power_cuts import (
 from bedplate.analysis.answer import fitted, headline, headline_lines
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import Overview, overview
-from bedplate.model.power_cut import POINTS_FILE, PointOutcome, PointRecord, Profile
+from bedplate.cuts.records import POINTS_FILE, PointOutcome, PointRecord, Profile
 
 if TYPE_CHECKING:
     from pathlib import Path

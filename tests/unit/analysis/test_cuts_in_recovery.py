@@ -16,14 +16,13 @@ from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.condition import BAD, PROMISED, Truth, cut_truth
 from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CellFacts, Overview, overview
-from bedplate.analysis.power_cut_view import recovery_words
 from bedplate.cli.app import program
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import RECORDING_FILE, RecordingFacts
+from bedplate.cuts.runs import recovery_words
+from bedplate.cuts.verdict import Recoveries, recoveries_of
 from bedplate.export.tables import export
-from bedplate.figures.power_cut import read_cuts
-from bedplate.figures.power_cut_verdict import recoveries_of
 from bedplate.model import codec
-from bedplate.model.durability import Recoveries
-from bedplate.model.power_cut import RECORDING_FILE, RecordingFacts
 from bedplate.model.reason import because
 from bedplate.model.visit import RunRecord, VisitRecord
 from bedplate.terminal.tables import power_cut_document as power_cut_table_document
@@ -184,8 +183,8 @@ def test_what_was_not_made_is_said_wherever_recoveries_are(found: Overview) -> N
     not_made = Recoveries(5, 0, not_made=because("recovery-without-switch", "a switch"))
     changed = replace(run, verdict=replace(run.verdict, recoveries=not_made))
     assert ["cuts in recovery were not made: a switch"] == recovery_words(changed)
-    assert changed.measured is not None
-    assert any("were not made" in reason.sentence for reason in changed.measured.reasons)
+    assert changed.shown_class is not None
+    assert any("were not made" in reason.sentence for reason in changed.shown_class.reasons)
     cells = {**found.cells, btrfs.id: replace(btrfs, cuts=(changed,))}
     text = StringIO()
     Console(file=text, width=100, color_system=None).print(power_cut_table(replace(found, cells=cells)))

@@ -17,14 +17,15 @@ from tests.support.studies.synthetic_power_cuts import (
 )
 
 from bedplate.analysis.overview import BAD_SHARE, Measurement, part_figures, whole_figures
-from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.wording import recording_words
+from bedplate.cuts.choice import with_unit
+from bedplate.cuts.records import DEFAULT_PROFILES, PointOutcome, Profile
+from bedplate.cuts.runs import CutRun
+from bedplate.cuts.verdict import measured_durability
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.durability import DURABLE, measured_durability
+from bedplate.model.durability import DURABLE
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import DEFAULT_PROFILES, PointOutcome, Profile
 from bedplate.model.visit import Outcome, Validity, VisitKey
-from bedplate.workloads.power_cut.bench import with_unit
 
 UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
 

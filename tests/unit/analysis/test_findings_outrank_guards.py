@@ -26,11 +26,11 @@ from bedplate.analysis.condition import cell_truth, exit_status, parse_condition
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import durability_class
 from bedplate.campaign.running import StudyOutcome
+from bedplate.cuts.records import DEFAULT_PROFILES, RECORDING_FILE, PointOutcome, Profile, WeakerCut
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K
 from bedplate.model.durability import DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.plan import Schedule
-from bedplate.model.power_cut import DEFAULT_PROFILES, RECORDING_FILE, PointOutcome, Profile, WeakerCut
 from bedplate.model.visit import Durability, Outcome
 from bedplate.page.document import page_document
 from bedplate.study.store import StudyStore

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from bedplate.analysis.wording import recording_words
-from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, IN_FLIGHT, LATE, LATE_US
+from bedplate.cuts.records import COMPLETIONS, DEVICE_UNIT, IN_FLIGHT, LATE, LATE_US
 from bedplate.terminal.tables import _disks
 
 

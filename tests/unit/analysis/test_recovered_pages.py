@@ -22,8 +22,8 @@ from tests.support.studies.unmended_pages import (
 
 from bedplate.analysis.answer import copies_words, without_copies
 from bedplate.analysis.wording import recording_words
+from bedplate.cuts.records import PointOutcome, PointRecord, Profile, RecoveredPages
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.power_cut import PointOutcome, PointRecord, Profile, RecoveredPages
 from bedplate.model.reason import sentences
 
 if TYPE_CHECKING:

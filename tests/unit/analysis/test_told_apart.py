@@ -10,7 +10,7 @@ import pytest
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 
 from bedplate.analysis.overview import overview
-from bedplate.analysis.power_cut_view import CutRun, told_apart
+from bedplate.cuts.runs import CutRun, told_apart
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:

@@ -39,10 +39,10 @@ from bedplate.analysis.answer import (
 )
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import recording_words
+from bedplate.cuts.records import PageCounts, PageFacts, PointOutcome, Profile
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.figure import Scale
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import PageCounts, PageFacts, PointOutcome, Profile
 from bedplate.model.reason import (
     INNODB_DOUBLEWRITE_OFF,
     PAGES_WRITTEN_OTHERWISE,
@@ -231,9 +231,9 @@ def test_too_few_cuts_leave_open_whether_copies_may_go(tmp_path: Path) -> None:
 def test_no_number_of_good_cuts_lets_innodb_do_without_double_writing(tmp_path: Path) -> None:
     declared = Durability("unsafe", "unknown", "declared", (because(INNODB_DOUBLEWRITE_OFF, "written once"),))
     run = replace(run_of(tmp_path / "on", changed={"durability": declared}), declared=declared)
-    assert run.measured is not None
-    assert ("unsafe", "unknown") == (run.measured.volatile_cache, run.measured.protected_cache)
-    assert is_given("pages-passed-over", run.measured.reasons)
+    assert run.shown_class is not None
+    assert ("unsafe", "unknown") == (run.shown_class.volatile_cache, run.shown_class.protected_cache)
+    assert is_given("pages-passed-over", run.shown_class.reasons)
     assert "unsafe · a checkpoint may pass over a page that no sync covers" == run.words_with(VOLATILE_4K)
     # A device that writes pages whole mends no such page either.
     unit = replace(PAGES, counts=None)

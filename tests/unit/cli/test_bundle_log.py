@@ -12,10 +12,10 @@ from tests.unit.model.test_fault_of_a_cut import IN_ORDER, LOST, WRITE
 
 from bedplate.cli import cut_images
 from bedplate.cli.cut_images import _log_lines
-from bedplate.model.durability import BlameEvidence
-from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.log import read_log
+from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.workloads.power_cut.bench import Found
-from bedplate.workloads.power_cut.log import read_log
 
 LATE = replace(IN_ORDER, mended_by=replace(WRITE, entry=90), writes_until_mended=1)
 

@@ -24,13 +24,8 @@ from bedplate.cli.cut_script import NO_VERDICT, is_for_guest
 from bedplate.cli.cuts import blame, bundle, cut_log_again, find_run, recovered_in_guest, replay
 from bedplate.cli.guest_cuts import GuestCuts
 from bedplate.cli.tried_script import TRY_LIMIT_S, ScriptQuestion, TriedScript
-from bedplate.errors import BedplateError, RequirementMissing, StudyError
-from bedplate.executors.qemu.slot import Errand
-from bedplate.model import codec
-from bedplate.model.cell import FilesystemLevels, KernelLevels
-from bedplate.model.durability import BlameEvidence
-from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
+from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.records import (
     LOG_FILE,
     POINTS_FILE,
     RECOVERY_LOG_FILE,
@@ -40,6 +35,11 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
 )
+from bedplate.errors import BedplateError, RequirementMissing, StudyError
+from bedplate.executors.qemu.slot import Errand
+from bedplate.model import codec
+from bedplate.model.cell import FilesystemLevels, KernelLevels
+from bedplate.model.levels import Levels
 from bedplate.model.visit import VisitRecord
 from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import GIB

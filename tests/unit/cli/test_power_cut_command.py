@@ -12,12 +12,8 @@ from tests.support.studies.synthetic_power_cuts import RECORDING
 
 from bedplate.cli.cut_images import CutAgain, by_hand
 from bedplate.cli.cuts import PROFILE_NAMES, cut_log_again, described, find_run, power_cut, replay
-from bedplate.errors import PlanError, StudyError
-from bedplate.host.command import Account
-from bedplate.model import codec
-from bedplate.model.cell import FilesystemLevels
-from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
+from bedplate.cuts.log import CrashState
+from bedplate.cuts.records import (
     LOG_FILE,
     POINTS_FILE,
     ChosenState,
@@ -27,10 +23,14 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
 )
+from bedplate.errors import PlanError, StudyError
+from bedplate.host.command import Account
+from bedplate.model import codec
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
 from bedplate.visit.cuts import Subject
 from bedplate.workloads.power_cut.bench import JOB_FILE, Built, ReplayJob
-from bedplate.workloads.power_cut.log import CrashState
 
 POINT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)
 

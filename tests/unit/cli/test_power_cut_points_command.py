@@ -13,11 +13,11 @@ from tests.unit.model.test_fault_of_a_cut import LOST
 from bedplate.cli.app import program
 from bedplate.cli.cut_points import point_lines, run_lines
 from bedplate.cli.cuts import find_run, runs_of
+from bedplate.cuts.blame import story_of
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import LOG_FILE, POINTS_FILE, PointRecord
 from bedplate.errors import StudyError
-from bedplate.figures.power_cut import read_cuts
 from bedplate.model import codec
-from bedplate.model.durability import story_of
-from bedplate.model.power_cut import LOG_FILE, POINTS_FILE, PointRecord
 from bedplate.study.power_cut_stories import keep_stories
 
 

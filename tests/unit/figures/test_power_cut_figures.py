@@ -19,30 +19,15 @@ from tests.support.studies.synthetic_power_cuts import (
     write_cut_visit,
 )
 
-from bedplate.figures.power_cut import finding_of, read_cuts, recovery_s
+from bedplate.cuts.points import FINDINGS, CutCounts, finding_of, read_cuts, recovery_s
+from bedplate.cuts.records import POINTS_FILE, RECORDING_FILE, PointOutcome, Profile
+from bedplate.cuts.verdict import CUTS_FOR_MORE, classes_of, cut_words, measured_durability
 from bedplate.figures.run import make_figures
 from bedplate.model.cell import ClusterLevels
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import (
-    BOUNDED_LOSS,
-    CLASSES,
-    CUTS_FOR_MORE,
-    DURABLE,
-    FINDINGS,
-    UNSAFE,
-    CutCounts,
-    classes_of,
-    cut_words,
-    measured_durability,
-)
+from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNSAFE
 from bedplate.model.figure import Status
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    POINTS_FILE,
-    RECORDING_FILE,
-    PointOutcome,
-    Profile,
-)
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, Outcome, Validity
 from bedplate.statistics.comparison import proportion

@@ -18,17 +18,13 @@ from tests.support.studies.synthetic_power_cuts import (
     points_of,
 )
 
+from bedplate.cuts.points import CutCounts
+from bedplate.cuts.records import ChosenState, Placement, PointOutcome, PointRecord, Profile
+from bedplate.cuts.verdict import CUTS_FOR_MORE, measured_durability
 from bedplate.model.cell import ClusterLevels
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import CUTS_FOR_MORE, DURABLE, UNSAFE, CutCounts, measured_durability
+from bedplate.model.durability import DURABLE, UNSAFE
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    ChosenState,
-    Placement,
-    PointOutcome,
-    PointRecord,
-    Profile,
-)
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, sentences
 from bedplate.model.visit import Durability, FlushCount
 

@@ -9,12 +9,12 @@ from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import RECIPE, RawCuts, controls, points_of, write_cut_visit
 from tests.support.studies.synthetic_study import cells_of
 
-from bedplate.figures.power_cut import read_cuts
-from bedplate.figures.power_cut_verdict import verdict_of
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import PointOutcome, Profile
+from bedplate.cuts.verdict import PowerCutVerdict, measured_durability, verdict_of
 from bedplate.model import codec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE, PowerCutVerdict, measured_durability
-from bedplate.model.power_cut import PointOutcome, Profile
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, RunRecord, VisitRecord
 

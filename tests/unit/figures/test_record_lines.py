@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.record_lines import read_record_lines
+from bedplate.cuts.points import read_record_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

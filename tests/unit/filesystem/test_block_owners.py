@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from bedplate.cuts.blame import WrittenPlace
 from bedplate.filesystem.blocks import (
     BlockOwners,
     Layout,
@@ -17,7 +18,6 @@ from bedplate.filesystem.blocks import (
     xfs_layout,
 )
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.durability import WrittenPlace
 
 # As dumpe2fs 1.47, debugfs, xfs_db 6.1 and btrfs 6.2 print them.
 GROUPS = """\

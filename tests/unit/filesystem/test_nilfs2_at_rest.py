@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.cuts.faults import ByteRange
 from bedplate.filesystem.blocks import Nilfs2AtRest, RestingBlocks
-from bedplate.model.fault_order import ByteRange
 
 BLOCK = 1024
 DAT, CPFILE, SUFILE, IFILE, A_FILE = 3, 4, 5, 6, 12

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
+from bedplate.cuts.faults import ByteRange
 from bedplate.filesystem.blocks import PoolAtRest, RestingBlocks, active_uberblock, data_blocks, dnode_blocks
 from bedplate.filesystem.registry import FILESYSTEMS
-from bedplate.model.fault_order import ByteRange
 
 FRONT = 4 * 2**20
 RECORD = 0x20000

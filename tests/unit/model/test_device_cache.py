@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bedplate.cuts.records import CACHE_OF_PROFILE, Profile
 from bedplate.model.device_cache import (
-    CACHE_OF_PROFILE,
     CACHES,
     PROTECTED,
     VOLATILE_4K,
@@ -18,7 +18,6 @@ from bedplate.model.device_cache import (
 )
 from bedplate.model.durability import worse
 from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import Profile
 from bedplate.model.visit import Durability
 
 DISK: dict[str, Scalar] = {"kind": "block device", "physical_block_size": 4096}

@@ -6,12 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bedplate.model import codec
-from bedplate.model.durability import (
-    BOUNDED_LOSS,
-    DURABLE,
-    UNKNOWN,
-    UNSAFE,
+from bedplate.cuts.blame import (
     BlamedWrite,
     BlameEvidence,
     Party,
@@ -22,9 +17,10 @@ from bedplate.model.durability import (
     WrittenPlace,
     fault_of,
     story_of,
-    with_kept_journal,
 )
-from bedplate.model.power_cut import PointOutcome, Profile
+from bedplate.cuts.records import PointOutcome, Profile
+from bedplate.model import codec
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE, with_kept_journal
 from bedplate.model.reason import because
 from bedplate.model.visit import Durability
 

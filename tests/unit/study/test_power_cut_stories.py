@@ -11,9 +11,9 @@ from threading import Thread
 import pytest
 from tests.unit.model.test_fault_of_a_cut import LOST
 
+from bedplate.cuts.blame import STORIES_FILE, story_of
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.durability import STORIES_FILE, story_of
 from bedplate.study.power_cut_stories import keep_stories, read_stories
 
 STORY = story_of(LOST, None)

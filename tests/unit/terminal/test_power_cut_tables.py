@@ -25,16 +25,10 @@ from tests.support.tools.as_printed import as_printed
 from bedplate.analysis.advice import advised
 from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.overview import CellFacts, Overview, overview
-from bedplate.analysis.power_cut_view import (
-    bound_words,
-    disagreement,
-    durability_by_cuts,
-    pooled,
-    upper_share,
-)
+from bedplate.cuts.points import CutCounts
+from bedplate.cuts.runs import bound_words, disagreement, durability_by_cuts, pooled, upper_share
 from bedplate.export.tables import export
 from bedplate.model.device_cache import VOLATILE_4K
-from bedplate.model.durability import CutCounts
 from bedplate.model.visit import Durability
 from bedplate.page.document import page_document
 from bedplate.terminal.tables import show_document, show_tables

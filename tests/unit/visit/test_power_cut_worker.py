@@ -14,6 +14,9 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.filesystem_site import device_at
 
+from bedplate.cuts.faults import ByteRange
+from bedplate.cuts.log import Acknowledged, CrashState
+from bedplate.cuts.records import CutPoint, Placement, PointOutcome, Profile
 from bedplate.engines.lmdb import oracle as lmdb
 from bedplate.engines.postgresql import oracle
 from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
@@ -24,16 +27,14 @@ from bedplate.host.kernel_log import KernelLog
 from bedplate.host.mount import MountRefused
 from bedplate.host.scratch_device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.fault_order import ByteRange
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.visit import EngineBuild
 from bedplate.visit import cuts
 from bedplate.visit.cuts import OracleAnswer, Subject
 from bedplate.workloads.power_cut import log
 from bedplate.workloads.power_cut import worker as power_cut_worker
 from bedplate.workloads.power_cut.bench import Built, Recovered, ReplayJob, judge
-from bedplate.workloads.power_cut.log import Acknowledged, CrashState, NoRoomForImages
+from bedplate.workloads.power_cut.log import NoRoomForImages
 from bedplate.workloads.power_cut.worker import CutSite
 
 POINT = CutPoint(7, 100, Profile.LOST, Placement.UNIFORM, 1)

@@ -14,27 +14,20 @@ import pytest
 from tests.support.tools.filesystem_site import device_at
 from tests.support.tools.written_log import FLUSH, Written, written_log
 
+from bedplate.cuts.choice import Recut
+from bedplate.cuts.log import Acknowledged, CrashState
+from bedplate.cuts.records import CutPoint, PageLayout, Placement, PointRecord, Profile, RecoveredPages
 from bedplate.errors import RequirementMissing
 from bedplate.host.command import Account, Commands
 from bedplate.host.pages import FileExtent
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import CutPoint, PageLayout, Placement, PointRecord, Profile, RecoveredPages
 from bedplate.visit.cuts import OracleAnswer, Subject
 from bedplate.visit.declaration import UNTORN_SHIM
 from bedplate.visit.server import ServerSite
 from bedplate.workloads.power_cut import bench, tearing, visit
 from bedplate.workloads.power_cut import worker as power_cut_worker
-from bedplate.workloads.power_cut.bench import (
-    DATA_DIRECTORY,
-    Built,
-    Recovered,
-    Recut,
-    ReplayJob,
-    SecondCuts,
-    judge,
-)
-from bedplate.workloads.power_cut.log import Acknowledged, CrashState
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Built, Recovered, ReplayJob, SecondCuts, judge
 from bedplate.workloads.power_cut.tearing import PagePlaces
 from bedplate.workloads.power_cut.visit import _Cuts
 from bedplate.workloads.power_cut.worker import CutSite

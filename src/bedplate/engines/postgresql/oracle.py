@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from bedplate.cuts.records import WAL_BYTES, WAL_PAGE_IMAGES
 from bedplate.engines.postgresql.settings import own_configuration_text, setting_name, setting_value
 from bedplate.engines.postgresql.settings import refused_settings as refused_values
 from bedplate.engines.postgresql.versions import major_of
@@ -28,7 +29,6 @@ from bedplate.engines.postgresql.visit import (
 from bedplate.errors import KilledFromOutside
 from bedplate.host.command import Account
 from bedplate.model.cell import Cell, ClusterLevels
-from bedplate.model.power_cut import WAL_BYTES, WAL_PAGE_IMAGES
 from bedplate.model.reason import reasons_of
 from bedplate.units import one_line, parse_duration_s
 from bedplate.visit.cuts import (

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import polars as pl
 
-from bedplate.figures.facts import Rule, RunRules, Spoken, spoken
 from bedplate.figures.run import FigureMaker
 from bedplate.figures.transaction_run import (
     OF_RECORD,
@@ -17,6 +16,7 @@ from bedplate.figures.transaction_run import (
 )
 from bedplate.figures.validity import CHECKPOINTS_UNKNOWN, SERVER_BROKE
 from bedplate.model.reason import Reason
+from bedplate.model.rules import Rule, RunRules, Spoken, spoken
 from bedplate.model.visit import Validity
 from bedplate.units import percent
 from bedplate.workloads.acks.model import AcksSummary, read_summary

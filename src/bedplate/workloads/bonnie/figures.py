@@ -10,16 +10,7 @@ from pathlib import Path
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.counters import Deltas, busy_cpu_s
-from bedplate.figures.facts import (
-    Rule,
-    RunRules,
-    deltas_of,
-    free_space_figures,
-    integer,
-    no_fact,
-    number,
-    step_figure,
-)
+from bedplate.figures.facts import deltas_of, free_space_figures, integer, no_fact, number, step_figure
 from bedplate.figures.phased import (
     PhasedFigures,
     PhasedRun,
@@ -38,6 +29,7 @@ from bedplate.model.course import COURSE_FILE
 from bedplate.model.figure import Figure, RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
+from bedplate.model.rules import Rule, RunRules
 from bedplate.units import GIB, KIB, MIB, format_size
 
 _TOOL = "bonnie++"

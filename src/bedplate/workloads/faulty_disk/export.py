@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from bedplate.cuts.faults import FaultRecord
 from bedplate.export.columns import KEY_COLUMNS, RunRow, Table, WorkloadExport, field_columns
-from bedplate.workloads.faulty_disk.model import FaultRecord
 from bedplate.workloads.faulty_disk.reading import fault_runs
 
 if TYPE_CHECKING:

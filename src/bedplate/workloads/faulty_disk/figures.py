@@ -6,26 +6,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.figures.facts import Rule, RunRules, Spoken, spoken
-from bedplate.figures.run import FigureMaker, Made, run_figures
-from bedplate.figures.samples import RunEvidence
-from bedplate.figures.validity import INPUT_UNREADABLE, NOT_COMPLETED, NOTHING_MEASURED, unreadable
-from bedplate.model.figure import Figure, RunFigures
-from bedplate.model.metrics import figure
-from bedplate.model.power_cut import PointOutcome
-from bedplate.model.reason import Reason, because
-from bedplate.model.visit import Outcome, RunRecord, Validity
-from bedplate.workloads.faulty_disk.model import (
+from bedplate.cuts.faults import (
     CONTROL_LOST,
     CONTROL_WHOLE,
-    FAULTS_LEVEL,
-    TRIES,
     FaultRecord,
     FaultTries,
     FaultVerdict,
     Seen,
     read_tries,
 )
+from bedplate.cuts.records import PointOutcome
+from bedplate.figures.run import FigureMaker, Made, run_figures
+from bedplate.figures.samples import RunEvidence
+from bedplate.model.figure import Figure, RunFigures
+from bedplate.model.metrics import figure
+from bedplate.model.reason import Reason, because
+from bedplate.model.rules import (
+    INPUT_UNREADABLE,
+    NOT_COMPLETED,
+    NOTHING_MEASURED,
+    Rule,
+    RunRules,
+    Spoken,
+    spoken,
+    unreadable,
+)
+from bedplate.model.visit import Outcome, RunRecord, Validity
+from bedplate.workloads.faulty_disk.model import FAULTS_LEVEL, TRIES
 
 
 @dataclass(frozen=True, kw_only=True)

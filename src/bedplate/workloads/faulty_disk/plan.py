@@ -8,26 +8,19 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from bedplate import registry
+from bedplate.cuts.faults import CONTROLS, DEFAULT_FAULTS, FAULTS
+from bedplate.cuts.records import IMAGE_BYTES
 from bedplate.model.cell import Cell, RunSpec
-from bedplate.model.engines import POSTGRESQL
+from bedplate.model.engines import ENGINE, POSTGRESQL
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Load, PlannedWorkload
-from bedplate.model.power_cut import ENGINE, IMAGE_BYTES
 from bedplate.plan import values
 from bedplate.plan.estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
 from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, Seed, within
 from bedplate.plan.table import WorkloadTable
 from bedplate.units import GIB
-from bedplate.workloads.faulty_disk.model import (
-    CONTROLS,
-    DEFAULT_FAULTS,
-    DURATION_S,
-    FAULTS,
-    FAULTS_LEVEL,
-    TRIES,
-    WORKLOAD,
-)
+from bedplate.workloads.faulty_disk.model import DURATION_S, FAULTS_LEVEL, TRIES, WORKLOAD
 
 RUN_NAME = "faulty-disk"
 

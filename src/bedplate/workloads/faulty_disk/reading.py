@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import AnswerLine, RunHead, WorkloadView
+from bedplate.cuts.faults import FaultRecord, FaultTries, FaultVerdict, counted, fault_named, read_tries
 from bedplate.model.cell import RunSpec
 from bedplate.model.course import and_more, first_of
 from bedplate.workloads.faulty_disk.figures import NONE_HIT, NOT_SEEN, NOT_WHOLE
-from bedplate.workloads.faulty_disk.model import (
-    WORKLOAD,
-    FaultRecord,
-    FaultTries,
-    FaultVerdict,
-    counted,
-    fault_named,
-    read_tries,
-)
+from bedplate.workloads.faulty_disk.model import WORKLOAD
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import CellFacts, Measurement, Overview

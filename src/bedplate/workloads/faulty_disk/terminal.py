@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from bedplate.analysis.overview import Overview
+from bedplate.cuts.faults import FaultVerdict
 from bedplate.terminal.table_parts import plain_table
-from bedplate.workloads.faulty_disk.model import FaultVerdict
 from bedplate.workloads.faulty_disk.reading import fault_rows
 
 if TYPE_CHECKING:

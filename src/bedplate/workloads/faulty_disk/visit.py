@@ -20,6 +20,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from bedplate import registry
+from bedplate.cuts.blame import WrittenPlace
+from bedplate.cuts.faults import (
+    CLEAR_LINE,
+    CONTROLS,
+    DEFAULT_FAULTS,
+    RANGES_MOST,
+    TRIES_FILE,
+    ByteRange,
+    DiskFault,
+    Fault,
+    FaultEffect,
+    FaultOperation,
+    FaultOrder,
+    FaultRecord,
+    FaultVerdict,
+    FullFilesystem,
+    NoFault,
+    Place,
+    Rot,
+    Seen,
+    detected_by,
+    fault_named,
+    moved_line,
+    verdict_of,
+    within_bound,
+)
+from bedplate.cuts.log import Acknowledgements, read_log
+from bedplate.cuts.records import ENOSPC, IMAGE_BYTES, CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import complaints_of, leaves_journal_to_repair
 from bedplate.filesystem.blocks import SUPERBLOCK, Layout, PoolAtRest, RestingBlocks
@@ -31,29 +59,10 @@ from bedplate.host.pages import extents_of
 from bedplate.host.recorder import Recorder
 from bedplate.model import codec
 from bedplate.model.cell import RunSpec
-from bedplate.model.durability import WrittenPlace
-from bedplate.model.fault_order import (
-    CLEAR_LINE,
-    RANGES_MOST,
-    ByteRange,
-    FaultEffect,
-    FaultOperation,
-    FaultOrder,
-    moved_line,
-)
+from bedplate.model.engines import ENGINE
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.free_space import AgedCopy
 from bedplate.model.plan import model_of
-from bedplate.model.power_cut import (
-    ENGINE,
-    ENOSPC,
-    IMAGE_BYTES,
-    CutPoint,
-    Placement,
-    PointOutcome,
-    PointRecord,
-    Profile,
-)
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.units import MIB, format_size
@@ -61,30 +70,9 @@ from bedplate.visit.cuts import WRITER_NOT_ENDED, Checkpoints, CutWriter, FaultE
 from bedplate.visit.declaration import UntornWrites
 from bedplate.visit.recording import Recording, ToolFailed, VisitContext, Workload
 from bedplate.visit.server import CONNECTION_LOST
-from bedplate.workloads.faulty_disk.model import (
-    CONTROLS,
-    DEFAULT_FAULTS,
-    DURATION_S,
-    FAULTS_LEVEL,
-    TRIES,
-    TRIES_FILE,
-    WORKLOAD,
-    DiskFault,
-    Fault,
-    FaultRecord,
-    FaultVerdict,
-    FullFilesystem,
-    NoFault,
-    Place,
-    Rot,
-    Seen,
-    detected_by,
-    fault_named,
-    verdict_of,
-    within_bound,
-)
+from bedplate.workloads.faulty_disk.model import DURATION_S, FAULTS_LEVEL, TRIES, WORKLOAD
 from bedplate.workloads.power_cut.bench import PowerBench, RecordedSetup, ReplayJob, subject_of
-from bedplate.workloads.power_cut.log import Acknowledgements, OwnDiskWorkload, interruption_behind, read_log
+from bedplate.workloads.power_cut.log import OwnDiskWorkload, interruption_behind
 from bedplate.workloads.power_cut.visit import measured_span
 
 if TYPE_CHECKING:

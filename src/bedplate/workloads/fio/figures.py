@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bedplate.figures.counters import busy_cpu_s
-from bedplate.figures.facts import Rule, RunRules, free_space_figures, no_fact, number, step_figure
+from bedplate.figures.facts import free_space_figures, no_fact, number, step_figure
 from bedplate.figures.phased import (
     PhasedFigures,
     PhasedRun,
@@ -25,6 +25,7 @@ from bedplate.model.course import COURSE_FILE
 from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
+from bedplate.model.rules import Rule, RunRules
 from bedplate.units import MIB, format_size, percent
 from bedplate.workloads.fio import output
 from bedplate.workloads.fio import output as fio_output

@@ -15,7 +15,7 @@ from pydantic import dataclasses as pydantic_dataclasses
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.figures.counters import Deltas, part_figures_without_server
 from bedplate.figures.courses import nearest_rank
-from bedplate.figures.facts import Rule, RunRules, deltas_of, free_space_figures, step_figure, text
+from bedplate.figures.facts import deltas_of, free_space_figures, step_figure, text
 from bedplate.figures.phased import PhasedFigures, PhasedRun, device_bytes, phase_deltas
 from bedplate.figures.run import FigureMaker, Made
 from bedplate.figures.samples import RunInputs, shared_evidence
@@ -25,6 +25,7 @@ from bedplate.model.course import COURSE_FILE
 from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
+from bedplate.model.rules import Rule, RunRules
 from bedplate.model.visit import RunRecord
 from bedplate.units import MIB, format_size, percent
 from bedplate.workloads.microbenchmark.model import (

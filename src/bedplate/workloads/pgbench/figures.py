@@ -12,7 +12,7 @@ import polars as pl
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.counters import Absent
-from bedplate.figures.facts import Rule, RunRules, deltas_of, integer
+from bedplate.figures.facts import deltas_of, integer
 from bedplate.figures.run import FigureMaker
 from bedplate.figures.transaction_run import (
     OF_RECORD,
@@ -25,6 +25,7 @@ from bedplate.figures.transaction_run import (
 from bedplate.figures.transactions import script_figures, transaction_count
 from bedplate.model.figure import Figure
 from bedplate.model.reason import Reason
+from bedplate.model.rules import Rule, RunRules
 from bedplate.model.visit import Validity
 from bedplate.units import format_size
 from bedplate.workloads.pgbench.model import PHASE, RunScript, scripts_of, writes

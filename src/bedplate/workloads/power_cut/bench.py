@@ -15,17 +15,45 @@ import sys
 import tempfile
 import threading
 import time
-from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TypeVar
 
 from bedplate import registry
+from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.choice import Recut, building_order, recovery_points
+from bedplate.cuts.faults import ByteRange
+from bedplate.cuts.log import (
+    DEVICE_NAMES,
+    DISCARD,
+    DISK,
+    JOURNAL,
+    Acknowledged,
+    CrashState,
+    Log,
+    read_log,
+    window,
+)
+from bedplate.cuts.records import (
+    DRAWN,
+    JOURNAL_KEPT,
+    RAM_JOURNAL,
+    RECOVERY_LOG_FILE,
+    UNIT_PROFILES,
+    USUAL_SECTOR_BYTES,
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecoveredPages,
+    WeakerCut,
+    late_us,
+    sector_bytes,
+)
 from bedplate.errors import BedplateError, CommandFailed, KilledFromOutside, RequirementMissing
 from bedplate.filesystem.adapter import Site
 from bedplate.filesystem.after_cut import stands_beside_twins
@@ -62,28 +90,7 @@ from bedplate.host.scratch_device import (
 from bedplate.host.tunables import have_write_back, tuned
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF, Cell, FilesystemLevels
-from bedplate.model.durability import BlameEvidence
-from bedplate.model.fault_order import ByteRange
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import (
-    JOURNAL_KEPT,
-    RAM_JOURNAL,
-    RECOVERY_LOG_FILE,
-    RECUTS_EACH,
-    SMALL_WINDOW_WRITES,
-    UNIT_PROFILES,
-    USUAL_SECTOR_BYTES,
-    ChosenState,
-    CutPoint,
-    Placement,
-    PointOutcome,
-    PointRecord,
-    Profile,
-    RecoveredPages,
-    WeakerCut,
-    late_us,
-    sector_bytes,
-)
 from bedplate.model.visit import EMULATED, VisitRequest
 from bedplate.units import GIB, KIB, MIB
 from bedplate.visit.cuts import Checkpoints, CutEngine, OracleAnswer, Subject
@@ -91,40 +98,27 @@ from bedplate.visit.declaration import UntornWrites, untorn_writes
 from bedplate.visit.recording import VisitContext
 from bedplate.visit.server import ServerSite
 from bedplate.workloads.power_cut.log import (
-    DEVICE_NAMES,
-    DISCARD,
-    DISK,
-    FUA,
-    JOURNAL,
-    MARK,
     RECOVERY_BYTES,
-    Acknowledged,
-    Acknowledgements,
-    CrashState,
-    Log,
     LogPacking,
     RecordedAge,
     Room,
-    cache_at,
-    changes_at,
     free_bytes,
-    free_parts,
     log_limit_bytes,
     make_filesystem,
-    read_log,
-    window,
 )
 
 if TYPE_CHECKING:
     import subprocess
 
-    from bedplate.workloads.power_cut.tearing import PagePlaces, Waiting
+    from bedplate.workloads.power_cut.tearing import PagePlaces
 
 # Enough for a person; a page of errors says no more.
 _PROBLEMS_KEPT = 8
 
+
 # Of these the file system's: the first says why it did not mount, the last which repair it was that let it.
 _MOUNTING_KEPT, _REPAIRING_KEPT = 2, 3
+
 
 _PROBLEM_LENGTH = 400
 
@@ -221,6 +215,7 @@ def judge(
 
 # Of devices from the one that asks least: `model.device_cache.CACHES`, and in one of them what tears nothing first.
 _WEAKER = (Profile.ORDERED, Profile.LOST, Profile.SUBSET_4K)
+
 
 # What a profile asks no more than: a cut that is bad with one of those is no fault of what this one does besides.
 _WEAKER_THAN: Mapping[Profile, Sequence[Profile]] = {
@@ -454,357 +449,9 @@ def rebuild(
         return builder.build(point, directory)
 
 
-_TEARING_PROFILES = (Profile.SUBSET_512, Profile.SUBSET_4K, *UNIT_PROFILES.values())
-
-_CONTROL_PROFILES = (Profile.LOST, Profile.SUBSET_4K)
-
-_CONTROL_TRIES = 200
-
-# A seed must survive JSON in a browser, which has 53 bits for a whole number.
-SEED_BITS = 48
-
-
-def choose_points(
-    log: Log,
-    *,
-    points: int,
-    profiles: Sequence[Profile],
-    seed: int,
-    measured_from: int,
-    window_bytes: int,
-    controls: int,
-    measured_until: int | None = None,
-    waiting: Sequence[Waiting] = (),
-    sought: int = 0,
-    commit_spans: Sequence[Waiting] = (),
-    placed: int = 0,
-    enumerated: Sequence[CutPoint] = (),
-) -> tuple[CutPoint, ...]:
-    """The points of a log in the order of their numbers, the controls last; the same for the same arguments.
-
-    `waiting` are the spans in which `sought` more points are chosen, and `commit_spans` those for up to `placed` more; without any there is none of
-    these. `enumerated` are taken in as they are, but for their numbers.
-
-    Every position lies after `measured_from` and not after `measured_until` (else the log's end): what comes later,
-    a server that is stopped, is no part of the measurement. BedplateError if nothing lies between the two.
-    """
-    until = len(log) if measured_until is None else min(measured_until, len(log))
-    if not profiles:
-        raise ValueError("a point needs a profile")
-    if until <= measured_from:
-        raise BedplateError(
-            f"the write log {log.path} has nothing to cut: the clients began at entry {measured_from} and "
-            f"measuring ended at entry {until}; record for longer"
-        )
-    draw = random.Random(f"power cut {seed}")  # noqa: S311 -- chance, not secrecy
-    weights = list(accumulate(_volatile_changes(log, measured_from, until, window_bytes)))
-    before = (0, *weights)
-    busy = [measured_from + 1 + index for index, weight in enumerate(weights) if weight > before[index]]
-    chosen = []
-    for number in range(points):
-        turn, place = divmod(number, len(profiles))
-        # Alternately from one profile to the next, too, so that an odd number of turns favours none.
-        weighted = (turn + place) % 2 == 1 and weights[-1] > 0
-        position = (
-            draw.choices(range(measured_from + 1, until + 1), cum_weights=weights)[0]
-            if weighted
-            else draw.choice(busy)
-            if busy and profiles[place] is not Profile.ORDERED
-            else draw.randint(measured_from + 1, until)
-        )
-        chosen.append(
-            CutPoint(
-                number=number,
-                position=position,
-                profile=profiles[place],
-                placement=Placement.WEIGHTED if weighted else Placement.UNIFORM,
-                seed=draw.getrandbits(SEED_BITS),
-            )
-        )
-    tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
-    chosen += _sought(waiting, tearing, range(points, points + sought), seed)
-    more = (*placed_points(commit_spans, profiles, placed, seed), *enumerated)
-    chosen += [replace(point, number=number) for number, point in enumerate(more, start=len(chosen))]
-    numbers = range(len(chosen), len(chosen) + controls)
-    return (*chosen, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
-
-
-def _sought(
-    waiting: Sequence[Waiting], profiles: Sequence[Profile], numbers: range, seed: int
-) -> list[CutPoint]:
-    """Each kind of metadata in turn, the rarest first; the same span again only once every one of its kind was cut."""
-    if not waiting or not profiles:
-        return []
-    # A stream of its own, so that the other points of a seed are those that they would be without these.
-    draw = random.Random(f"power cut {seed}, sought")  # noqa: S311 -- chance, not secrecy
-    of_kind: dict[str, list[Waiting]] = {}
-    for span in waiting:
-        for kind in span.kinds:
-            of_kind.setdefault(kind, []).append(span)
-    kinds = sorted(of_kind, key=lambda kind: (len(of_kind[kind]), kind))
-    left: dict[str, list[Waiting]] = {kind: [] for kind in kinds}
-    found: list[CutPoint] = []
-    while len(found) < len(numbers):
-        kind = kinds[len(found) // len(profiles) % len(kinds)]
-        left[kind] = left[kind] or draw.sample(of_kind[kind], len(of_kind[kind]))
-        span = left[kind].pop()
-        position = draw.randint(span.first, span.last)
-        found += [
-            CutPoint(
-                numbers.start + len(found) + place,
-                position,
-                profile,
-                Placement.SOUGHT,
-                draw.getrandbits(SEED_BITS),
-            )
-            for place, profile in enumerate(profiles)
-        ]
-    return found[: len(numbers)]
-
-
-# Of the placed cuts every so many tears a block that is written over.
-_OVER_EACH = 6
-
-
-def placed_points(
-    spans: Sequence[Waiting], profiles: Sequence[Profile], count: int, seed: int
-) -> Iterator[CutPoint]:
-    """So many, or as many as there are, no cut twice: of blocks that are written over every sixth, the others behind commits."""
-    draw = random.Random(f"power cut {seed}, order")  # noqa: S311 -- chance, not secrecy
-    taken: set[tuple[int, Profile]] = set()
-    behind = _in_turns([span for span in spans if not span.blocks], profiles, draw, taken)
-    over = _in_turns([span for span in spans if span.blocks], profiles, draw, taken)
-    while len(taken) < count:
-        first, second = (over, behind) if len(taken) % _OVER_EACH == _OVER_EACH - 1 else (behind, over)
-        choice = next(chain(first, second), None)
-        if choice is None:
-            return
-        taken.add(choice)
-        yield CutPoint(0, *choice, Placement.ORDER, draw.getrandbits(SEED_BITS))
-
-
-def _in_turns(
-    spans: Sequence[Waiting],
-    profiles: Sequence[Profile],
-    draw: random.Random,
-    earlier: Collection[tuple[int, Profile]],
-) -> Iterator[tuple[int, Profile]]:
-    """Positions and profiles of cuts that are not taken. In each round every kind of span is met once, the shortest and rarest kinds first.
-
-    A span meets all of its kinds. Of a kind the likeliest span and one by chance take turns.
-    """
-    of_kind: dict[str, list[tuple[int, Waiting]]] = {}
-    for span in spans:
-        for kind, likely in zip_longest(span.kinds, span.likely, fillvalue=0):
-            of_kind.setdefault(str(kind), []).append((int(likely), span))
-    left = {}
-    for kind in sorted(of_kind, key=lambda kind: (kind.count(","), len(of_kind[kind]), kind)):
-        likeliest = sorted(of_kind[kind], key=lambda pair: pair[0], reverse=True)
-        by_chance = draw.sample(of_kind[kind], len(of_kind[kind]))
-        both = (span for pairs in zip(likeliest, by_chance, strict=True) for _, span in pairs)
-        left[kind] = _choices(tuple(dict.fromkeys(both)), profiles)
-    while left:
-        met: set[str] = set()
-        for kind in tuple(left):
-            if kind in met:
-                continue
-            found = next((each for each in left[kind] if (each[1], each[2]) not in earlier), None)
-            if found is None:
-                del left[kind]
-                continue
-            span, position, profile = found
-            met.update(span.kinds)
-            yield position, profile
-
-
-def _choices(spans: Sequence[Waiting], profiles: Sequence[Profile]) -> Iterator[tuple[Waiting, int, Profile]]:
-    """Position and profile of each cut that the spans are worth, the spans in this order.
-
-    Where a block can be torn, those that tear in turn. Else alternately: all is lost that came behind it, by a cut at its end, when most
-    was promised; and nothing else has come yet, in order, by a cut at its beginning.
-    """
-    tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
-    for turn in range(2):
-        for place, span in enumerate(spans, start=turn):
-            if span.blocks:
-                if tearing:
-                    yield span, span.last, tearing[place % len(tearing)]
-            elif place % 2 == 0 and Profile.LOST in profiles:
-                yield span, span.last, Profile.LOST
-            elif place % 2 == 1 and Profile.ORDERED in profiles:
-                yield span, span.first, Profile.ORDERED
-
-
-def _controls(
-    log: Log, draw: random.Random, numbers: range, span: range, window_bytes: int
-) -> list[CutPoint]:
-    marks = Acknowledgements(log)
-    return [
-        CutPoint(
-            number=number,
-            position=_control_position(log, marks, draw, span, window_bytes),
-            profile=_CONTROL_PROFILES[(number - numbers.start) % len(_CONTROL_PROFILES)],
-            placement=Placement.UNIFORM,
-            seed=draw.getrandbits(SEED_BITS),
-            control=True,
-        )
-        for number in numbers
-    ]
-
-
-def building_order(points: Sequence[CutPoint]) -> list[CutPoint]:
-    """The order in which an `ImageBuilder` never has to go back, but once before the controls."""
-    return sorted(points, key=lambda point: (point.control, point.position, point.number))
-
-
-def _volatile_changes(log: Log, measured_from: int, until: int, window_bytes: int) -> Iterator[int]:
-    """For each position after `measured_from` up to `until`: how many changes wait for a flush there."""
-    count, has_late = 0, any(history.has_late for history in log.histories)
-    for position in range(measured_from + 1, until + 1):
-        # A mark changes nothing, unless a write was issued before it; most entries of a run without flushes are marks.
-        if position == measured_from + 1 or has_late or not log.flags[position - 1] & MARK:
-            caches = (
-                cache_at(history, position, window_bytes, measured_from=measured_from)
-                for history in log.histories
-            )
-            count = sum(cache.waiting for cache in caches)
-        yield count
-
-
-def _control_position(
-    log: Log, marks: Acknowledgements, draw: random.Random, span: range, window_bytes: int
-) -> int:
-    """A position as the module says; if none is found, the one of those tried with the most marks in the cache."""
-    best, most = span.start + 1, -1
-    for _ in range(_CONTROL_TRIES):
-        position = draw.choice(span) + 1
-        opens = span.start
-        for history in log.histories:
-            cache = cache_at(history, position, window_bytes, measured_from=span.start, honours_flushes=False)
-            if cache.first < cache.end:
-                opens = max(opens, history.changes[cache.first])
-        held = bisect_left(marks.positions, position) - bisect_left(marks.positions, opens)
-        if held > len(marks.clients):
-            return position
-        if held > most:
-            best, most = position, held
-    return best
-
-
-def with_unit(profiles: Sequence[Profile], unit: Profile | None) -> tuple[Profile, ...]:
-    """The profile of the device's unit once, in place of those that tear; as they are without one."""
-    if unit is None:
-        return tuple(profiles)
-    tearing = (Profile.SUBSET_4K, Profile.SUBSET_512)
-    return tuple(dict.fromkeys(unit if profile in tearing else profile for profile in profiles))
-
-
-_DRAWN = (Placement.UNIFORM, Placement.WEIGHTED)
-
-
-@dataclass(frozen=True)
-class Recut:
-    """The recovery from cut number `first`, to be cut `cuts` times; these are numbered from `number` on, and behind them the whole."""
-
-    first: int
-    number: int
-    cuts: int
-    seed: int
-
-
-def choose_recuts(
-    log: Log,
-    points: Sequence[CutPoint],
-    *,
-    count: int,
-    seed: int,
-    measured_from: int,
-    window_bytes: int,
-) -> tuple[Recut, ...]:
-    """The recoveries that `count` are spread over, of drawn cuts at which a write waited as long as there are such.
-
-    Their profiles take turns, those of a volatile cache first. The same for the same arguments.
-    """
-
-    def is_idle(point: CutPoint) -> bool:
-        return point.profile is Profile.ORDERED or not _waits(
-            log, point.position, window_bytes, measured_from=measured_from
-        )
-
-    # A stream of its own, so that the points of a seed are those that they would be without these.
-    draw = random.Random(f"power cut {seed}, recut")  # noqa: S311 -- chance, not secrecy
-    drawn = [point for point in points if not point.control and point.placement in _DRAWN]
-    draw.shuffle(drawn)
-    turns: Counter[tuple[bool, Profile]] = Counter()
-    ranked = []
-    for point in drawn:
-        kind = (is_idle(point), point.profile)
-        ranked.append((kind[0], turns[kind], point))
-        turns[kind] += 1
-    ranked.sort(key=lambda each: each[:2])
-    chosen = ranked[: -(-count // RECUTS_EACH)]
-    found: list[Recut] = []
-    number = max((point.number for point in points), default=-1) + 1
-    for place, (_, _, point) in enumerate(chosen):
-        share = count // len(chosen) + (place < count % len(chosen))
-        found.append(Recut(point.number, number, share, draw.getrandbits(SEED_BITS)))
-        number += share + 1
-    return tuple(found)
-
-
-def recovery_points(
-    log: Log, recut: Recut, *, profiles: Sequence[Profile], window_bytes: int
-) -> tuple[CutPoint, ...]:
-    """The cuts of a recorded recovery, and behind them the whole of it; that alone where nothing ever waited for a flush."""
-    draw = random.Random(f"recovery {recut.seed}")  # noqa: S311 -- chance, not secrecy
-    spans = tuple(_spans(log, window_bytes))
-    left: list[range] = []
-    found = []
-    for place in range(recut.cuts if spans else 0):
-        left = left or draw.sample(spans, len(spans))
-        found.append(
-            CutPoint(
-                number=recut.number + place,
-                position=draw.choice(left.pop()),
-                profile=profiles[place % len(profiles)],
-                placement=Placement.SPAN,
-                seed=draw.getrandbits(SEED_BITS),
-                recovery_of=recut.first,
-            )
-        )
-    whole = CutPoint(
-        number=recut.number + recut.cuts,
-        position=len(log),
-        profile=Profile.ORDERED,
-        placement=Placement.WHOLE,
-        seed=0,
-        recovery_of=recut.first,
-    )
-    return (*found, whole)
-
-
-def _spans(log: Log, window_bytes: int) -> Iterator[range]:
-    """The positions between each two flushes at which a write or a discard waits."""
-    flushes = sorted({index for history in log.histories for index in history.flushes})
-    changes = sorted(index for history in log.histories for index in history.changes)
-    for first, last in zip((0, *(index + 1 for index in flushes)), (*flushes, len(log)), strict=True):
-        # Nothing begins to wait but behind a change, or where it is issued that comes later.
-        within = changes[bisect_left(changes, first) : bisect_left(changes, last)]
-        starts = chain((first,), (index + 1 for index in within), (last,))
-        waiting = next((at for at in starts if _waits(log, at, window_bytes)), None)
-        if waiting is not None:
-            yield range(waiting, last + 1)
-
-
-def _waits(log: Log, position: int, window_bytes: int, *, measured_from: int = 0) -> bool:
-    caches = (
-        cache_at(history, position, window_bytes, measured_from=measured_from) for history in log.histories
-    )
-    return any(cache.waiting for cache in caches)
-
-
 # Where the engine's files are on a file system that was recorded, and then in every image of it.
 DATA_DIRECTORY = "data"
+
 
 # In the run's folder: the ReplayJob, from which any point can be built and asked again.
 JOB_FILE = "job.json"
@@ -843,7 +490,7 @@ class ReplayJob:
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """Those that are drawn in turns, as the plan has them: of controls, and of cuts that were sought or enumerated, none."""
-        drawn = (point for point in self.points if not point.control and point.placement in _DRAWN)
+        drawn = (point for point in self.points if not point.control and point.placement in DRAWN)
         return tuple(dict.fromkeys(point.profile for point in drawn))
 
     @property
@@ -885,11 +532,14 @@ def subject_of(context: VisitContext, name: str, cut_engine: CutEngine) -> Subje
 
 _LOG_BYTES_MOST = GIB
 
+
 # Of what is free: a log may be as large as the images, of which there are three at a time, and others work beside.
 _SHARE_OF_ROOM = 8
 
+
 # Of one cut: the image that it left, the copy that is recorded or durable, and that of a cut in recovery.
 _IMAGES_AT_ONCE = 3
+
 
 _LOG = "log"
 
@@ -1032,166 +682,52 @@ def _keep(log: Path, target: Path) -> None:
         packing.finish()
 
 
-@dataclass(frozen=True)
-class Enumerated:
-    """The points that were chosen, numbered from 0, and how many states all small windows have together."""
-
-    points: tuple[CutPoint, ...] = ()
-    small_states: int = 0
-
-
-@dataclass(frozen=True)
-class _Window:
-    """What `waiting` changes at `position` leave open: writes and discards, and blocks of them, each by its number among all parts there."""
-
-    position: int
-    waiting: int
-    writes: tuple[int, ...]
-    blocks: tuple[int, ...]
-
-    @property
-    def is_small(self) -> bool:
-        # By all that waits, as the records of the cuts count it.
-        return self.waiting <= SMALL_WINDOW_WRITES
-
-    @property
-    def subsets(self) -> int:
-        return int(2 ** len(self.writes))
-
-    @property
-    def singles(self) -> int:
-        """States with one part missing or alone; blocks are parts of their own where a write has several."""
-        has_blocks = len(self.blocks) > len(self.writes)
-        return 2 * len(self.writes) + (2 * len(self.blocks) if has_blocks else 0)
-
-
-def enumerate_states(
-    log: Log, *, states: int, seed: int, measured_from: int, until: int, window_bytes: int
-) -> Enumerated:
-    """As many states as `states`, or fewer where there are no more and no larger window to draw from.
-
-    Those of small windows come first, all of them or, where they would take more than half and what larger windows leave of the
-    other, a drawn part; then single parts of larger ones, and drawn subsets of these.
-    """
-    if not states:
-        return Enumerated()
-    found = _windows(log, measured_from, until, window_bytes)
-    small = [window for window in found if window.is_small]
-    large = [window for window in found if not window.is_small]
-    subsets, singles = (
-        sum(window.subsets for window in small),
-        sum(window.singles for window in large),
-    )
-    for_small = min(subsets, max(states // 2, states - singles) if large else states)
-    for_singles = min(singles, states - for_small)
-    draw = random.Random(f"power cut {seed}, states")  # noqa: S311 -- chance, not secrecy
-    points = [
-        *_numbered(
-            small, [window.subsets for window in small], _sample_numbers(draw, subsets, for_small), _subset
-        ),
-        *_numbered(
-            large, [window.singles for window in large], _sample_numbers(draw, singles, for_singles), _single
-        ),
-        *(_any_subset(draw, large) for _ in range(states - for_small - for_singles if large else 0)),
-    ]
-    return Enumerated(tuple(points), subsets)
-
-
-def _windows(log: Log, measured_from: int, until: int, window_bytes: int) -> list[_Window]:
-    """In the log's order; of positions at which the same waits the last one, by which most was promised."""
-    flushes = {flush for history in log.histories for flush in history.flushes}
-    through = (
-        index for index in range(measured_from, until) if log.is_write(index) and log.flags[index] & FUA
-    )
-    ends = sorted({end for end in (*flushes, *through) if measured_from < end < until} | {until})
-    last: dict[tuple[int, ...], int] = {}
-    for position in ends:
-        last[tuple(changes_at(log, position, window_bytes, measured_from=measured_from))] = position
-    windows = (
-        _Window(
-            position,
-            len(changes),
-            free_parts(log, Profile.WHOLE, changes, position),
-            free_parts(log, Profile.SUBSET_4K, changes, position),
-        )
-        for changes, position in last.items()
-    )
-    return sorted(
-        (window for window in windows if window.writes),
-        key=lambda window: window.position,
-    )
-
-
-def _sample_numbers(draw: random.Random, count: int, sample_size: int) -> Sequence[int]:
-    return range(count) if sample_size >= count else sorted(draw.sample(range(count), sample_size))
-
-
-def _numbered(
-    windows: Sequence[_Window],
-    counts: Sequence[int],
-    numbers: Sequence[int],
-    make_point: Callable[[_Window, int], CutPoint],
-) -> Iterator[CutPoint]:
-    """The states with these numbers, counted through all windows."""
-    ends = list(accumulate(counts))
-    for number in numbers:
-        at = bisect_right(ends, number)
-        yield make_point(windows[at], number - (ends[at - 1] if at else 0))
-
-
-def _subset(window: _Window, number: int) -> CutPoint:
-    parts = tuple(part for bit, part in enumerate(window.writes) if number >> bit & 1)
-    return _point(window, Profile.WHOLE, ChosenState(parts, kept=True))
-
-
-def _single(window: _Window, number: int) -> CutPoint:
-    profile, parts = Profile.WHOLE, window.writes
-    if number >= 2 * len(parts):
-        profile, number, parts = Profile.SUBSET_4K, number - 2 * len(parts), window.blocks
-    return _point(window, profile, ChosenState((parts[number // 2],), kept=number % 2 == 0))
-
-
-def _any_subset(draw: random.Random, windows: Sequence[_Window]) -> CutPoint:
-    (window,) = draw.choices(windows, [len(window.blocks) for window in windows])
-    return _point(window, Profile.SUBSET_4K, None, draw.getrandbits(SEED_BITS))
-
-
-def _point(window: _Window, profile: Profile, state: ChosenState | None, seed: int = 0) -> CutPoint:
-    return CutPoint(0, window.position, profile, Placement.ENUMERATED, seed, state=state)
-
-
 # The mark in the log where pressure begins, and the part of the recording that has none.
 PRESSURE = "pressure"
 
+
 CALM_SHARE = 0.6
+
 
 # What the clients may add to a log that can hold more: as much as is cut and replayed in the time of a visit.
 ROOM_BYTES = 512 * MIB
 
+
 _STEP_S = 0.02
+
 
 _PUSH_EVERY_S = 1.0
 
+
 _PRESS_EVERY_S = 0.03
+
 
 _FOLDERS = 4
 
+
 _FILES_MOST = 64
 
+
 _SIZES = (0, KIB, 4 * KIB, 20 * KIB, 150 * KIB)
+
 
 # A neighbour that fills the disk would end the engine.
 _LEFT_BYTES = 32 * MIB
 
+
 # fcntl.h: SYNC_FILE_RANGE_WRITE, which begins to write and waits for nothing.
 _BEGIN_TO_WRITE = 2
 
+
 _END_LIMIT_S = 60.0
+
 
 # How often XFS writes its metadata back, in hundredths of a second (Documentation/admin-guide/xfs.rst).
 _XFS_PERIOD = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")
 
+
 _PERIOD_S_MOST = 60.0
+
 
 # From the mount to the first client: 1 to 2 s on idle cores, and time is left.
 _PREPARED_S = 2.5
@@ -1433,21 +969,29 @@ class Found:
 # Where the plan names a device for the journal, its recorded twin need not be as large.
 _JOURNAL_BYTES = 128 * MIB
 
+
 # So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
 _SHARE_FOR_CLIENTS = 0.8
 
+
 _SHARE_DEALT_OUT = 0.7
+
 
 _SYNC_LIMIT_S = 600.0
 
+
 _WORKERS_MOST = 4
 
+
 _QUOTED = 2000
+
 
 # The programs of workers: what comes of each point of a job, and why one of them is bad.
 REPLAYS = "bedplate.workloads.power_cut.worker"
 
+
 INQUESTS = "bedplate.workloads.power_cut.inquest_worker"
+
 
 _Record = TypeVar("_Record")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from bedplate.cuts.records import RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.model import codec
 from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.visit.life import EventStream
 from bedplate.workloads.power_cut.bench import Found, ReplayJob, inquire, judge_alone, replayed
 from bedplate.workloads.power_cut.log import LOG_BYTES_MOST, UnpackedLog, free_bytes, unpack_log, unpacked

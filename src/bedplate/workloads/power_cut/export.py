@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from polars import Float64, Int64
 
-from bedplate.analysis.power_cut_view import CutRun, upper_share
+from bedplate.cuts.blame import Story
+from bedplate.cuts.points import CutCounts, finding_of
+from bedplate.cuts.records import CutPoint, PointRecord, RecordingFacts
+from bedplate.cuts.runs import CutRun, upper_share
+from bedplate.cuts.verdict import CacheCuts, Loss, PowerCutVerdict, Recoveries
 from bedplate.export.columns import KEY_COLUMNS, Column, RunRow, Table, WorkloadExport, field_columns
-from bedplate.figures.power_cut import finding_of
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import CacheCuts, CutCounts, Loss, PowerCutVerdict, Recoveries, Story
-from bedplate.model.power_cut import CutPoint, PointRecord, RecordingFacts
 from bedplate.model.reason import Reason, sentences
 from bedplate.model.visit import Durability
+from bedplate.study.power_cut_stories import stories_of
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
@@ -41,14 +43,15 @@ def _cuts(overview: Overview) -> Iterator[RunRow[_Cut]]:
     for row in _cut_runs(overview):
         run = row.record
         points = sorted(run.cuts.points, key=lambda cut: (cut.point.control, cut.point.number))
+        stories = stories_of(run.directory)
         for record in (*points, *sorted(run.cuts.recuts, key=lambda cut: cut.point.number)):
             if run.recording is not None:
-                yield RunRow(overview, row.m, _Cut(record, run.recording, _story(run, record)))
+                yield RunRow(overview, row.m, _Cut(record, run.recording, _story(stories, record)))
 
 
-def _story(run: CutRun, record: PointRecord) -> Story | None:
+def _story(stories: Mapping[int, Story], record: PointRecord) -> Story | None:
     """A control has a number that another cut of its run may have."""
-    story = run.stories.get(record.point.number)
+    story = stories.get(record.point.number)
     return story if story and story.evidence.control is record.point.control else None
 
 

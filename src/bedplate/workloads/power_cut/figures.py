@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 
-from bedplate.figures.facts import RunRules, free_space_figures
-from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s
-from bedplate.figures.power_cut_verdict import POWER_CUT_RULES, CutEvidence, judge_cuts, verdict_of
+from bedplate.cuts.points import NEEDS_FSCK, CutCounts, Cuts, read_cuts, recovery_s
+from bedplate.cuts.records import WAL_BYTES, WAL_PAGE_IMAGES, PageFacts, PointRecord, RecordingFacts
+from bedplate.cuts.verdict import POWER_CUT_RULES, CutEvidence, PowerCutVerdict, judge_cuts, verdict_of
+from bedplate.figures.facts import free_space_figures
 from bedplate.figures.run import FigureMaker, Made, run_figures
-from bedplate.figures.validity import NOT_COMPLETED, NOTHING_MEASURED, unreadable
 from bedplate.model import codec
 from bedplate.model.device_cache import CACHES
-from bedplate.model.durability import NEEDS_FSCK, CutCounts, PowerCutVerdict
 from bedplate.model.figure import Figure, RunFigures
 from bedplate.model.metrics import CACHE, CUT, PAGES, RECUT, SOUGHT, figure
-from bedplate.model.power_cut import WAL_BYTES, WAL_PAGE_IMAGES, PageFacts, PointRecord, RecordingFacts
 from bedplate.model.reason import Reason, because
+from bedplate.model.rules import NOT_COMPLETED, NOTHING_MEASURED, RunRules, unreadable
 from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord
 from bedplate.units import KIB, MIB
 

@@ -11,16 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.figures.power_cut import finding_of
-from bedplate.model.durability import (
-    BOUNDED,
-    BlamedWrite,
-    BlameEvidence,
-    Repeatability,
-    Unsynced,
-    WrittenPlace,
-)
-from bedplate.model.power_cut import (
+from bedplate.cuts.blame import BlamedWrite, BlameEvidence, Repeatability, Unsynced, WrittenPlace
+from bedplate.cuts.log import DEVICE_NAMES, FUA, MARK, Acknowledged, Acknowledgements, Log, Piece, losses
+from bedplate.cuts.points import BOUNDED, finding_of
+from bedplate.cuts.records import (
     ChosenState,
     CutPoint,
     Placement,
@@ -30,16 +24,6 @@ from bedplate.model.power_cut import (
     RecordingFacts,
 )
 from bedplate.workloads.power_cut.bench import Found, ImageBuilder, ReplayJob
-from bedplate.workloads.power_cut.log import (
-    DEVICE_NAMES,
-    FUA,
-    MARK,
-    Acknowledged,
-    Acknowledgements,
-    Log,
-    Piece,
-    losses,
-)
 
 if TYPE_CHECKING:
     from bedplate.workloads.power_cut.tearing import ImageNames, Named

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from bedplate.model.engines import POSTGRESQL
-from bedplate.model.plan import OwnDiskModel, RecordWords
-from bedplate.model.power_cut import (
+from bedplate.cuts.records import (
     COMPLETIONS,
     DEVICE_UNIT,
-    ENGINE,
     HAS_FUA,
     PLACED,
     PRESSED,
@@ -15,6 +12,8 @@ from bedplate.model.power_cut import (
     SECTOR_BYTES,
     STATES,
 )
+from bedplate.model.engines import ENGINE, POSTGRESQL
+from bedplate.model.plan import OwnDiskModel, RecordWords
 
 MODEL = OwnDiskModel(
     POSTGRESQL,

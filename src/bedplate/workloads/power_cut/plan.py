@@ -8,19 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from bedplate import registry
-from bedplate.model.cell import Cell, RunSpec, engine_model
-from bedplate.model.engines import POSTGRESQL
-from bedplate.model.filesystem import TRAITS
-from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import Load, PlannedWorkload, model_of
-from bedplate.model.power_cut import (
+from bedplate.cuts.records import (
     AT_ONCE,
     COMPLETIONS,
     CONTROLS,
     DEFAULT_PROFILES,
     DEVICE_UNIT,
     DURATION_S,
-    ENGINE,
     HAS_FUA,
     IMAGE_BYTES,
     JOURNAL_KEPT,
@@ -46,6 +40,11 @@ from bedplate.model.power_cut import (
     WORKLOAD,
     Profile,
 )
+from bedplate.model.cell import Cell, RunSpec, engine_model
+from bedplate.model.engines import ENGINE, POSTGRESQL
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import Load, PlannedWorkload, model_of
 from bedplate.plan import values
 from bedplate.plan.estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
 from bedplate.plan.fields import ChosenCells, Count, Departures, Duration, Factor, Flag, Seed, within

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.run_heads import RunHead, WorkloadView
+from bedplate.cuts.records import WORKLOAD
 from bedplate.model.cell import RunSpec
-from bedplate.model.power_cut import WORKLOAD
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview

@@ -26,6 +26,25 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from bedplate import registry
+from bedplate.cuts.blame import Unsynced, WritingProcess, WrittenPlace
+from bedplate.cuts.choice import Waiting
+from bedplate.cuts.log import (
+    DISCARD,
+    DISK,
+    FLUSH,
+    FUA,
+    MARK,
+    Log,
+    NameCall,
+    Piece,
+    cache_at,
+    is_torn,
+    overwrite,
+    packed_calls,
+    packed_writers,
+    read_log,
+)
+from bedplate.cuts.records import ENOSPC, IN_FLIGHT, PageFacts, Profile, RecoveredPages
 from bedplate.errors import BedplateError
 from bedplate.filesystem.blocks import (
     GRID_BYTES,
@@ -38,7 +57,7 @@ from bedplate.filesystem.blocks import (
     commit_part,
     metadata_of,
 )
-from bedplate.host.block_requests import BlockRequest, NameCall, RequestTrace
+from bedplate.host.block_requests import BlockRequest, RequestTrace
 from bedplate.host.files import folders_below
 from bedplate.host.pages import (
     TAKEN,
@@ -51,35 +70,21 @@ from bedplate.host.pages import (
 )
 from bedplate.host.process import ProcessTitle
 from bedplate.model.cell import UNTORN_ON, Cell, FilesystemLevels
-from bedplate.model.durability import Unsynced, WritingProcess, WrittenPlace
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.power_cut import ENOSPC, IN_FLIGHT, PageFacts, Profile, RecoveredPages
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, format_size
 from bedplate.visit.cuts import FaultEngine, PageNames, Subject
 from bedplate.visit.declaration import UntornWrites
 from bedplate.workloads.power_cut.bench import DATA_DIRECTORY
-from bedplate.workloads.power_cut.log import (
-    DISCARD,
-    DISK,
-    FLUSH,
-    FUA,
-    MARK,
-    Log,
-    Piece,
-    cache_at,
-    is_torn,
-    overwrite,
-    packed_calls,
-    packed_writers,
-    read_log,
-)
 
 _LOOK_EVERY_S = 0.2
+
 
 # A server that recovers may be asked all questions, and be gone, within half a second.
 _LOOK_AT_RECOVERY_EVERY_S = 0.02
 
+
 _END_LIMIT_S = 60.0
+
 
 # Of each file its size and its extents.
 _Mapped = dict[Path, tuple[int, tuple[FileExtent, ...]]]
@@ -306,23 +311,9 @@ def _extents(path: Path) -> tuple[FileExtent, ...]:
 
 COMMIT = "commit"
 
+
 # So many changes before two tell what the two are part of.
 _BEFORE = 2
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Positions from `first` to `last` at which the same blocks wait; `kinds` says what they are, sorted.
-
-    `blocks` are those that a cut can tear: none where it matters only what is there and what is not. `likely` says of each kind which
-    of its spans come first, those with more; none where all are alike.
-    """
-
-    first: int
-    last: int
-    kinds: tuple[str, ...]
-    blocks: int
-    likely: tuple[int, ...] = ()
 
 
 def waiting_metadata(
@@ -659,6 +650,7 @@ def _processes(
 
 _FLAGS = struct.Struct("<Q")
 
+
 _FOREVER_NS = 2**63
 
 
@@ -887,7 +879,9 @@ def log_files(engine: str) -> tuple[str, ...]:
 # linux/inotify.h: IN_MOVED_TO, IN_DELETE; IN_CLOEXEC and IN_NONBLOCK are those of open(2).
 _MOVED_TO, _DELETE = 0x80, 0x200
 
+
 _EVENTS_BYTES = 64 * 1024
+
 
 _NOTHING_TO_WATCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
 

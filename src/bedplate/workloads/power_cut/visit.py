@@ -15,16 +15,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bedplate.errors import BedplateError
-from bedplate.filesystem.blocks import metadata_of
-from bedplate.filesystem.refusals import write_back_wanted
-from bedplate.host.block_requests import CallsNotCounted, CallTrace, RequestTrace
-from bedplate.model import codec
-from bedplate.model.cell import UNTORN_OFF
-from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
-from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import model_of
-from bedplate.model.power_cut import (
+from bedplate.cuts.choice import Recut, Waiting, choose_points, choose_recuts, enumerate_states, with_unit
+from bedplate.cuts.log import (
+    DISCARD,
+    DISK,
+    FLUSH,
+    JOURNAL,
+    Acknowledgements,
+    Log,
+    is_torn,
+    read_log,
+    require_protocol,
+)
+from bedplate.cuts.records import (
     CONTROLS,
     DEFAULT_PROFILES,
     DEVICE_UNIT,
@@ -55,6 +58,15 @@ from bedplate.model.power_cut import (
     late_us,
     sector_bytes,
 )
+from bedplate.errors import BedplateError
+from bedplate.filesystem.blocks import metadata_of
+from bedplate.filesystem.refusals import write_back_wanted
+from bedplate.host.block_requests import CallsNotCounted, CallTrace, RequestTrace
+from bedplate.model import codec
+from bedplate.model.cell import UNTORN_OFF
+from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import model_of
 from bedplate.model.visit import TimedItem
 from bedplate.units import MIB
 from bedplate.visit.cuts import BEGIN, END, SETTLED, START, CutWriter, Driven
@@ -66,31 +78,13 @@ from bedplate.workloads.power_cut.bench import (
     PowerBench,
     Pressure,
     RecordedSetup,
-    Recut,
     ReplayJob,
-    choose_points,
-    choose_recuts,
     cut_engine,
-    enumerate_states,
     subject_of,
-    with_unit,
 )
-from bedplate.workloads.power_cut.log import (
-    DISCARD,
-    DISK,
-    FLUSH,
-    JOURNAL,
-    Acknowledgements,
-    Log,
-    LogPacking,
-    OwnDiskWorkload,
-    is_torn,
-    read_log,
-    require_protocol,
-)
+from bedplate.workloads.power_cut.log import LogPacking, OwnDiskWorkload
 from bedplate.workloads.power_cut.tearing import (
     PageWatch,
-    Waiting,
     as_with_fua,
     flushes_in_flight,
     log_files,

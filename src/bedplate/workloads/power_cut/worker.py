@@ -18,6 +18,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from bedplate.cuts.choice import building_order
+from bedplate.cuts.faults import FaultEffect, FaultOperation, FaultOrder
+from bedplate.cuts.log import JOURNAL, Acknowledged, Acknowledgements, Log, read_log
+from bedplate.cuts.records import CutPoint, PointOutcome, PointRecord
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
 from bedplate.filesystem.adapter import CheckResult, Site
 from bedplate.filesystem.after_cut import (
@@ -39,8 +43,6 @@ from bedplate.host.ledger import NoLedger
 from bedplate.host.mount import let_go_of_foreign_mounts, paths_in
 from bedplate.host.scratch_device import AttachedDevice, passing_loop, write_back
 from bedplate.model import codec
-from bedplate.model.fault_order import FaultEffect, FaultOperation, FaultOrder
-from bedplate.model.power_cut import CutPoint, PointOutcome, PointRecord
 from bedplate.visit.cuts import OracleAnswer, PageNames
 from bedplate.visit.declaration import UNTORN_SHIM, UntornWrites, preloaded
 from bedplate.visit.server import ServerSite
@@ -53,22 +55,13 @@ from bedplate.workloads.power_cut.bench import (
     ReplayJob,
     SecondCuts,
     below_recorder,
-    building_order,
     cut_engine,
     judge,
     looked_again,
     why_again,
     with_weaker,
 )
-from bedplate.workloads.power_cut.log import (
-    JOURNAL,
-    Acknowledged,
-    Acknowledgements,
-    Log,
-    NoRoomForImages,
-    Room,
-    read_log,
-)
+from bedplate.workloads.power_cut.log import NoRoomForImages, Room
 from bedplate.workloads.power_cut.tearing import ImageNames, NameCommits, RecoveryWatch, log_files, page_names
 
 _SYNC_LIMIT_S = 600.0

@@ -12,7 +12,6 @@ import polars as pl
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.courses import percentiles_us
-from bedplate.figures.facts import Rule, RunRules, Spoken, spoken
 from bedplate.figures.run import FigureMaker
 from bedplate.figures.transaction_run import (
     LOG_NOT_TURNED_OVER,
@@ -26,6 +25,7 @@ from bedplate.figures.transaction_run import (
 from bedplate.model.figure import Figure
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
+from bedplate.model.rules import Rule, RunRules, Spoken, spoken
 from bedplate.model.visit import Validity
 from bedplate.units import percent
 from bedplate.workloads.sysbench.model import READ_ONLY

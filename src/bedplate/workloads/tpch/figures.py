@@ -13,8 +13,6 @@ from statistics import fmean
 
 from bedplate.figures.counters import Deltas, gauge_figures, machine_figures, part_figures
 from bedplate.figures.facts import (
-    Rule,
-    RunRules,
     deltas_of,
     free_space_figures,
     integer,
@@ -35,6 +33,7 @@ from bedplate.model.figure import STOPPED_AT, Figure, RunFigures, Window
 from bedplate.model.metrics import censored, figure
 from bedplate.model.plan import COLD
 from bedplate.model.reason import Reason, because, distinct, joined
+from bedplate.model.rules import Rule, RunRules
 from bedplate.model.visit import Outcome, RunRecord, Sample, TimedItem, VisitRecord
 from bedplate.units import KERNEL_SECTOR_BYTES, format_size, percent
 from bedplate.workloads.tpch.model import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.cuts.records import PageLayout
 from bedplate.host.pages import FileExtent, extents_of, page_layout
-from bedplate.model.power_cut import PageLayout
 
 KB = 1024
 # include/uapi/linux/fs.h

@@ -15,13 +15,20 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.cuts.faults import (
+    CONTROL_LOST,
+    FAULTS,
+    ByteRange,
+    Fault,
+    FaultOperation,
+    FaultOrder,
+    moved_line,
+)
 from bedplate.errors import CommandFailed
 from bedplate.filesystem import aged_image
-from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder, moved_line
 from bedplate.visit.cuts import FaultEngine
 from bedplate.visit.server import SessionFailed
 from bedplate.workloads.faulty_disk import visit
-from bedplate.workloads.faulty_disk.model import CONTROL_LOST, FAULTS, Fault
 from bedplate.workloads.faulty_disk.visit import DiskMap, FaultBeside, FaultSetup, drawn_moment_s
 from bedplate.workloads.power_cut.bench import RecordedSetup
 

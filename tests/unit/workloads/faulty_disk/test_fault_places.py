@@ -13,14 +13,13 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from bedplate import registry
+from bedplate.cuts.blame import WrittenPlace
+from bedplate.cuts.faults import FAULTS, ByteRange, Place, Rot
 from bedplate.filesystem.blocks import Chunk, InodeTables, Layout, OwnBlocks, RestingBlocks
 from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.host.pages import FileExtent
-from bedplate.model.durability import WrittenPlace
-from bedplate.model.fault_order import ByteRange
 from bedplate.visit.cuts import FaultEngine
 from bedplate.workloads.faulty_disk import visit
-from bedplate.workloads.faulty_disk.model import FAULTS, Place, Rot
 from bedplate.workloads.faulty_disk.visit import (
     DiskMap,
     PlaceUnknown,

@@ -14,6 +14,9 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import Written, written_log
 
+from bedplate.cuts.faults import CONTROLS, FAULTS, ByteRange, Detected, FaultVerdict, Seen
+from bedplate.cuts.log import MARK
+from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.engines.external.visit import does_not_end
 from bedplate.engines.mariadb.oracle import FAULTY_DISK as MARIADB
 from bedplate.engines.postgresql.oracle import FAULTY_DISK, disk_errors
@@ -21,16 +24,13 @@ from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.filesystem.blocks import Layout, RestingBlocks
 from bedplate.host.kernel_log import KernelLog
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.fault_order import ByteRange
 from bedplate.model.free_space import AgedCopy
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import because
 from bedplate.visit.cuts import END, START, FaultEngine, Subject
 from bedplate.visit.recording import ToolEnded, ToolFailed
 from bedplate.visit.server import CONNECTION_LOST, SessionFailed
 from bedplate.workloads.faulty_disk import visit
-from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, Detected, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.visit import (
     FaultTrial,
     _Course,
@@ -40,7 +40,6 @@ from bedplate.workloads.faulty_disk.visit import (
     takes_a_write,
 )
 from bedplate.workloads.power_cut.bench import ReplayJob
-from bedplate.workloads.power_cut.log import MARK
 
 AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))

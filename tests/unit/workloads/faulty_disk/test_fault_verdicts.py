@@ -18,11 +18,7 @@ from tests.support.studies.synthetic_faulty_disks import (
 from tests.support.studies.synthetic_power_cuts import RECIPE, RawCuts, point
 from tests.support.studies.synthetic_study import cells_of
 
-from bedplate.figures.run import make_figures
-from bedplate.model.figure import RunFigures, Status
-from bedplate.model.power_cut import PointOutcome
-from bedplate.model.visit import Outcome, Validity
-from bedplate.workloads.faulty_disk.model import (
+from bedplate.cuts.faults import (
     TRIES_FILE,
     Detected,
     FaultRecord,
@@ -34,6 +30,10 @@ from bedplate.workloads.faulty_disk.model import (
     verdict_of,
     within_bound,
 )
+from bedplate.cuts.records import PointOutcome
+from bedplate.figures.run import make_figures
+from bedplate.model.figure import RunFigures, Status
+from bedplate.model.visit import Outcome, Validity
 
 RAW = RawCuts(cells_of(RECIPE)[0], (), recording=None, dataset=FAULT_DATASET, spec=FAULT_SPEC)
 

@@ -23,19 +23,19 @@ from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.overview import Overview, overview
+from bedplate.cuts.faults import FaultVerdict
+from bedplate.cuts.records import PointOutcome
 from bedplate.export.tables import export
 from bedplate.figures.run import make_figures
 from bedplate.model.cell import Dataset
 from bedplate.model.codec import read
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import PointOutcome
 from bedplate.model.visit import VisitRecord
 from bedplate.page.build import build_report
 from bedplate.plan.load import load_plan
 from bedplate.terminal.tables import show_tables
 from bedplate.units import GIB
 from bedplate.workloads.faulty_disk.figures import NOT_WHOLE
-from bedplate.workloads.faulty_disk.model import FaultVerdict
 from bedplate.workloads.faulty_disk.page import _plan_of, _square, fault_matrix
 from bedplate.workloads.faulty_disk.reading import FaultSquare, answer_lines, fault_rows
 

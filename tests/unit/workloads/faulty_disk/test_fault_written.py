@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import pytest
 
+from bedplate.cuts.faults import CONTROLS, FAULTS, Fault, fault_named
 from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.model.free_space import AgedCopy
 from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.workloads.faulty_disk import visit
-from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, Fault, fault_named
 from bedplate.workloads.faulty_disk.visit import FaultTrial, _Course, _require_untorn
 
 AGED = AgedCopy("0123456789abcdef", "6f0c3f0e-0d5e-4f4e-9d25-5a4f1b4a1c11", settled=False)

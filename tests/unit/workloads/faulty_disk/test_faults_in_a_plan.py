@@ -8,12 +8,20 @@ import pytest
 from pydantic import ValidationError
 
 from bedplate import registry
+from bedplate.cuts.faults import (
+    CONTROLS,
+    FAULTS,
+    DiskFault,
+    FaultEffect,
+    FaultOperation,
+    Place,
+    Rot,
+    fault_named,
+)
 from bedplate.model.cell import RunSpec
-from bedplate.model.fault_order import FaultEffect, FaultOperation
 from bedplate.model.levels import Levels
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
-from bedplate.workloads.faulty_disk.model import CONTROLS, FAULTS, DiskFault, Place, Rot, fault_named
 from bedplate.workloads.faulty_disk.plan import FaultyDiskTable
 from bedplate.workloads.faulty_disk.visit import tries_of
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
+from bedplate.cuts.log import Acknowledgements, Log, Missing, read_log, require_protocol
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.power_cut.log import Acknowledgements, Log, Missing, read_log, require_protocol
 
 
 def mark(client: int, sequence: int, time_us: int) -> Written:

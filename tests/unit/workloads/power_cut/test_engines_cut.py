@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bedplate.cuts.records import RECORDING_FILE, CutPoint, Placement, Profile, RecordingFacts
 from bedplate.engines.lmdb import oracle as lmdb
 from bedplate.engines.mariadb.oracle import transaction as mariadb_transaction
 from bedplate.engines.postgresql import oracle as postgresql
@@ -24,7 +25,6 @@ from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstoo
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import RECORDING_FILE, CutPoint, Placement, Profile, RecordingFacts
 from bedplate.model.reason import Reason
 from bedplate.units import GIB, MIB
 from bedplate.visit import cuts

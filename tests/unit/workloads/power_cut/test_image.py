@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
+from bedplate.cuts.choice import building_order
+from bedplate.cuts.log import JOURNAL, read_log
+from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.errors import BedplateError
 from bedplate.host import scratch_device
-from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.workloads.power_cut import bench
-from bedplate.workloads.power_cut.bench import ImageBuilder, building_order, rebuild
-from bedplate.workloads.power_cut.log import JOURNAL, read_log
+from bedplate.workloads.power_cut.bench import ImageBuilder, rebuild
 
 SECTORS = 64
 SIZES = (SECTORS * 512, SECTORS * 512)

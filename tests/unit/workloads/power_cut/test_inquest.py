@@ -10,19 +10,12 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
+from bedplate.cuts.blame import BlameEvidence, Party, Repeatability, Unsynced, WrittenPlace, story_of
+from bedplate.cuts.log import Acknowledgements, read_log, window
+from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile, RecordingFacts
 from bedplate.filesystem.blocks import Owner
-from bedplate.model.durability import BlameEvidence, Party, Repeatability, Unsynced, WrittenPlace, story_of
-from bedplate.model.power_cut import (
-    CutPoint,
-    Placement,
-    PointOutcome,
-    PointRecord,
-    Profile,
-    RecordingFacts,
-)
 from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Found
 from bedplate.workloads.power_cut.inquest import Cut, Inquest
-from bedplate.workloads.power_cut.log import Acknowledgements, read_log, window
 from bedplate.workloads.power_cut.tearing import ImageNames
 
 MS = 1_000_000

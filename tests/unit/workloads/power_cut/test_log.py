@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
+from bedplate.cuts.log import DISK, JOURNAL, LogEntry, read_log
+from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.bench import rebuild
-from bedplate.workloads.power_cut.log import DISK, JOURNAL, LogEntry, read_log
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "power_cut"
 

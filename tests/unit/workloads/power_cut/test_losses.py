@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
+from bedplate.cuts.blame import WrittenPlace
+from bedplate.cuts.log import Log, Piece, losses, read_log, window
+from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.filesystem.blocks import DIRECTORY, BlockOwners, Layout
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.durability import WrittenPlace
-from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.workloads.power_cut.bench import rebuild
-from bedplate.workloads.power_cut.log import Log, Piece, losses, read_log, window
 from bedplate.workloads.power_cut.tearing import ImageNames, Named
 
 SIZE = 1024 * 512

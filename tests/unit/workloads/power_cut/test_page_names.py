@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from bedplate.cuts.blame import WrittenPlace
 from bedplate.filesystem.blocks import Owner
-from bedplate.model.durability import WrittenPlace
 from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
 from bedplate.visit.cuts import Subject

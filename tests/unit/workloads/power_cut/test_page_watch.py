@@ -11,10 +11,10 @@ import pytest
 from tests.support.studies.judged_cuts import CELL
 from tests.support.tools.written_log import FLUSH, Written, written_log
 
+from bedplate.cuts.log import read_log
+from bedplate.cuts.records import Profile
 from bedplate.errors import BedplateError
 from bedplate.host.pages import FileExtent
-from bedplate.model.power_cut import Profile
-from bedplate.workloads.power_cut.log import read_log
 from bedplate.workloads.power_cut.tearing import PageWatch, RecoveryWatch, log_files
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from tests.support.tools.written_log import FLUSH, FUA, MARK, Written, written_log
 
-from bedplate.host.block_requests import CALL_KINDS, NameCall
+from bedplate.cuts.choice import Waiting, choose_points
+from bedplate.cuts.log import CALL_KINDS, NameCall, read_log
+from bedplate.cuts.records import DEFAULT_PROFILES, CutPoint, Placement, Profile
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.power_cut import DEFAULT_PROFILES, CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.bench import choose_points
-from bedplate.workloads.power_cut.log import read_log
-from bedplate.workloads.power_cut.tearing import COMMIT, Waiting, note_calls, order_spans
+from bedplate.workloads.power_cut.tearing import COMMIT, note_calls, order_spans
 
 MARKED = Written(flags=MARK, text=b"A 0 1 1")
 

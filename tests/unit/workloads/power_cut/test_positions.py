@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
+from bedplate.cuts.choice import building_order, choose_points
+from bedplate.cuts.log import Acknowledgements, read_log, window
+from bedplate.cuts.records import DEFAULT_PROFILES, VOLATILE_PROFILES, CutPoint, Placement, Profile
 from bedplate.errors import BedplateError
-from bedplate.model.power_cut import DEFAULT_PROFILES, VOLATILE_PROFILES, CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.bench import building_order, choose_points
-from bedplate.workloads.power_cut.log import Acknowledgements, read_log, window
 
 DRAWN = (Placement.UNIFORM, Placement.WEIGHTED)
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from tests.support.tools.written_log import DISCARD, FLUSH, MARK, Written, written_log
 
+from bedplate.cuts.choice import Recut, choose_points, choose_recuts, recovery_points
+from bedplate.cuts.log import read_log
+from bedplate.cuts.records import DEFAULT_PROFILES, RECUTS_EACH, CutPoint, Placement, Profile
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import DEFAULT_PROFILES, RECUTS_EACH, CutPoint, Placement, Profile
 from bedplate.visit.cuts import Subject
-from bedplate.workloads.power_cut.bench import Recut, ReplayJob, choose_points, choose_recuts, recovery_points
-from bedplate.workloads.power_cut.log import read_log
+from bedplate.workloads.power_cut.bench import ReplayJob
 
 FLUSHED, MARKED = Written(flags=FLUSH), Written(flags=MARK, text=b"A 0 1 1")
 DISCARDED = Written(flags=DISCARD, discarded_sectors=8)

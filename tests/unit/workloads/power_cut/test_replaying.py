@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.tools.written_log import MARK, Written, written_log
 
-from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
+from bedplate.cuts.log import Acknowledged, Acknowledgements, CrashState, read_log
+from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.visit.cuts import OracleAnswer
 from bedplate.workloads.power_cut.bench import Recovered, judge, with_weaker
-from bedplate.workloads.power_cut.log import Acknowledged, Acknowledgements, CrashState, read_log
 
 POINT = CutPoint(4, 100, Profile.LOST, Placement.WEIGHTED, 17)
 WINDOW = CrashState((90,), (90,), volatile_writes=8, volatile_bytes=4096, kept_writes=0, kept=())

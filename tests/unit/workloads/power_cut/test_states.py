@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.support.tools.written_log import FLUSH, FUA, Written, written_log
 
-from bedplate.model.power_cut import ChosenState, CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.bench import Enumerated, choose_points, enumerate_states
-from bedplate.workloads.power_cut.log import Log, read_log, window
+from bedplate.cuts.choice import Enumerated, choose_points, enumerate_states
+from bedplate.cuts.log import Log, read_log, window
+from bedplate.cuts.records import ChosenState, CutPoint, Placement, Profile
 
 WINDOW_BYTES = 10**6
 FLUSHED, JOURNAL_FLUSHED = Written(flags=FLUSH), Written(device=1, flags=FLUSH)

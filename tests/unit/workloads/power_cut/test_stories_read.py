@@ -13,11 +13,11 @@ from tests.unit.model.test_fault_of_a_cut import LOST
 
 from bedplate.cli.cut_images import bad_points
 from bedplate.cli.cuts import blame, find_run, run_names, runs_of
+from bedplate.cuts.blame import story_of
+from bedplate.cuts.points import read_cuts
+from bedplate.cuts.records import LOG_FILE, CutPoint
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.export.tables import export
-from bedplate.figures.power_cut import read_cuts
-from bedplate.model.durability import story_of
-from bedplate.model.power_cut import LOG_FILE, CutPoint
 from bedplate.page.build import build_report
 from bedplate.study.power_cut_stories import keep_stories
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from tests.support.tools.written_log import FLUSH, FUA, MARK, Written, written_log
 
+from bedplate.cuts.choice import Waiting, choose_points
+from bedplate.cuts.log import read_log
+from bedplate.cuts.records import DEFAULT_PROFILES, CutPoint, Placement, Profile
 from bedplate.filesystem.blocks import metadata_of
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.power_cut import DEFAULT_PROFILES, CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.bench import choose_points
-from bedplate.workloads.power_cut.log import read_log
-from bedplate.workloads.power_cut.tearing import Waiting, flushes_in_flight, waiting_metadata
+from bedplate.workloads.power_cut.tearing import flushes_in_flight, waiting_metadata
 
 FLUSHED = Written(flags=FLUSH)
 PLAIN = Written(sector=800, data=b"p" * 4096)

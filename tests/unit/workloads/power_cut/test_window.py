@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
-from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.log import CrashState, Piece, read_log, window
+from bedplate.cuts.log import CrashState, Piece, read_log, window
+from bedplate.cuts.records import CutPoint, Placement, Profile
 
 
 def sectors(device: int, sector: int, count: int, flags: int = 0) -> Written:

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
+from bedplate.cuts.blame import WritingProcess
+from bedplate.cuts.log import read_log
 from bedplate.host.block_requests import BlockRequest, CallsNotCounted
 from bedplate.host.process import ProcessTitle
-from bedplate.model.durability import WritingProcess
-from bedplate.workloads.power_cut.log import read_log
 from bedplate.workloads.power_cut.tearing import askers, note_writers
 
 DISK, JOURNAL = 7 << 20 | 3, 7 << 20 | 4

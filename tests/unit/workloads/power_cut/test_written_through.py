@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.support.tools.written_log import FLUSH, FUA, Written, written_log
 
+from bedplate.cuts.log import read_log, window
+from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.host.block_requests import BlockRequest
-from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.log import read_log, window
 from bedplate.workloads.power_cut.tearing import WrittenThrough, write_down, written_through
 
 DISK, JOURNAL = 7 << 20 | 3, 7 << 20 | 4

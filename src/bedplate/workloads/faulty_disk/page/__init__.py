@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.analysis.overview import Overview
+from bedplate.cuts.faults import FaultRecord, FaultVerdict, fault_named
+from bedplate.cuts.records import PointOutcome
 from bedplate.errors import PlanError
-from bedplate.model.power_cut import PointOutcome
 from bedplate.page.static import WorkloadPage
 from bedplate.plan.toml import toml_text
 from bedplate.study.layout import StudyLayout
 from bedplate.units import format_count
-from bedplate.workloads.faulty_disk.model import FaultRecord, FaultVerdict, fault_named
 from bedplate.workloads.faulty_disk.reading import FaultRow, FaultSquare, fault_rows
 
 # The page's badges, by what they say of a class of durability.

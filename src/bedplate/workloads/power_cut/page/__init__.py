@@ -9,8 +9,10 @@ from statistics import median
 from typing import Any
 
 from bedplate.analysis.overview import CellFacts, Overview
-from bedplate.analysis.power_cut_view import CutRun, bound_words, disagreement, recovery_words, told_apart
 from bedplate.analysis.wording import device_sectors, number_words, recording_words, rounded
+from bedplate.cuts.points import FINDINGS, OK, CutCounts
+from bedplate.cuts.records import DEVICE_UNIT, IN_FLIGHT
+from bedplate.cuts.runs import CutRun, bound_words, disagreement, recovery_words, told_apart
 from bedplate.model.device_cache import (
     CACHE_WORDS,
     CACHES,
@@ -19,11 +21,10 @@ from bedplate.model.device_cache import (
     VOLATILE_512,
     sectors_told,
 )
-from bedplate.model.durability import FINDINGS, OK, CutCounts
-from bedplate.model.power_cut import DEVICE_UNIT, IN_FLIGHT
 from bedplate.model.reason import sentences
 from bedplate.page.static import WorkloadPage
 from bedplate.statistics.comparison import proportion
+from bedplate.study.power_cut_stories import stories_of
 from bedplate.units import format_size
 
 _STORIES_MOST = 40
@@ -108,11 +109,11 @@ def power_cut_stories(overviews: Sequence[Overview]) -> tuple[StoryRow, ...]:
             index,
             cell.label.full,
             ", ".join(told_apart(run, cell.cuts)),
-            tuple(run.stories[number].lines for number in sorted(run.stories)[:_STORIES_MOST]),
-            max(0, len(run.stories) - _STORIES_MOST),
+            tuple(stories[number].lines for number in sorted(stories)[:_STORIES_MOST]),
+            max(0, len(stories) - _STORIES_MOST),
         )
         for index, cell, run in _runs(overviews)
-        if run.stories
+        if (stories := stories_of(run.directory))
     )
 
 
@@ -178,7 +179,7 @@ def _cache(run: CutRun, cache: str) -> dict[str, Any] | None:
 def _notes(run: CutRun) -> Iterator[str]:
     yield from (f"refused: {reason}" for reason in run.verdict.refused)
     yield from (str(each) for each in (run.verdict.without_cut, run.verdict.never_synced) if each is not None)
-    differs = disagreement(run.declared, run.measured)
+    differs = disagreement(run.declared, run.shown_class)
     if differs:
         yield differs
     if run.verdict.image_bytes is not None and not run.verdict.lacks_metadata_room:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
-from bedplate.errors import StudyError
-from bedplate.figures.facts import Spoken, spoken
-from bedplate.figures.record_lines import read_record_lines
-from bedplate.model import codec
-from bedplate.model.cell import UNTORN_ON
-from bedplate.model.durability import (
-    BOUNDED,
-    BROKEN,
-    LOSS,
-    CutCounts,
-)
-from bedplate.model.power_cut import (
+from bedplate.cuts.records import (
+    DRAWN,
     POINTS_FILE,
     RECORDING_FILE,
     PageCounts,
@@ -30,7 +22,64 @@ from bedplate.model.power_cut import (
     RecordingFacts,
     RecoveredPages,
 )
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.cell import UNTORN_ON
+from bedplate.model.limits import MOST_LINES
+from bedplate.model.rules import Spoken, spoken
 from bedplate.units import KIB
+
+Record = TypeVar("Record")
+
+
+# A file that is damaged throughout has as many reasons as lines: a reader learns nothing from the sixth.
+_MOST_TOLD = 5
+
+
+# A line that is no record costs ten times what one costs that is.
+_MOST_DAMAGED = 10_000
+
+
+def read_record_lines(
+    kind: type[Record], path: Path, *, missing: str
+) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """The records of a file and what is damaged in it, of which the last sentence counts what is not told.
+
+    A line that cannot be read leaves out one that `missing` names, `a point`; the rest is kept.
+    """
+    try:
+        data = codec.read_bytes(path)
+    except StudyError as error:
+        return (), tuple(error.reasons)
+    # Counted before there are any: an empty line takes fifty times the memory of its one byte.
+    if (count := data.count(b"\n")) > MOST_LINES:
+        return (), (f"{path} is not read: it has {count:,} lines, and at most {MOST_LINES:,} are",)
+    count += bool(data) and not data.endswith(b"\n")
+    records: list[Record] = []
+    told: list[str] = []
+    damaged = 0
+    for number, line in enumerate(BytesIO(data), start=1):
+        try:
+            records.append(codec.loads(kind, line.decode(errors="replace"), source=f"{path}, line {number}"))
+        except StudyError as error:
+            damaged += 1
+            if len(told) < _MOST_TOLD:
+                told.append(_damage(error.reasons, missing))
+            if damaged == _MOST_DAMAGED:
+                break
+    if damaged > len(told):
+        rest = ", and the rest was not tried" if damaged == _MOST_DAMAGED else ""
+        told.append(
+            f"{damaged - len(told):,} more lines of {path} cannot be read either{rest}; it has {count:,} lines"
+        )
+    return tuple(records), tuple(told)
+
+
+def _damage(reasons: tuple[str, ...], missing: str) -> str:
+    first, *rest = reasons
+    more = f" (and {len(rest):,} more of this line)" if rest else ""
+    return f"{first}{more}: {missing} is missing"
+
 
 # What a profile tears of a write that it does not keep whole.
 _GRAIN_BYTES = {
@@ -184,7 +233,7 @@ def is_sought(record: PointRecord) -> bool:
 
 def is_drawn(record: PointRecord) -> bool:
     """Whether chance placed a cut."""
-    return is_placed(Placement.UNIFORM, record) or is_placed(Placement.WEIGHTED, record)
+    return record.point.placement in DRAWN
 
 
 def why_not_untorn(
@@ -226,3 +275,89 @@ def _why_not(counts: PageCounts, prefix: str) -> Spoken | str | None:
     if counts.no_pages:
         return f"{prefix}{counts.no_pages:,} writes with direct I/O were no whole pages, and may be torn"
     return None
+
+
+OK = "ok"
+
+
+NEEDS_FSCK = "needs fsck"
+
+
+BOUNDED = "bounded loss"
+
+
+LOSS = "loss"
+
+
+DETECTED = "corrupt, detected"
+
+
+SILENT = "corrupt, silent"
+
+
+FILE_SYSTEM_LOST = "file system lost"
+
+
+# From best to worst.
+FINDINGS = (OK, NEEDS_FSCK, BOUNDED, LOSS, DETECTED, SILENT, FILE_SYSTEM_LOST)
+
+
+# Nothing that was acknowledged is gone or damaged.
+GOOD = (OK, NEEDS_FSCK)
+
+
+# What is there is whole, and the engine can go on with it.
+WHOLE = (OK, NEEDS_FSCK, BOUNDED, LOSS)
+
+
+BROKEN = (DETECTED, SILENT, FILE_SYSTEM_LOST)
+
+
+@dataclass(frozen=True)
+class CutCounts:
+    """How often each finding came up among cuts of one kind; a finding that did not is left out.
+
+    Of those that left something broken `unmounted` are those whose file system broke itself: unlike behind good cuts it had to be repaired, was
+    lost, or a check of it found errors.
+    """
+
+    findings: Mapping[str, int] = field(default_factory=dict)
+    unmounted: int = 0
+
+    @property
+    def cuts(self) -> int:
+        """All of them."""
+        return sum(self.findings.values())
+
+    @property
+    def bad(self) -> int:
+        """Those after which something acknowledged was gone or damaged."""
+        return sum(count for name, count in self.findings.items() if name not in GOOD)
+
+    @property
+    def broken(self) -> int:
+        """Those after which what was left was not whole."""
+        return self.of(*BROKEN)
+
+    @property
+    def grave(self) -> int:
+        """Those that took or damaged more than the engine's settings allow."""
+        return self.of(LOSS, *BROKEN)
+
+    @property
+    def worst(self) -> str | None:
+        """The gravest finding; None without a cut."""
+        return max(self.findings, key=FINDINGS.index, default=None)
+
+    def of(self, *names: str) -> int:
+        """How many cuts came to one of these findings."""
+        return sum(self.findings.get(name, 0) for name in names)
+
+    @classmethod
+    def together(cls, tallies: Iterable[CutCounts]) -> CutCounts:
+        """Several as one, the findings from best to worst."""
+        every = tuple(tallies)
+        counts = {name: sum(tally.of(name) for tally in every) for name in FINDINGS}
+        return cls(
+            {name: count for name, count in counts.items() if count}, sum(each.unmounted for each in every)
+        )

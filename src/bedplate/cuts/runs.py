@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.figures.power_cut import Cuts, read_cuts, recovery_s
-from bedplate.figures.power_cut_verdict import verdict_of
-from bedplate.model.cell import Dataset, RunSpec
-from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import (
-    UNKNOWN,
-    CacheCuts,
-    CutCounts,
-    PageGround,
-    PowerCutVerdict,
-    Story,
-    measured_durability,
-    page_ground,
-    promised,
-    without_promise,
-    worst_of,
-)
-from bedplate.model.levels import Scalar
-from bedplate.model.power_cut import (
+from bedplate.cuts.points import CutCounts, Cuts, read_cuts, recovery_s
+from bedplate.cuts.records import (
     AT_ONCE,
     COMPLETIONS,
     DEVICE_UNIT,
@@ -46,10 +29,22 @@ from bedplate.model.power_cut import (
     PointOutcome,
     RecordingFacts,
 )
+from bedplate.cuts.verdict import (
+    CacheCuts,
+    PageGround,
+    PowerCutVerdict,
+    measured_durability,
+    page_ground,
+    verdict_of,
+    without_promise,
+)
+from bedplate.model.cell import Dataset, RunSpec
+from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
+from bedplate.model.durability import UNKNOWN, promised, worst_of
+from bedplate.model.levels import Scalar
 from bedplate.model.reason import distinct, pages_unmended, sentences
 from bedplate.model.visit import Durability, VisitKey
 from bedplate.statistics.comparison import proportion
-from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import format_count, format_size
 
 if TYPE_CHECKING:
@@ -70,6 +65,7 @@ _TELLING: Sequence[tuple[str, Scalar, str]] = (
     (RECUT, 0, "recut"),
 )
 
+
 _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("points", 0, "points"),
     ("sought", SOUGHT_POINTS, "sought"),
@@ -78,6 +74,7 @@ _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("cache_bytes", 0, "cache"),
     ("seed", 0, "seed"),
 )
+
 
 _IN_BYTES = ("disk", "sectors", "device unit", "cache")
 
@@ -107,15 +104,8 @@ class CutRun:
         """Every point, read when it is asked for."""
         return read_cuts(self.directory)
 
-    @cached_property
-    def stories(self) -> Mapping[int, Story]:
-        """Why cuts were bad, by their numbers: of those of which it was asked."""
-        # visits/CELL/DATASET/VISIT/runs/RUN (study/layout.py)
-        above = self.directory.parents
-        return read_stories(above[5], self.directory) if len(above) > 5 and above[4].name == "visits" else {}
-
     @property
-    def measured(self) -> Durability | None:
+    def shown_class(self) -> Durability | None:
         """The class that the cuts show; None where they show none of this cell."""
         return measured_durability(self.verdict, self.declared)
 
@@ -136,7 +126,7 @@ class CutRun:
         Unknown where what would keep pages whole does not hold for all of them.
         """
         ground = self.ground(cache)
-        return ground.stands if ground else self._shown(cache)
+        return ground.stands if ground else self._words_of_class(cache)
 
     def ground(self, cache: str) -> PageGround | None:
         """Why pages are whole or torn, of an engine that keeps no copies of them; None of others, and where nothing tells."""
@@ -145,7 +135,7 @@ class CutRun:
         unit = self.spec.levels.integer(DEVICE_UNIT)
         tearing = self.verdict.cuts(cache).tearing
         return page_ground(
-            self._shown(cache),
+            self._words_of_class(cache),
             self.verdict.by_device,
             self.verdict.pages,
             unit,
@@ -157,10 +147,10 @@ class CutRun:
     def words_with(self, cache: str) -> str:
         """`durable · untorn by file system`: the class, and its ground where there is one to name."""
         ground = self.ground(cache)
-        return ground.verdict if ground else self._shown(cache)
+        return ground.verdict if ground else self._words_of_class(cache)
 
-    def _shown(self, cache: str) -> str:
-        found = self.measured
+    def _words_of_class(self, cache: str) -> str:
+        found = self.shown_class
         return found.class_with(cache) if found else self.verdict.cuts(cache).shown or "–"
 
 
@@ -184,7 +174,7 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
 
     A verdict that was refused is told among the reasons. Commits that do not wait keep what was declared of them.
     """
-    verdicts = [found for run in runs if (found := run.measured) is not None]
+    verdicts = [found for run in runs if (found := run.shown_class) is not None]
     refused = distinct(
         reason.about("power cuts: verdict refused") for run in runs for reason in run.verdict.refused
     )
@@ -212,17 +202,17 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
     )
 
 
-def disagreement(declared: Durability | None, found: Durability | None) -> str | None:
+def disagreement(declared: Durability | None, cut_class: Durability | None) -> str | None:
     """Where the cuts show another class than flushes and settings declare; None where they agree or there are none."""
-    if declared is None or found is None or found.basis != "measured":
+    if declared is None or cut_class is None or cut_class.basis != "measured":
         return None
     names = {VOLATILE_4K: "volatile cache", PROTECTED: "protected cache"}
-    if declared.tells_sectors or found.tells_sectors:
+    if declared.tells_sectors or cut_class.tells_sectors:
         names = {cache: CACHE_WORDS[cache] for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)}
     words = [
         f"with a {name} declared {said}, measured {shown}"
         for cache, name in names.items()
-        if (said := declared.class_with(cache)) != (shown := found.class_with(cache))
+        if (said := declared.class_with(cache)) != (shown := cut_class.class_with(cache))
     ]
     return "; ".join(words) or None
 
@@ -322,17 +312,17 @@ def _apart_by(
 ) -> Iterable[str]:
     every = list(runs)
     for name, usual, words in levels:
-        if len({_asked(other, name, usual) for other in every}) > 1:
-            yield _level_words(_asked(run, name, usual), words)
+        if len({_level_of(other, name, usual) for other in every}) > 1:
+            yield _level_words(_level_of(run, name, usual), words)
 
 
-def _is_alike(one: CutRun, other: CutRun) -> bool:
+def _is_alike(run: CutRun, other_run: CutRun) -> bool:
     """Whether two recordings have one name so far."""
-    levels = [(_asked(one, name, usual), _asked(other, name, usual)) for name, usual, _ in _TELLING]
-    return one.key.repetition == other.key.repetition and all(mine == its for mine, its in levels)
+    levels = [(_level_of(run, name, usual), _level_of(other_run, name, usual)) for name, usual, _ in _TELLING]
+    return run.key.repetition == other_run.key.repetition and all(mine == its for mine, its in levels)
 
 
-def _asked(run: CutRun, name: str, usual: Scalar) -> Scalar:
+def _level_of(run: CutRun, name: str, usual: Scalar) -> Scalar:
     """A level of its dataset or its run."""
     return run.dataset.levels.get(name, run.spec.levels.get(name, usual))
 
