@@ -532,3 +532,34 @@ def test_what_the_caller_names_runs_once(bench: Bench) -> None:
         said = bench.check(flag, "--", "tests/unit/plan").stdout
         assert said.count("tests/unit/plan") == 1
         assert "tests/unit/host" not in said
+
+
+@pytest.mark.parametrize(
+    ("failures", "passes_then", "outcome"),
+    [(1, True, "passed"), (1, False, "failed"), (5, True, "passed"), (6, True, "failed")],
+)
+def test_with_a_second_try_a_few_failed_tests_run_once_more(
+    bench: Bench, failures: int, passes_then: bool, outcome: str
+) -> None:
+    listed = ",\n".join(
+        f'  "tests/browser/test_report.py::test_{number}": true' for number in range(failures)
+    )
+    (bench.root / "cache/environments/development-stand-in/bin/python").write_text(
+        """#!/bin/sh
+echo "called: $*"
+case "$*" in *pytest*tests/browser*--last-failed) exit "$THEN" ;; *pytest*tests/browser*) ;; *) exit 0 ;; esac
+for word; do case "$word" in cache_dir=*) cache=${word#cache_dir=}/v/cache ;; esac; done
+mkdir -p "$cache" && echo "$LISTED" >"$cache/lastfailed"
+exit 1
+"""
+    )
+    surroundings = {"THEN": "0" if passes_then else "1", "LISTED": f"{{\n{listed}\n}}"}
+    without = bench.check(**surroundings)
+    assert ("failed", "exit 1") == _table(without.stdout)["browser tests"]
+    assert "--last-failed" not in without.stdout
+    ended = bench.check("--second-try", **surroundings)
+    names = "".join(f" tests/browser/test_report.py::test_{number}" for number in range(failures))
+    remark = f"at the second try:{names}" if outcome == "passed" else "exit 1"
+    assert (outcome, remark) == _table(ended.stdout)["browser tests"]
+    assert (0 if outcome == "passed" else 1) == ended.returncode
+    assert (1 if failures <= 5 else 0) == ended.stdout.count("--last-failed")
