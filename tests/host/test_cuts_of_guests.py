@@ -7,13 +7,13 @@ import re
 import pytest
 from tests.support.studies.study_lab import Lab
 
-from bedplate.cli.cut_images import README, bad_points
-from bedplate.cli.cut_script import REPRODUCE
+from bedplate.cli.cut_tools import bad_points
 from bedplate.cli.cuts import find_run
 from bedplate.cuts.blame import Party, Repeatability
 from bedplate.cuts.points import read_cuts
 from bedplate.cuts.records import LOG_FILE
 from bedplate.study.power_cut_stories import read_stories
+from bedplate.workloads.power_cut.bundle import README, REPRODUCE
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 

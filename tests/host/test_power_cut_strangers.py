@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scratch_disk import looped
 
-from bedplate.cli.cut_script import NO_VERDICT, scripts
 from bedplate.engines.external.oracle import REPRODUCTION as EXTERNAL
 from bedplate.engines.external.prepare import PROGRAMS_KEY
 from bedplate.engines.sqlite.oracle import REPRODUCTION as SQLITE
@@ -24,6 +23,7 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.visit.cuts import Subject
 from bedplate.workloads.power_cut.bench import ReplayJob
+from bedplate.workloads.power_cut.bundle import NO_VERDICT, scripts
 
 pytestmark = [
     pytest.mark.host,

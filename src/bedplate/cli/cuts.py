@@ -29,7 +29,7 @@ from bedplate.errors import (
 from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
-    from bedplate.cli.guest_cuts import GuestCuts, GuestOfRun, PreparedRun
+    from bedplate.cli.cut_tools import GuestCuts, GuestOfRun, PreparedRun
     from bedplate.cuts.blame import BlameEvidence, Story
     from bedplate.cuts.records import ChosenState, CutPoint, PointRecord
     from bedplate.workloads.power_cut.bench import Built, ReplayJob
@@ -102,12 +102,15 @@ def blame(
     1 where the running kernel lacks the file system of some of the runs, which were not recorded in guests. StudyError where the run or the
     point is not there or its log was not kept, RequirementMissing without root where one is not told in a guest, or where none can be told.
     """
-    from bedplate.cli.cut_images import bad_points, require_log, without_story  # noqa: PLC0415
-    from bedplate.cli.cut_script import is_for_guest, job_of  # noqa: PLC0415
-    from bedplate.cli.cuts import find_run, point_of, require_root, runs_of  # noqa: PLC0415
+    from bedplate.cli.cut_tools import bad_points, without_story  # noqa: PLC0415
     from bedplate.cuts.blame import STORIES_FOLDER  # noqa: PLC0415
     from bedplate.cuts.records import LOG_FILE  # noqa: PLC0415
     from bedplate.model import limits  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import (  # noqa: PLC0415
+        is_for_guest,
+        job_of,
+        require_log,
+    )
 
     if run is None:
         folders = [folder for folder in runs_of(study) if limits.is_there(folder / LOG_FILE)]
@@ -154,8 +157,8 @@ def _tell(
     study: Path, due: Mapping[Path, Sequence[CutPoint]], in_guests: Collection[Path], most: int
 ) -> bool:
     """Whether each run got its stories. An error of one run in a guest is printed, and the others go on; of the only run it is raised."""
-    from bedplate.cli.cut_images import tell_stories  # noqa: PLC0415
-    from bedplate.cli.cut_script import told_of_kernel  # noqa: PLC0415
+    from bedplate.cli.cut_tools import tell_stories  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import told_of_kernel  # noqa: PLC0415
 
     names = {folder: name for name, folder in run_names(study).items()}
 
@@ -184,7 +187,7 @@ def _tell(
 
 
 def _guests(study: Path, stack: ExitStack) -> GuestCuts:
-    from bedplate.cli.guest_cuts import GuestCuts  # noqa: PLC0415
+    from bedplate.cli.cut_tools import GuestCuts  # noqa: PLC0415
 
     guests = GuestCuts(study)
     stack.callback(guests.close)
@@ -207,8 +210,7 @@ def recovered_in_guest(
     Says it where the kernel is another than the recording's. RequirementMissing where they would be recovered here, and the running
     kernel lacks the file system, or it is not root who asks.
     """
-    from bedplate.cli.cut_script import is_for_guest, job_of, told_of_kernel  # noqa: PLC0415
-    from bedplate.cli.cuts import require_root  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import is_for_guest, job_of, told_of_kernel  # noqa: PLC0415
 
     if not is_for_guest(folder, anyway=anyway):
         job_of(folder)
@@ -220,7 +222,7 @@ def recovered_in_guest(
 
 
 def _guest_of_run(study: Path, folder: Path, output: Path, stack: ExitStack) -> GuestOfRun:
-    from bedplate.cli.guest_cuts import GuestOfRun, require_seen_by_guests  # noqa: PLC0415
+    from bedplate.cli.cut_tools import GuestOfRun, require_seen_by_guests  # noqa: PLC0415
 
     require_seen_by_guests(output, "name another --output")
     guests = _guests(study, stack)
@@ -229,7 +231,7 @@ def _guest_of_run(study: Path, folder: Path, output: Path, stack: ExitStack) -> 
 
 def _prepared(guests: GuestCuts, folder: Path) -> PreparedRun:
     from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
-    from bedplate.cli.cut_script import told_of_kernel  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import told_of_kernel  # noqa: PLC0415
 
     with display_for_terminal() as display:
         run = guests.prepared(folder, display)
@@ -244,7 +246,7 @@ def _note(told: str | None) -> None:
 
 def _lacks(folder: Path, *, in_guest: bool) -> str | None:
     """Why no cut of a run can be recovered; None where they can."""
-    from bedplate.cli.cut_script import job_of  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import job_of  # noqa: PLC0415
 
     try:
         job_of(folder, in_guest=in_guest)
@@ -295,16 +297,8 @@ def bundle(
     StudyError where the run or the point is not there, its log was not kept, or the cut is not bad; RequirementMissing without root where
     it is not made in a guest.
     """
-    from bedplate.cli.cut_images import bundled  # noqa: PLC0415
-    from bedplate.cli.cut_script import is_for_guest, job_of, told_of_kernel  # noqa: PLC0415
-    from bedplate.cli.cuts import (  # noqa: PLC0415
-        find_run,
-        made_for_caller,
-        point_of,
-        recovery_log,
-        require_empty,
-        require_root,
-    )
+    from bedplate.workloads.power_cut.bundle import bundled  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import is_for_guest, job_of, told_of_kernel  # noqa: PLC0415
 
     folder = find_run(study, run)
     in_guest = is_for_guest(folder, anyway=guest)
@@ -347,7 +341,7 @@ def bundle(
     return EXIT_DONE
 
 
-# Of bedplate.model.power_cut.Profile, which is imported once a command is called; a test holds them equal.
+# Of bedplate.cuts.records.Profile, which is imported once a command is called; a test holds them equal.
 PROFILE_NAMES = (
     *("subset-4k", "subset-512", "whole", "lost", "ordered"),
     *("subset-8k", "subset-16k", "untorn-8k", "untorn-16k"),
@@ -484,7 +478,7 @@ def audit(folder: Path, words: Sequence[str], *, duration_s: int, as_json: bool)
 @click.option("--all", "every", is_flag=True, help="the cuts that were not bad too, and the controls")
 def _points_command(study: Path, run: str | None, *, every: bool) -> int:
     """Which cuts were bad: their numbers, for `replay`, and the gravest that was found."""
-    from bedplate.cli.cut_points import point_lines, run_lines  # noqa: PLC0415
+    from bedplate.cli.cut_tools import point_lines, run_lines  # noqa: PLC0415
     from bedplate.study.power_cut_stories import read_stories  # noqa: PLC0415
 
     (study,) = require_studies([study])
@@ -564,8 +558,9 @@ def cut_log_again(
 
     StudyError where the run is not there or its log was not kept, RequirementMissing without root where its cuts are not recovered in a guest.
     """
-    from bedplate.cli.cut_images import cut_again, require_log  # noqa: PLC0415
+    from bedplate.cli.cut_tools import cut_again  # noqa: PLC0415
     from bedplate.cuts.records import Profile  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import require_log  # noqa: PLC0415
 
     folder, profiles = find_run(study, run), tuple(dict.fromkeys(map(Profile, names)))
     require_log(folder)
@@ -589,9 +584,9 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
     The image stays as the cut left it: file system and engine recover on a copy. StudyError where the run or the point is
     not there or its log was not kept, RequirementMissing without root where it is not recovered in a guest.
     """
-    from bedplate.cli.cut_images import by_hand  # noqa: PLC0415
-    from bedplate.cli.cut_script import job_of, lacking_here  # noqa: PLC0415
+    from bedplate.cli.cut_tools import by_hand  # noqa: PLC0415
     from bedplate.host.account import in_place_of, recorded_account  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import job_of, lacking_here  # noqa: PLC0415
 
     folder = find_run(study, run)
     job = job_of(folder, in_guest=True)
@@ -714,8 +709,8 @@ def require_root(reason: str = "a cut is replayed by mounting its image") -> Non
 
 def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:
     """The cut of that number; StudyError where there is none, or the run's log was not kept."""
-    from bedplate.cli.cut_images import require_log  # noqa: PLC0415
     from bedplate.cuts.points import read_cuts  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import require_log  # noqa: PLC0415
 
     points = (*job.points, *(record.point for record in read_cuts(folder).recuts))
     found = next((point for point in points if point.number == number), None)

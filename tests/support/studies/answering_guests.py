@@ -9,9 +9,6 @@ from typing import Any
 
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.cut_images import MENDED
-from bedplate.cli.cut_script import AS_ASKED, REPRODUCE
-from bedplate.cli.tried_script import ScriptQuestion, TriedScript
 from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.errors import BedplateError
 from bedplate.executors.qemu.executor import PreparedGuests
@@ -20,6 +17,7 @@ from bedplate.executors.qemu.slot import Errand
 from bedplate.model import codec
 from bedplate.model.cell import Cell
 from bedplate.workloads.power_cut.bench import Found
+from bedplate.workloads.power_cut.bundle import AS_ASKED, MENDED, REPRODUCE, ScriptQuestion, TriedScript
 from bedplate.workloads.power_cut.cut_questions import CutQuestion, answer_events
 
 CUT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)

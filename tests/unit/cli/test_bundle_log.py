@@ -10,12 +10,12 @@ import pytest
 from tests.support.tools.written_log import Written, written_log
 from tests.unit.model.test_fault_of_a_cut import IN_ORDER, LOST, WRITE
 
-from bedplate.cli import cut_images
-from bedplate.cli.cut_images import _log_lines
 from bedplate.cuts.blame import BlameEvidence
 from bedplate.cuts.log import read_log
 from bedplate.cuts.records import CutPoint, Placement, Profile
+from bedplate.workloads.power_cut import bundle
 from bedplate.workloads.power_cut.bench import Found
+from bedplate.workloads.power_cut.bundle import _log_lines
 
 LATE = replace(IN_ORDER, mended_by=replace(WRITE, entry=90), writes_until_mended=1)
 
@@ -45,7 +45,7 @@ def test_the_cut_and_what_is_blamed_are_there_and_what_is_left_out_is_said(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cut_images, "_LOG_LINES_MOST", 9 if "left out" in str(expected) else 2000)
+    monkeypatch.setattr(bundle, "_LOG_LINES_MOST", 9 if "left out" in str(expected) else 2000)
     written = [Written(0, 16 * number, b"x" * 512) for number in range(100)]
     with read_log(written_log(tmp_path / "log", written)) as log:
         point = CutPoint(7, position, Profile.ORDERED, Placement.UNIFORM, seed=0)

@@ -10,10 +10,6 @@ from typing import Any, cast
 import pytest
 
 from bedplate import registry
-from bedplate.cli import cut_images
-from bedplate.cli.cut_images import bundled
-from bedplate.cli.cut_script import CHECK_LIMIT_S, LINES_MOST, REPRODUCE, TOOLS, scripts
-from bedplate.cli.tried_script import TRY_LIMIT_S
 from bedplate.engines.external.prepare import PROGRAMS_KEY
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.host import requirement
@@ -22,7 +18,17 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
 from bedplate.visit.cuts import Reproduction, Subject
+from bedplate.workloads.power_cut import bundle
 from bedplate.workloads.power_cut.bench import ReplayJob
+from bedplate.workloads.power_cut.bundle import (
+    CHECK_LIMIT_S,
+    LINES_MOST,
+    REPRODUCE,
+    TOOLS,
+    TRY_LIMIT_S,
+    bundled,
+    scripts,
+)
 
 TOY = Path(__file__).resolve().parents[3] / "examples" / "engines" / "toy"
 BUILD = EngineBuild("/", "18.1", 8192, 8192, "0" * 64, "here", "cc", (), "1" * 64)
@@ -82,7 +88,7 @@ def test_a_pool_is_refused_before_anything_is_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = ReplayJob(FilesystemLevels("zfs"), Subject("lmdb", 1, Levels(), Levels()), (), 2**20, 2**20, 0)
-    monkeypatch.setattr(cut_images, "job_of", lambda *_, **__: job)
+    monkeypatch.setattr(bundle, "job_of", lambda *_, **__: job)
     with pytest.raises(StudyError, match="a pool of ZFS is not mounted"):
         bundled(tmp_path / "no study", cast("Any", None), tmp_path, most=4)
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bedplate.cli import cut_images
 from bedplate.model.durability import UNSAFE
 from bedplate.model.reason import because
 from bedplate.model.visit import Durability
+from bedplate.workloads.power_cut import cut_questions
 
 CODES = ("journal-in-memory", "data-flushes-missing")
 DECLARED = Durability(UNSAFE, UNSAFE, "declared", tuple(because(code, code) for code in CODES))
@@ -29,7 +29,7 @@ def test_a_journal_that_the_plan_had_kept_is_no_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recording: object, codes: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("bedplate.model.codec.read", lambda *_: SimpleNamespace(durability=DECLARED))
-    monkeypatch.setattr(cut_images, "read_cuts", lambda _: SimpleNamespace(recording=recording))
-    found = cut_images.declared_of(tmp_path / "runs" / "1")
+    monkeypatch.setattr(cut_questions, "read_cuts", lambda _: SimpleNamespace(recording=recording))
+    found = cut_questions.declared_of(tmp_path / "runs" / "1")
     assert found is not None
     assert codes == tuple(reason.code for reason in found.reasons)

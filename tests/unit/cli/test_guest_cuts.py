@@ -18,12 +18,9 @@ from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 from tests.unit.cli.test_stored_job import JOB
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli import cut_script, guest_cuts
-from bedplate.cli.cut_images import MENDED, bad_points
-from bedplate.cli.cut_script import NO_VERDICT, is_for_guest
+from bedplate.cli import cut_tools
+from bedplate.cli.cut_tools import GuestCuts, bad_points
 from bedplate.cli.cuts import blame, bundle, cut_log_again, find_run, recovered_in_guest, replay
-from bedplate.cli.guest_cuts import GuestCuts
-from bedplate.cli.tried_script import TRY_LIMIT_S, ScriptQuestion, TriedScript
 from bedplate.cuts.blame import BlameEvidence
 from bedplate.cuts.records import (
     LOG_FILE,
@@ -46,7 +43,8 @@ from bedplate.units import GIB
 from bedplate.visit.cuts import END, START
 from bedplate.workloads.power_cut import cut_questions
 from bedplate.workloads.power_cut.bench import JOB_FILE, Found, ReplayJob
-from bedplate.workloads.power_cut.cut_questions import IS_LAST, CutQuestion, answer_events
+from bedplate.workloads.power_cut.bundle import MENDED, NO_VERDICT, TRY_LIMIT_S, ScriptQuestion, TriedScript
+from bedplate.workloads.power_cut.cut_questions import IS_LAST, CutQuestion, answer_events, is_for_guest
 
 NEWER = "6.1.0-2-amd64"
 
@@ -54,8 +52,8 @@ NEWER = "6.1.0-2-amd64"
 @pytest.fixture
 def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
-    monkeypatch.setattr(guest_cuts, "prepare_guests", made.prepare)
-    monkeypatch.setattr(guest_cuts, "find_kernel", made.find)
+    monkeypatch.setattr(cut_tools, "prepare_guests", made.prepare)
+    monkeypatch.setattr(cut_tools, "find_kernel", made.find)
     monkeypatch.setattr("bedplate.executors.qemu.slot.ErrandRunner.run", lambda _, *given: made.run(*given))
 
     def no_root() -> None:
@@ -86,7 +84,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def lacks(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    monkeypatch.setattr(cut_script, "lacking_here", lambda type_: "no such" if type_ in kinds else None)
+    monkeypatch.setattr(cut_questions, "lacking_here", lambda type_: "no such" if type_ in kinds else None)
 
 
 def numbers(run: Path) -> list[int]:
@@ -261,7 +259,9 @@ def test_the_image_of_a_cut_is_here_and_what_came_of_it_from_the_guest(
 ) -> None:
     point = with_log(find_run(study, "btrfs"))
     lacks(monkeypatch, "btrfs")
-    monkeypatch.setattr("bedplate.cli.cut_script.lacking_here", lambda _: "kernel 9 has no btrfs")
+    monkeypatch.setattr(
+        "bedplate.workloads.power_cut.cut_questions.lacking_here", lambda _: "kernel 9 has no btrfs"
+    )
     # The guest finds nothing wrong, and the study's record says otherwise.
     assert 1 == replay(study, "btrfs", point.number, keep=tmp_path / "a" / "image")
     said = capsys.readouterr()
@@ -336,7 +336,7 @@ def test_a_bundle_that_a_guest_cannot_see_or_that_is_refused_starts_none(
 ) -> None:
     point = with_log(find_run(study, "btrfs"))
     lacks(monkeypatch, "btrfs")
-    monkeypatch.setattr(guest_cuts, "_HIDDEN", (tmp_path / "hidden",))
+    monkeypatch.setattr(cut_tools, "_HIDDEN", (tmp_path / "hidden",))
     with pytest.raises(RequirementMissing, match="a guest does not see"):
         bundle(study, "btrfs", point.number, output=tmp_path / "hidden" / "bundle")
     (tmp_path / "mine").mkdir()
@@ -390,7 +390,7 @@ def test_a_study_that_a_guest_cannot_see_is_refused(
     study: Path, guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacks(monkeypatch, "btrfs")
-    monkeypatch.setattr(guest_cuts, "_HIDDEN", (study.parent,))
+    monkeypatch.setattr(cut_tools, "_HIDDEN", (study.parent,))
     with pytest.raises(RequirementMissing, match="a guest does not see"):
         blame(study, "btrfs", None)
     assert not guests.errands
@@ -420,10 +420,10 @@ def test_a_kernel_of_the_callers_own_is_started(tmp_path: Path, monkeypatch: pyt
     image.touch(mode=0o600)
     # Whatever folder the tests lie in.
     monkeypatch.setattr(
-        cut_script, "_is_trusted", lambda path, owners: os.geteuid() in owners and path == image
+        cut_questions, "_is_trusted", lambda path, owners: os.geteuid() in owners and path == image
     )
-    cut_script.require_trusted_kernel(KernelLevels(str(image)), tmp_path / "study")
-    cut_script.require_trusted_kernel(KernelLevels("6.1"), tmp_path / "study")
+    cut_questions.require_trusted_kernel(KernelLevels(str(image)), tmp_path / "study")
+    cut_questions.require_trusted_kernel(KernelLevels("6.1"), tmp_path / "study")
 
 
 def test_the_memory_of_guests_is_all_that_is_read_of_a_plan(study: Path, guests: Guests) -> None:
@@ -442,7 +442,7 @@ def test_a_file_system_that_nobody_knows_is_lacking_and_no_crash(study: Path) ->
     strange = replace(record.cell, filesystem=FilesystemLevels("strangefs"))
     codec.write(visit, replace(record, cell=strange))
     assert is_for_guest(run)
-    assert cut_script.lacking_here("strangefs") is not None
+    assert cut_questions.lacking_here("strangefs") is not None
 
 
 def test_evidence_of_thousands_of_writes_comes_in_pieces_below_the_end_of_a_line() -> None:
@@ -453,7 +453,7 @@ def test_evidence_of_thousands_of_writes_comes_in_pieces_below_the_end_of_a_line
     assert [False] * (len(events) - 1) + [True] == [event[IS_LAST] for event in events]
     assert max(len(codec.dumps(dict(event), indent=None)) for event in events) < 1 << 20
     heard: list[BlameEvidence] = []
-    guest = guest_cuts._Heard(BlameEvidence, heard.append)
+    guest = cut_tools._Heard(BlameEvidence, heard.append)
     for event in events:
         guest.hear(event)
     assert [large] == heard

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.cut_images import _one_of_each, beside_record
+from bedplate.cli.cut_tools import _one_of_each
 from bedplate.cuts.blame import Repeatability
 from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile, RecordingFacts
+from bedplate.workloads.power_cut.cut_questions import beside_record
 
 RECORDING = RecordingFacts(9, 0, 3, 3, 0, 9, 9, 1, 1.0, 9, 9, bound_ms=600.0)
 POINT = CutPoint(7, 9, Profile.SUBSET_4K, Placement.UNIFORM, seed=1)

@@ -10,7 +10,7 @@ import click
 import pytest
 from tests.support.studies.synthetic_power_cuts import RECORDING
 
-from bedplate.cli.cut_images import CutAgain, by_hand
+from bedplate.cli.cut_tools import CutAgain, by_hand
 from bedplate.cli.cuts import PROFILE_NAMES, cut_log_again, described, find_run, power_cut, replay
 from bedplate.cuts.log import CrashState
 from bedplate.cuts.records import (

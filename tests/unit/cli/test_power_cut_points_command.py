@@ -11,7 +11,7 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.unit.model.test_fault_of_a_cut import LOST
 
 from bedplate.cli.app import program
-from bedplate.cli.cut_points import point_lines, run_lines
+from bedplate.cli.cut_tools import point_lines, run_lines
 from bedplate.cli.cuts import find_run, runs_of
 from bedplate.cuts.blame import story_of
 from bedplate.cuts.points import read_cuts

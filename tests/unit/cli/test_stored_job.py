@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.cli.cut_script import job_of
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.host.command import Account
 from bedplate.host.facts import read_machine
@@ -18,6 +17,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.visit import EngineBuild
 from bedplate.visit.cuts import Subject
 from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob
+from bedplate.workloads.power_cut.cut_questions import job_of
 
 BUILD = EngineBuild("/", "18.1", 8192, 8192, "0" * 64, "here", "cc", (), "1" * 64)
 JOB = ReplayJob(
@@ -62,7 +62,7 @@ def test_a_file_system_that_the_running_kernel_lacks_is_no_lost_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = replace(read_machine(), kernel_release="6.1", filesystems=("ext4", "xfs"))
-    monkeypatch.setattr("bedplate.cli.cut_script.read_machine", lambda: here)
+    monkeypatch.setattr("bedplate.workloads.power_cut.cut_questions.read_machine", lambda: here)
     assert JOB == read(tmp_path, JOB)
     with pytest.raises(RequirementMissing, match=r"kernel 6\.1 has no jfs"):
         read(tmp_path, replace(JOB, filesystem=FilesystemLevels("jfs")))

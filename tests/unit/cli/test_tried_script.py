@@ -10,12 +10,18 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.cli import tried_script
-from bedplate.cli.cut_script import NO_VERDICT, REPRODUCE
-from bedplate.cli.tried_script import ScriptQuestion, TriedScript, main, tried
 from bedplate.errors import BedplateError
 from bedplate.host.command import Completed
 from bedplate.model import codec
+from bedplate.workloads.power_cut import bundle
+from bedplate.workloads.power_cut.bundle import (
+    NO_VERDICT,
+    REPRODUCE,
+    ScriptQuestion,
+    TriedScript,
+    main,
+    tried,
+)
 from bedplate.workloads.power_cut.cut_questions import ANSWER, IS_LAST
 
 
@@ -43,9 +49,9 @@ class Ledger:
 
 
 @pytest.fixture
-def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bundle_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In a folder whose name env(1) would take for a variable."""
-    monkeypatch.setattr(tried_script, "Commands", Apart)
+    monkeypatch.setattr(bundle, "Commands", Apart)
     folder = tmp_path / "a=b c"
     folder.mkdir()
     script = folder / REPRODUCE
@@ -54,20 +60,22 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_it_is_started_with_its_words_and_variables_whatever_its_path(bundle: Path, tmp_path: Path) -> None:
-    asked = ScriptQuestion(str(bundle), ("mended",), {"PGBIN": "/x y"})
+def test_it_is_started_with_its_words_and_variables_whatever_its_path(
+    bundle_folder: Path, tmp_path: Path
+) -> None:
+    asked = ScriptQuestion(str(bundle_folder), ("mended",), {"PGBIN": "/x y"})
     found = tried(asked, tmp_path, cast("Any", Ledger()))
     assert TriedScript(NO_VERDICT, f"{tmp_path / 'tried'} /x y  mended") == found
     assert (True, False) == (found.lacks, found.as_asked)
 
 
 def test_as_a_program_it_tells_how_the_script_ended_and_where_the_tools_are(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("PATH", "/tools:/usr/bin:/bin")
-    monkeypatch.setattr(tried_script, "MEMORY_DIRECTORY", tmp_path)
-    codec.write(tmp_path / "question", ScriptQuestion(str(bundle), (), {"PGBIN": "/pg"}))
+    monkeypatch.setattr(bundle, "MEMORY_DIRECTORY", tmp_path)
+    codec.write(tmp_path / "question", ScriptQuestion(str(bundle_folder), (), {"PGBIN": "/pg"}))
     assert 0 == main([str(tmp_path / "question"), str(tmp_path)])
     (event,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert event[IS_LAST]

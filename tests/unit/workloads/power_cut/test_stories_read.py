@@ -11,7 +11,7 @@ import pytest
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.unit.model.test_fault_of_a_cut import LOST
 
-from bedplate.cli.cut_images import bad_points
+from bedplate.cli.cut_tools import bad_points
 from bedplate.cli.cuts import blame, find_run, run_names, runs_of
 from bedplate.cuts.blame import story_of
 from bedplate.cuts.points import read_cuts
@@ -68,10 +68,10 @@ def test_all_goes_on_with_the_cuts_that_have_no_story(
             study, run, [story_of(replace(LOST, point=each.number, replays=most), None) for each in points]
         )
 
-    monkeypatch.setattr("bedplate.cli.cut_images.tell_stories", tell_stories)
+    monkeypatch.setattr("bedplate.cli.cut_tools.tell_stories", tell_stories)
     monkeypatch.setattr("bedplate.cli.cuts.require_root", lambda: None)
-    monkeypatch.setattr("bedplate.cli.cut_images.require_log", lambda _: None)
-    monkeypatch.setattr("bedplate.cli.cut_script.job_of", lambda _, **__: None)
+    monkeypatch.setattr("bedplate.workloads.power_cut.cut_questions.require_log", lambda _: None)
+    monkeypatch.setattr("bedplate.workloads.power_cut.cut_questions.job_of", lambda _, **__: None)
     assert 0 == blame(study, "btrfs", None, every=True, most=9)
     assert sorted({*every} - {number}) == asked
     assert f"{len(every)} bad cuts, 1 of them with a story already" in capsys.readouterr().err
@@ -96,9 +96,9 @@ def test_a_run_whose_file_system_the_kernel_lacks_is_named_and_the_others_are_to
         if folder == bad[0]:
             raise RequirementMissing("kernel 6.1 has no jfs")
 
-    monkeypatch.setattr("bedplate.cli.cut_images.tell_stories", tell_stories)
+    monkeypatch.setattr("bedplate.cli.cut_tools.tell_stories", tell_stories)
     monkeypatch.setattr("bedplate.cli.cuts.require_root", lambda: None)
-    monkeypatch.setattr("bedplate.cli.cut_script.job_of", lacks_first)
+    monkeypatch.setattr("bedplate.workloads.power_cut.cut_questions.job_of", lacks_first)
     assert len(bad) > 1
     assert 1 == blame(study, None, None, every=True, most=9)
     assert bad[1:] == asked
