@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.cli.cuts import run_names
 from bedplate.cuts.records import (
     DEFAULT_PROFILES,
     DURATION_S,
@@ -70,6 +69,7 @@ from bedplate.model.visit import (
     VisitRecord,
     VisitRequest,
 )
+from bedplate.study.power_cut_stories import run_names
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 from bedplate.workloads.power_cut.visit import POINTS
 from machine import print_machine

@@ -79,7 +79,7 @@ from bedplate.cuts.verdict import (
 )
 from bedplate.errors import PlanError
 from bedplate.installation import COMMAND
-from bedplate.model.cell import BuildLevels
+from bedplate.model.cell import BuildLevels, type_of_cell
 from bedplate.model.course import and_more
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, SESSION_SETTINGS, UNKNOWN, UNSAFE
@@ -106,6 +106,7 @@ from bedplate.statistics.effects import Effects
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import TRUSTED, Summary
+from bedplate.study.power_cut_stories import run_names
 from bedplate.units import asked_percent, format_count, format_size, percent
 
 if TYPE_CHECKING:
@@ -430,14 +431,14 @@ def _kept_log(found: Overview, cell: str) -> Iterable[NextStep]:
     kept = next((run for run in found.cells[cell].cuts if (run.directory / LOG_FILE).is_file()), None)
     if kept is None or found.study.facts.executor != "local":
         return
-    # As `power-cut points` names it: by the type, with which a cell's name begins, unless several runs have that.
-    type_of = cell.partition("-")[0]
-    alike = sum(len(facts.cuts) for other, facts in found.cells.items() if other.partition("-")[0] == type_of)
-    name = type_of if alike == 1 else shlex.quote(str(kept.directory))
+    names = {folder: name for name, folder in run_names(found.study.directory).items()}
+    name = names.get(kept.directory, shlex.quote(str(kept.directory)))
     command = (
         f"sudo {COMMAND} power-cut replay {study_directory(found)} {name} --profile lost --profile ordered"
     )
-    yield NextStep(StepKind.KEPT_LOG, _CUTS_OF_A_LOG, f"{command} --points {_CUTS_OF_A_LOG}", why=type_of)
+    yield NextStep(
+        StepKind.KEPT_LOG, _CUTS_OF_A_LOG, f"{command} --points {_CUTS_OF_A_LOG}", why=type_of_cell(cell)
+    )
 
 
 def _seconds_of(found: Overview, runs: Iterable[Measurement]) -> float | None:

@@ -61,6 +61,7 @@ def say_tried(study: Path) -> None:
     """The answer; where every recording failed, what failed and what to do, as trying the same again seldom helps."""
     from bedplate.analysis.overview import Trouble, overview  # noqa: PLC0415
     from bedplate.cli.printing import columns  # noqa: PLC0415
+    from bedplate.model.cell import type_of_cell  # noqa: PLC0415
     from bedplate.model.reason import sentences  # noqa: PLC0415
 
     measurements = overview(study).measurements
@@ -70,7 +71,7 @@ def say_tried(study: Path) -> None:
     failures: dict[str, dict[str, None]] = {}
     for each in measurements:
         failures.setdefault(next(iter(sentences(each.reasons)), "no reason is on record"), {})[
-            each.cell.partition("-")[0]
+            type_of_cell(each.cell)
         ] = None
     plan = study.parent / PLAN_FILE
     lines = [

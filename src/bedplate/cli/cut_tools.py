@@ -385,10 +385,8 @@ def _finding(record: PointRecord, cuts: Cuts) -> str:
 # silent is noticed earlier. Of many replays each has so long at most on average, in an emulated guest.
 _ERRAND_LIMIT_S, _REPLAY_LIMIT_S = 3600.0, 120.0
 
-
 # What a guest has of its own in place of the host's (init.sh).
 _HIDDEN = tuple(map(Path, ("/dev", "/proc", "/run", "/sys")))
-
 
 _Record = TypeVar("_Record")
 

@@ -106,6 +106,7 @@ def blame(
     from bedplate.cuts.blame import STORIES_FOLDER  # noqa: PLC0415
     from bedplate.cuts.records import LOG_FILE  # noqa: PLC0415
     from bedplate.model import limits  # noqa: PLC0415
+    from bedplate.study.power_cut_stories import run_names  # noqa: PLC0415
     from bedplate.workloads.power_cut.cut_questions import (  # noqa: PLC0415
         is_for_guest,
         job_of,
@@ -113,7 +114,7 @@ def blame(
     )
 
     if run is None:
-        folders = [folder for folder in runs_of(study) if limits.is_there(folder / LOG_FILE)]
+        folders = [folder for folder in run_names(study).values() if limits.is_there(folder / LOG_FILE)]
         if not folders:
             raise StudyError(f"{study} has no run of power cuts whose log was kept")
     else:
@@ -158,6 +159,7 @@ def _tell(
 ) -> bool:
     """Whether each run got its stories. An error of one run in a guest is printed, and the others go on; of the only run it is raised."""
     from bedplate.cli.cut_tools import tell_stories  # noqa: PLC0415
+    from bedplate.study.power_cut_stories import run_names  # noqa: PLC0415
     from bedplate.workloads.power_cut.cut_questions import told_of_kernel  # noqa: PLC0415
 
     names = {folder: name for name, folder in run_names(study).items()}
@@ -479,7 +481,7 @@ def audit(folder: Path, words: Sequence[str], *, duration_s: int, as_json: bool)
 def _points_command(study: Path, run: str | None, *, every: bool) -> int:
     """Which cuts were bad: their numbers, for `replay`, and the gravest that was found."""
     from bedplate.cli.cut_tools import point_lines, run_lines  # noqa: PLC0415
-    from bedplate.study.power_cut_stories import read_stories  # noqa: PLC0415
+    from bedplate.study.power_cut_stories import read_stories, run_names  # noqa: PLC0415
 
     (study,) = require_studies([study])
     if run is None:
@@ -586,7 +588,7 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
     """
     from bedplate.cli.cut_tools import by_hand  # noqa: PLC0415
     from bedplate.host.account import in_place_of, recorded_account  # noqa: PLC0415
-    from bedplate.workloads.power_cut.cut_questions import job_of, lacking_here  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import job_of, lacking_here, record_of  # noqa: PLC0415
 
     folder = find_run(study, run)
     job = job_of(folder, in_guest=True)
@@ -602,45 +604,17 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
     account = in_place_of(job.subject.account, recorded_account())
     for line in (*described(record, built.images), *elsewhere, *by_hand(job, built, account)):
         print(line)
-    stored = _stored(record, folder)
-    if stored is None or stored.outcome is record.outcome:
+    stored = record_of(folder, point)
+    if stored is None or stored.point != point or stored.outcome is record.outcome:
         return EXIT_DONE
     print(f"error: {_differs(stored, job)}", file=sys.stderr)
     return EXIT_SOME_RUNS_FAILED
 
 
-def runs_of(study: Path) -> list[Path]:
-    """The folders of all runs of power cuts."""
-    from bedplate.cuts.records import POINTS_FILE  # noqa: PLC0415
-    from bedplate.model import limits  # noqa: PLC0415
-    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
-
-    return [
-        folder
-        for folder in limits.folders_below(StudyLayout(study).visits, levels=5)
-        if folder.parent.name == "runs" and limits.is_there(folder / POINTS_FILE)
-    ]
-
-
-def run_names(study: Path) -> dict[str, Path]:
-    """The runs of power cuts by their short names: `ext4`, or `xfs-1` and `xfs-2` where several are of a type, in the order of their paths."""
-    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
-
-    visits = StudyLayout(study).visits
-    by_type: dict[str, list[Path]] = {}
-    for folder in runs_of(study):
-        # A cell's name begins with the type of its file system.
-        by_type.setdefault(folder.relative_to(visits).parts[0].partition("-")[0], []).append(folder)
-    return {
-        kind if len(folders) == 1 else f"{kind}-{number}": folder
-        for kind, folders in by_type.items()
-        for number, folder in enumerate(folders, start=1)
-    }
-
-
 def find_run(study: Path, run: str) -> Path:
     """The one run of power cuts that `run` names: its short name, its path, or any part of that below the study's visits."""
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+    from bedplate.study.power_cut_stories import run_names  # noqa: PLC0415
 
     visits, names = StudyLayout(study).visits, run_names(study)
     if run in names:
@@ -778,18 +752,6 @@ def _replay(
             return record, built
     (record,) = recover([point])
     return record, built
-
-
-def _stored(record: PointRecord, folder: Path) -> PointRecord | None:
-    """The run's own record of the point, None without one."""
-    from bedplate.cuts.records import POINTS_FILE, PointRecord  # noqa: PLC0415
-    from bedplate.model import codec  # noqa: PLC0415
-
-    for line in codec.read_text(folder / POINTS_FILE).splitlines():
-        stored = codec.loads(PointRecord, line, source=str(folder / POINTS_FILE))
-        if stored.point == record.point:
-            return stored
-    return None
 
 
 def _differs(stored: PointRecord, job: ReplayJob) -> str:

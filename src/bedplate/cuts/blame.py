@@ -23,10 +23,7 @@ from bedplate.units import format_count, format_milliseconds, format_size, one_l
 # Below a study: the stories that were made of its kept logs later, by the path of the run; in a run's folder, its own.
 STORIES_FOLDER = "blame"
 
-
 STORIES_FILE = "blame.jsonl"
-
-
 NOT_BAD_AGAIN = "not-bad-again"
 
 
@@ -42,8 +39,6 @@ class WrittenPlace(Enum):
 
 
 _FILE_SYSTEMS_OWN = (WrittenPlace.JOURNAL, WrittenPlace.METADATA)
-
-
 _OF_FILES = (WrittenPlace.ENGINE, WrittenPlace.ENGINE_LOG, WrittenPlace.OTHER_FILE)
 
 

@@ -23,13 +23,8 @@ from bedplate.cuts.records import (
 from bedplate.errors import BedplateError
 
 _TEARING_PROFILES = (Profile.SUBSET_512, Profile.SUBSET_4K, *UNIT_PROFILES.values())
-
-
 _CONTROL_PROFILES = (Profile.LOST, Profile.SUBSET_4K)
-
-
 _CONTROL_TRIES = 200
-
 
 # A seed must survive JSON in a browser, which has 53 bits for a whole number.
 SEED_BITS = 48

@@ -171,7 +171,6 @@ class NoFault:
 
 Fault = DiskFault | Rot | FullFilesystem | NoFault
 
-
 _PLACE_WORDS = {
     Place.LOG: "in the log",
     Place.DATA: "in the data",
@@ -182,29 +181,20 @@ _PLACE_WORDS = {
     Place.INODE: "in an inode of the engine's",
 }
 
-
 _ROT_LENGTHS = {"bit": 0, "sector": 512, "block": 4096}
-
-
 _ROT_WORDS = {0: "one bit", 512: "a sector", 4096: "a block"}
-
-
 _TIMES = {"once": 1, "on": 0}
-
 
 # The controls: with the first all must be whole, with the second something must be missed, or the oracle sees nothing. The second
 # lasts to the end: what was written behind it would damage the file system, which refuses before the oracle is asked.
 CONTROL_WHOLE = NoFault("control-none")
 
-
 CONTROL_LOST = DiskFault(
     "control-lost", FaultOperation.WRITE, FaultEffect.LOST, hits=0, place=Place.ANYWHERE, stays=True
 )
 
-
 # Where writes go while clients write, and where bytes lie at rest.
 _WRITTEN = (Place.LOG, Place.DATA, Place.JOURNAL, Place.METADATA, Place.ANYWHERE)
-
 
 _AT_REST = (Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.JOURNAL, Place.METADATA, Place.INODE)
 
@@ -238,10 +228,7 @@ def _all_faults() -> dict[str, Fault]:
 
 
 FAULTS: Mapping[str, Fault] = _all_faults()
-
-
 CONTROLS: Mapping[str, Fault] = {control.name: control for control in (CONTROL_WHOLE, CONTROL_LOST)}
-
 
 # What a plan gets that says nothing.
 DEFAULT_FAULTS = (

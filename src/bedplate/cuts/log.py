@@ -38,78 +38,41 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.units import one_line
 
 FLUSH = 1
-
-
 FUA = 2
-
-
 DISCARD = 4
-
-
 MARK = 8
-
 
 # Newer kernels mark what a file system wrote as metadata; it changes nothing here.
 _METADATA = 16
 
-
 _KNOWN = FLUSH | FUA | DISCARD | MARK | _METADATA
-
 
 # What a device is in the log, and the name of its image. The journal is an external one.
 DISK, JOURNAL = 0, 1
 
-
 DEVICE_NAMES = ("disk", "journal")
-
-
 _MAGIC = 0x6A736677736872
-
-
 _VERSION = 1
-
-
 _SUPERBLOCK = struct.Struct("<QQQI")
-
-
 _HEADER = struct.Struct("<QQQQ")
-
-
 _EXTENSION = struct.Struct("<QI")
-
-
 _HEADER_AND_EXTENSION = struct.Struct("<QQQQQII")
-
 
 # In a header, behind sector and number of sectors.
 _FLAGS_AT = 16
 
-
 _WRITER = struct.Struct("<IB59s")
-
-
 _WRITERS_MOST = 4
-
-
 _KINDS = {False: 1, True: 2, None: 3}
-
 
 # Behind the writers: of each call that changed names or sizes before this entry was issued, and behind the one before, its kind,
 # how many nanoseconds before, and the thread that made it.
 _CALL = struct.Struct("<BII")
 
-
 _CALLS_MOST = 23
-
-
 _LONGEST_NS = 2**32 - 1
-
-
 _SMALLEST_SECTOR = 512
-
-
 _LARGEST_SECTOR = 65536
-
 
 # What a file's offset can be.
 _LARGEST_OFFSET = 2**63 - 1
@@ -402,11 +365,9 @@ _TORN_BYTES = {
     Profile.UNTORN_16K: 4096,
 }
 
-
 # A write of a power of two that is aligned to itself and no longer is whole or not there (NVM Express 1.4, 6.4: of one that
 # is longer than AWUPF, or crosses a boundary, nothing is promised).
 _UNIT_BYTES = {Profile.UNTORN_8K: 8192, Profile.UNTORN_16K: 16384}
-
 
 _KEPT_RUN = re.compile("1+")
 
@@ -681,20 +642,12 @@ def _bits(seed: int, count: int) -> str:
 
 
 _PREFIX = b"A "
-
-
 _ACKNOWLEDGED = re.compile(rb"A (\d{1,9}) (\d{1,18}) (\d{1,18})\s*")
-
-
 _OTHERS_PREFIX = b"ack "
-
-
 _OTHERS = re.compile(rb"ack (\d{1,9}) (\d{1,18})")
-
 
 # A commit that returned an error: the client has not got it, and may try the same number again.
 _FAILED = re.compile(rb"fail (\d{1,9}) (\d{1,18})")
-
 
 _OTHERS_EXPECTED = (
     "`begin`, or `ack CLIENT NUMBER` with the numbers 1, 2, 3, … of each client, or `fail CLIENT NUMBER` of the next one, whole lines in one write "

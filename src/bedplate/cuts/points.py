@@ -31,10 +31,8 @@ from bedplate.units import KIB
 
 Record = TypeVar("Record")
 
-
 # A file that is damaged throughout has as many reasons as lines: a reader learns nothing from the sixth.
 _MOST_TOLD = 5
-
 
 # A line that is no record costs ten times what one costs that is.
 _MOST_DAMAGED = 10_000
@@ -277,39 +275,22 @@ def _why_not(counts: PageCounts, prefix: str) -> Spoken | str | None:
     return None
 
 
-OK = "ok"
-
-
-NEEDS_FSCK = "needs fsck"
-
-
+OK = PointOutcome.OK.value
+NEEDS_FSCK = PointOutcome.NEEDS_FSCK.value
 BOUNDED = "bounded loss"
-
-
 LOSS = "loss"
-
-
-DETECTED = "corrupt, detected"
-
-
-SILENT = "corrupt, silent"
-
-
-FILE_SYSTEM_LOST = "file system lost"
-
+DETECTED = PointOutcome.DETECTED.value
+SILENT = PointOutcome.SILENT.value
+FILE_SYSTEM_LOST = PointOutcome.FILE_SYSTEM_LOST.value
 
 # From best to worst.
 FINDINGS = (OK, NEEDS_FSCK, BOUNDED, LOSS, DETECTED, SILENT, FILE_SYSTEM_LOST)
 
-
 # Nothing that was acknowledged is gone or damaged.
 GOOD = (OK, NEEDS_FSCK)
 
-
 # What is there is whole, and the engine can go on with it.
 WHOLE = (OK, NEEDS_FSCK, BOUNDED, LOSS)
-
-
 BROKEN = (DETECTED, SILENT, FILE_SYSTEM_LOST)
 
 

@@ -20,7 +20,6 @@ from bedplate.units import GIB, KIB, MIB
 
 ENOSPC = "ENOSPC"
 
-
 # Facts of a recording, of a server that counts them while clients write.
 WAL_BYTES, WAL_PAGE_IMAGES = "wal_bytes", "wal_page_images"
 
@@ -159,97 +158,64 @@ class RecoveredPages:
 
 WORKLOAD = "power_cut"
 
-
 # Files in the run's folder: one JSON object per line and point; the facts of the recording; the log itself, packed
 # (xz), which is kept where a point failed that is no control, and of a good run as `keep_logs` says.
 POINTS_FILE = "points.jsonl"
 
-
 RECORDING_FILE = "recording.json"
-
-
 LOG_FILE = "log.xz"
-
 
 # Level `ram_journal` of a dataset: what becomes of an external journal in RAM at the cut. It is lost, unless it is kept to
 # stand for one on a device of its own.
 RAM_JOURNAL = "ram_journal"
 
-
 JOURNAL_LOST = "lost"
-
-
 JOURNAL_KEPT = "kept"
-
 
 # Level `press_dirty_pages` of a dataset, only where it is true: the kernel writes back what the engine has dirty, all the while.
 PRESSED = "press_dirty_pages"
-
 
 # Level `completions` of a dataset, only where they are late: whether the recorded device answers a write when it comes, or up to
 # `LATE_US` later, so that several are under way at once and come to their end in any order.
 COMPLETIONS = "completions"
 
-
 AT_ONCE = "at once"
-
-
 LATE = "late"
-
-
 LATE_US = 2000
-
 
 # Level `fua` of a dataset, only where it is true: the recorded device can write past its cache, and needs no flush for that.
 HAS_FUA = "fua"
 
-
 # Level `sector_bytes` of a dataset, only where they are not these: sectors of the recorded disk, and of an external journal's.
 SECTOR_BYTES = "sector_bytes"
 
-
 USUAL_SECTOR_BYTES = 512
-
-
 LARGE_SECTOR_BYTES = 4096
-
 
 # What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
 # MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
 IMAGE_BYTES = 4 * GIB
 
-
 DURATION_S = 20.0
-
 
 # The types that do so on a smaller disk (docs/FINDINGS.md).
 SHORT_OF_METADATA = ("btrfs",)
 
-
 POINTS_DEFAULT = 160
-
 
 # Level `recut` of a run, and of its dataset, only where there are any: cuts in recovery. Each recovery is recorded once and cut about so often.
 RECUT = "recut"
 
-
 RECUTS_EACH = 8
-
 
 # In the run's folder, for each recovery with a bad cut: its log, packed; the number is that of the cut that it followed.
 RECOVERY_LOG_FILE = "recovery-{first}.xz"
 
-
 # Level `keep_logs` of a run: whether the log of a run without a bad cut is kept. `small`: if it packs to this much or less.
 KEEP_SMALL = "small"
 
-
 KEEP_ALL = "all"
-
-
 KEEP_BAD = "bad"
-
-
 SMALL_LOG_BYTES = 32 * MIB
 
 
@@ -289,45 +255,31 @@ class Profile(Enum):
 # Those that a plan asks for: a class of durability stands for each.
 PLAN_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST, Profile.ORDERED)
 
-
 # Level `device_unit` of a run, only where there is one, in bytes: what the cut device is said to write whole. Its profiles that
 # tear are then the one of that unit.
 DEVICE_UNIT = "device_unit"
 
-
 UNIT_PROFILES = {8 * KIB: Profile.UNTORN_8K, 16 * KIB: Profile.UNTORN_16K}
-
 
 # Cuts at which metadata waits, besides those that are drawn; where completions are late, or behind a flush that met writes on
 # their way, which is then one kind among those of metadata.
 SOUGHT_POINTS = 24
 
-
 # Level `placed` of a run, only where they are not so many: cuts behind commits of the file system, where the order of what the engine does matters.
 PLACED = "placed"
 
-
 PLACED_POINTS = 36
-
-
 IN_FLIGHT = "write in flight at a flush"
-
 
 # Points more, whose device ignores every flush: if they are not bad, the oracle sees nothing.
 CONTROLS = 6
-
 
 # Level `states` of a run, only where there are any: cuts more, each of a state that the device may leave of a window between two
 # flushes. Of windows of so many writes or fewer every subset of them is one.
 STATES = "states"
 
-
 SMALL_WINDOW_WRITES = 12
-
-
 VOLATILE_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST)
-
-
 DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile.ORDERED)
 
 

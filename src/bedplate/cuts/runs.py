@@ -65,7 +65,6 @@ _TELLING: Sequence[tuple[str, Scalar, str]] = (
     (RECUT, 0, "recut"),
 )
 
-
 _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("points", 0, "points"),
     ("sought", SOUGHT_POINTS, "sought"),
@@ -74,7 +73,6 @@ _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("cache_bytes", 0, "cache"),
     ("seed", 0, "seed"),
 )
-
 
 _IN_BYTES = ("disk", "sectors", "device unit", "cache")
 

@@ -80,7 +80,6 @@ from bedplate.units import KIB, format_count, percent
 # flushes and settings declare. To promise less, one bad cut is enough.
 CUTS_FOR_MORE = 72
 
-
 TOO_FEW_FOR_MORE = "too-few-cuts-for-more"
 
 
@@ -466,17 +465,11 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
 
 
 BY_FILE_SYSTEM = "untorn by file system"
-
-
 PAGES_TEAR = "pages tear"
-
-
 PASSED_OVER = "a checkpoint may pass over a page that no sync covers"
-
 
 # What tears a page and leaves a block of metadata whole, and what tears nothing. Sectors of 512 bytes tear metadata too.
 _TEARS_PAGES = (Profile.SUBSET_4K, Profile.UNTORN_8K, Profile.UNTORN_16K)
-
 
 _TEARS_NOTHING = (Profile.LOST, Profile.WHOLE, Profile.ORDERED)
 
@@ -609,22 +602,17 @@ def _by_device(
 # One control in some 80 is whole by chance, with barriers off as well (all that matters had just been written back).
 CONTROLS_BAD_MIN = 0.5
 
-
 # An engine's own fsync reaches a device that is said to be flushed by none: unmounting, syncfs.
 STRAY_FLUSHES_MAX = 16
 
-
 STRAY_FLUSHES_SHARE_MAX = 0.01
-
 
 # Sessions share a flush, and so there are fewer than commits; half of one for each session's is far too few.
 FLUSHES_SHARE_MIN = 0.5
 
-
 # An engine may sync twice for a commit, and a file system may have syncs of its own; where fewer syncs than one in so many flushed
 # in the visit, a flush for each commit is another device.
 FLUSHES_SHARE_MAX = 4.0
-
 
 _ANOTHER_RUN_FAILED = because(
     "another-run-failed", "another run of its visit failed, and only completed visits have a class"
@@ -1054,7 +1042,6 @@ CUTS_MISSING: Rule[CutEvidence] = Rule(
     _missing_cuts,
 )
 
-
 NOTHING_ACKNOWLEDGED: Rule[CutEvidence] = Rule(
     "nothing acknowledged",
     "no transaction was acknowledged in the recording",
@@ -1062,14 +1049,12 @@ NOTHING_ACKNOWLEDGED: Rule[CutEvidence] = Rule(
     _nothing_acknowledged,
 )
 
-
 CONTROLS_PASS: Rule[CutEvidence] = Rule(
     "controls pass",
     f"no more than {percent(CONTROLS_BAD_MIN)} of the controls are bad, of those with an acknowledged transaction",
     "an oracle that finds nothing wrong must have been seen to find something; the limit is a convention of bedplate",
     _controls_pass,
 )
-
 
 ORDER_FAILS: Rule[CutEvidence] = Rule(
     "cuts in order fail",
@@ -1080,7 +1065,6 @@ ORDER_FAILS: Rule[CutEvidence] = Rule(
     _order_fails,
 )
 
-
 FLUSHES_DIFFER: Rule[CutEvidence] = Rule(
     "flushes differ",
     f"more than {STRAY_FLUSHES_MAX} flushes, and than {percent(STRAY_FLUSHES_SHARE_MAX)} of the commits, where the visit counted "
@@ -1090,7 +1074,6 @@ FLUSHES_DIFFER: Rule[CutEvidence] = Rule(
     _flushes_differ,
 )
 
-
 PAGES_WRITTEN_OTHERWISE: Rule[CutEvidence] = Rule(
     "pages written otherwise",
     "`untorn_writes` is on, the engine keeps no images of its pages, and the kernel refused a page, none was written so, or a write was no whole page. "
@@ -1098,7 +1081,6 @@ PAGES_WRITTEN_OTHERWISE: Rule[CutEvidence] = Rule(
     "what is refused is written plainly all the same, and may be torn",
     lambda evidence: why_not_untorn(evidence.untorn, evidence.pages, evidence.recovered),
 )
-
 
 POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
     INPUT_UNREADABLE,
@@ -1109,7 +1091,6 @@ POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
     FLUSHES_DIFFER,
     PAGES_WRITTEN_OTHERWISE,
 )
-
 
 # Guards against an experiment that sees too little: a cut that was found bad was seen.
 OUTRANKED = (INPUT_UNREADABLE, CUTS_MISSING, NOTHING_ACKNOWLEDGED, CONTROLS_PASS)

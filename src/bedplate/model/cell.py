@@ -507,6 +507,11 @@ class RunSpec:
         return f"{_fit_for_file_name(self.name)}-{_hash({'w': self.workload, 'levels': dict(self.levels)})}"
 
 
+def type_of_cell(name: str) -> str:
+    """The type of its file system, with which the name of a cell begins."""
+    return name.partition("-")[0]
+
+
 def digest(value: Any, *, length: int = 16) -> str:
     """A short SHA-256 of a record's canonical JSON."""
     canonical = json.dumps(to_json(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)

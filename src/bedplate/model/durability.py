@@ -31,91 +31,64 @@ from bedplate.model.visit import Durability, FlushCount, Outcome, VisitRecord
 from bedplate.units import format_count
 
 DURABLE = "durable"
-
-
 BOUNDED_LOSS = "bounded loss"
-
-
 UNSAFE = "unsafe"
-
-
 UNKNOWN = "unknown"
-
 
 # The basis of a class that power cuts show.
 MEASURED = "measured"
 
-
 # In the values of a reason: the class that an engine's settings promise at best.
 PROMISED = "promised"
 
-
 # Beside the classes, of a part of a run that commits nothing.
 ONLY_READS = "reads only"
-
 
 _TORN = because(
     FULL_PAGE_WRITES_OFF, "full_page_writes = off: a page torn by the cut cannot be repaired from the WAL"
 )
 
-
 _FSYNC_OFF = because(
     "fsync-off", "fsync = off: the operating system may lose what the server believes written"
 )
-
 
 _ASYNCHRONOUS = because(
     "synchronous-commit-off",
     "synchronous_commit = off: the last commits may be lost, what stays is whole",
 )
 
-
 _JOURNAL_IN_MEMORY = because(
     "journal-in-memory", "the journal is in memory: a power cut takes it, and what only it holds"
 )
-
 
 _LOG_IN_MEMORY = because(
     "log-in-memory", "the log is in memory: a power cut takes the last seconds, what stays is whole"
 )
 
-
 _DELAYED = because(
     "fsync-waits-for-nothing", "fsync waits for nothing: the last seconds may be lost, what stays is whole"
 )
 
-
 _WITHOUT_JOURNAL = because("no-journal", "no journal: the file system needs fsck after every cut")
-
 
 # What a session may have set otherwise than the server, or must be known to judge it.
 SESSION_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "wal_sync_method")
 
-
 # With these the WAL is synced by a call of its own, which is counted.
 _SYNCED_BY_CALLS = ("fdatasync", "fsync", "fsync_writethrough")
 
-
 _LOGGING = "logging"
-
-
 _COUNTED_LATE_SHARE_MAX = 0.05
-
-
 _OTHERS_COMMITS = 10
-
 
 # A commit of nothing else writes no WAL record that it waits for (RecordTransactionCommit, src/backend/access/transam/xact.c).
 _ONLY_TEMPORARY = "; a script makes temporary tables, and a commit that writes to nothing else waits for nothing and leaves nothing"
-
 
 FSCK_FOUND_ERRORS = because(
     "fsck-found-errors", "fsck found errors after a clean unmount, without any power cut"
 )
 
-
 NOT_COUNTED = "no-flushes-counted"
-
 
 # Codes of reasons that speak of the file system, its journal or its options; all others speak of the engine's settings.
 OF_FILE_SYSTEM = frozenset(
@@ -131,25 +104,19 @@ OF_FILE_SYSTEM = frozenset(
     }
 )
 
-
 # Of these, those that a device's cache has to be volatile for: what is kept in order needs no flush.
 OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", NOT_COUNTED})
-
 
 # Of a file system's, what a journal or a log in memory takes with it.
 _OF_MEMORY = frozenset({_JOURNAL_IN_MEMORY.code, _LOG_IN_MEMORY.code})
 
-
 # Codes of reasons that take the last transactions, and leave what stays whole; of an engine's own `takes_the_last` asks.
 OF_THE_LAST = frozenset({_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code})
-
 
 # Codes of reasons that take nothing away: nothing is known of what is kept, or another mode is named beside.
 OF_NOTHING = frozenset({"no-promise", "innodb-setting-not-known", NOT_COUNTED, "sync-by-test"})
 
-
 NO_JOURNAL = _WITHOUT_JOURNAL.code
-
 
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)

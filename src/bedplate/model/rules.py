@@ -97,10 +97,7 @@ INPUT_UNREADABLE: Rule[Inputs] = Rule(
     Validity.UNKNOWN,
 )
 
-
 NOTHING_MEASURED = because("nothing-measured", "nothing was measured")
-
-
 NOT_COMPLETED = because("run-not-completed", "the run did not complete")
 
 

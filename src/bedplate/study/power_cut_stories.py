@@ -1,4 +1,4 @@
-"""The stories of bad cuts: those that a visit told of its own, and those that were made of its kept log later."""
+"""The runs of power cuts of a study by name, and the stories of their bad cuts: a visit's own, and those that were made of its kept log later."""
 
 from __future__ import annotations
 
@@ -10,10 +10,26 @@ from itertools import islice
 from pathlib import Path
 
 from bedplate.cuts.blame import STORIES_FILE, STORIES_FOLDER, Story
+from bedplate.cuts.records import POINTS_FILE
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
+from bedplate.model.cell import type_of_cell
 from bedplate.model.limits import MOST_LINES
 from bedplate.study.layout import Folder, StudyLayout
+
+
+def run_names(study: Path) -> dict[str, Path]:
+    """The folders of all runs of power cuts by short names: `ext4`, or `xfs-1` and `xfs-2` where several are of a type, in the order of their paths."""
+    visits = StudyLayout(study).visits
+    by_type: dict[str, list[Path]] = {}
+    for folder in limits.folders_below(visits, levels=5):
+        if folder.parent.name == "runs" and limits.is_there(folder / POINTS_FILE):
+            by_type.setdefault(type_of_cell(folder.relative_to(visits).parts[0]), []).append(folder)
+    return {
+        kind if len(folders) == 1 else f"{kind}-{number}": folder
+        for kind, folders in by_type.items()
+        for number, folder in enumerate(folders, start=1)
+    }
 
 
 def stories_path(study: Path, run_directory: Path) -> Path:

@@ -12,13 +12,13 @@ from tests.unit.model.test_fault_of_a_cut import LOST
 
 from bedplate.cli.app import program
 from bedplate.cli.cut_tools import point_lines, run_lines
-from bedplate.cli.cuts import find_run, runs_of
+from bedplate.cli.cuts import find_run
 from bedplate.cuts.blame import story_of
 from bedplate.cuts.points import read_cuts
 from bedplate.cuts.records import LOG_FILE, POINTS_FILE, PointRecord
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.study.power_cut_stories import keep_stories
+from bedplate.study.power_cut_stories import keep_stories, run_names
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def said(*words: str) -> list[str]:
 
 def test_every_run_stands_with_its_bad_cuts_and_a_name_that_replay_takes(study: Path) -> None:
     lines = said(str(study))
-    assert len(lines) == len(runs_of(study)) == 4
+    assert len(lines) == len(run_names(study)) == 4
     (btrfs,) = [line for line in lines if "btrfs" in line]
     assert btrfs.split()[:7] == ["btrfs", "10", "of", "40", "bad", "no", "log"]
     # Two of ext4 have a number each.

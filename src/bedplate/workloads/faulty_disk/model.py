@@ -10,10 +10,8 @@ from bedplate.model.plan import OwnDiskModel, RecordWords
 # Levels of a run: names of faults with commas between, and how often each is tried.
 FAULTS_LEVEL, TRIES = "faults", "tries"
 
-
 # What a plan gets that says nothing: something to lose before the fault, and a checkpoint behind it.
 DURATION_S = 4.0
-
 
 MODEL = OwnDiskModel(
     POSTGRESQL,
@@ -35,9 +33,7 @@ MODEL = OwnDiskModel(
     ),
 )
 
-
 _LOWER, _NEITHER, _COUNT = Better.LOWER, Better.NEITHER, Scale.COUNT
-
 
 # A table: a line for a metric, of which the formatter would make eight.
 # fmt: off
@@ -53,10 +49,6 @@ METRICS = {
     ),
 }
 
-
 # fmt: on
-
 WORKLOAD = "faulty_disk"
-
-
 RECORDS = (FaultRecord,)

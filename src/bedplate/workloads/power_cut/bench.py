@@ -115,10 +115,8 @@ if TYPE_CHECKING:
 # Enough for a person; a page of errors says no more.
 _PROBLEMS_KEPT = 8
 
-
 # Of these the file system's: the first says why it did not mount, the last which repair it was that let it.
 _MOUNTING_KEPT, _REPAIRING_KEPT = 2, 3
-
 
 _PROBLEM_LENGTH = 400
 
@@ -215,7 +213,6 @@ def judge(
 
 # Of devices from the one that asks least: `model.device_cache.CACHES`, and in one of them what tears nothing first.
 _WEAKER = (Profile.ORDERED, Profile.LOST, Profile.SUBSET_4K)
-
 
 # What a profile asks no more than: a cut that is bad with one of those is no fault of what this one does besides.
 _WEAKER_THAN: Mapping[Profile, Sequence[Profile]] = {
@@ -452,7 +449,6 @@ def rebuild(
 # Where the engine's files are on a file system that was recorded, and then in every image of it.
 DATA_DIRECTORY = "data"
 
-
 # In the run's folder: the ReplayJob, from which any point can be built and asked again.
 JOB_FILE = "job.json"
 
@@ -532,14 +528,11 @@ def subject_of(context: VisitContext, name: str, cut_engine: CutEngine) -> Subje
 
 _LOG_BYTES_MOST = GIB
 
-
 # Of what is free: a log may be as large as the images, of which there are three at a time, and others work beside.
 _SHARE_OF_ROOM = 8
 
-
 # Of one cut: the image that it left, the copy that is recorded or durable, and that of a cut in recovery.
 _IMAGES_AT_ONCE = 3
-
 
 _LOG = "log"
 
@@ -685,49 +678,30 @@ def _keep(log: Path, target: Path) -> None:
 # The mark in the log where pressure begins, and the part of the recording that has none.
 PRESSURE = "pressure"
 
-
 CALM_SHARE = 0.6
-
 
 # What the clients may add to a log that can hold more: as much as is cut and replayed in the time of a visit.
 ROOM_BYTES = 512 * MIB
 
-
 _STEP_S = 0.02
-
-
 _PUSH_EVERY_S = 1.0
-
-
 _PRESS_EVERY_S = 0.03
-
-
 _FOLDERS = 4
-
-
 _FILES_MOST = 64
-
-
 _SIZES = (0, KIB, 4 * KIB, 20 * KIB, 150 * KIB)
-
 
 # A neighbour that fills the disk would end the engine.
 _LEFT_BYTES = 32 * MIB
 
-
 # fcntl.h: SYNC_FILE_RANGE_WRITE, which begins to write and waits for nothing.
 _BEGIN_TO_WRITE = 2
 
-
 _END_LIMIT_S = 60.0
-
 
 # How often XFS writes its metadata back, in hundredths of a second (Documentation/admin-guide/xfs.rst).
 _XFS_PERIOD = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")
 
-
 _PERIOD_S_MOST = 60.0
-
 
 # From the mount to the first client: 1 to 2 s on idle cores, and time is left.
 _PREPARED_S = 2.5
@@ -969,30 +943,18 @@ class Found:
 # Where the plan names a device for the journal, its recorded twin need not be as large.
 _JOURNAL_BYTES = 128 * MIB
 
-
 # So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
 _SHARE_FOR_CLIENTS = 0.8
 
-
 _SHARE_DEALT_OUT = 0.7
-
-
 _SYNC_LIMIT_S = 600.0
-
-
 _WORKERS_MOST = 4
-
-
 _QUOTED = 2000
-
 
 # The programs of workers: what comes of each point of a job, and why one of them is bad.
 REPLAYS = "bedplate.workloads.power_cut.worker"
 
-
 INQUESTS = "bedplate.workloads.power_cut.inquest_worker"
-
-
 _Record = TypeVar("_Record")
 
 

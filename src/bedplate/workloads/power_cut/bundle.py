@@ -59,37 +59,26 @@ from bedplate.workloads.power_cut.cut_questions import (
 from bedplate.workloads.power_cut.log import unpacked
 
 LINES_MOST = 100
-
-
 REPRODUCE, CHECK, CONFINE = "reproduce.sh", "check.sh", "confine.sh"
-
 
 # Exit statuses of `reproduce.sh`: the verdict that was asked for, another one, and none.
 AS_ASKED, OTHERWISE, NO_VERDICT = 0, 1, 4
-
 
 _TOOLS = (
     *("awk", "blockdev", "chown", "cp", "dd", "head", "losetup", "mount", "mountpoint"),
     *("sed", "setpriv", "tar", "timeout", "tr", "umount", "unshare", "xz"),
 )
 
-
 _JOURNAL_PLACE = "@journal@"
-
-
 _VARIABLES, _LIMIT = "@variables@", "@limit@"
-
 
 # How long the engine's tools may take.
 CHECK_LIMIT_S = 1800
 
-
 POOLED = "zfs"
-
 
 # The variable with further folders of programs, before the system's.
 TOOLS = "BEDPLATE_TOOLS"
-
 
 # Before Linux 6.7 an image is refused while another loop device stands in the kernel's list with its identity. What is there
 # is listed anew: of a file system of many disks that is not mounted each must be in that list.
@@ -98,7 +87,6 @@ _FORGETTING: Mapping[str, Sequence[str]] = {
         "{ btrfs device scan --forget; btrfs device scan; } > /dev/null 2>&1   # devices that are gone",
     ),
 }
-
 
 _HEAD = """\
 #!/bin/sh
@@ -115,7 +103,6 @@ wanted=${1:-bad}
 plain() { tr -c '\\n -~' '?'; }
 missing() { echo "no verdict: $*" | plain >&2; exit 4; }
 """
-
 
 _WORK = """\
 work=$(mktemp -d) && chmod 755 "$work" || exit 3
@@ -148,7 +135,6 @@ unpack() {
 }
 """
 
-
 # Of 65534, `nobody`, other programs may run; in namespaces of its own it meets none of them.
 _TAIL = """\
 [ -d "$data" ] && [ ! -L "$data" ] || { bad "the engine's folder is gone"; verdict; }
@@ -178,7 +164,6 @@ awk 'FILENAME == ARGV[1] { if ($0 ~ /^present [0-9]+ [0-9]+$/) last[$2] = $3 + 0
 verdict
 """
 
-
 _CHECK_HEAD = """\
 #!/bin/sh
 # The engine's own tools on the files that a cut left. `reproduce.sh` starts it as an account without rights, with no
@@ -192,7 +177,6 @@ bad() { printf 'bad %s\\n' "$(printf '%s' "$*" | head -n 1)"; }
 cannot() { printf 'cannot %s\\n' "$*"; exit 4; }
 need() { command -v "$1" > /dev/null || cannot "$1 is not there ($2)"; }
 """
-
 
 # What `host/shut_in` does to programs of others, without a filter of system calls: a shell has none.
 _CONFINE = """\
@@ -317,10 +301,8 @@ def _options(job: ReplayJob, *, has_journal: bool) -> str:
 
 PROGRAM = "bedplate.workloads.power_cut.bundle"
 
-
 # Beside the engine's tools the script unpacks and repairs; where these take too long it says so by itself.
 TRY_LIMIT_S = CHECK_LIMIT_S + 1800.0
-
 
 TRIED = "tried"
 
@@ -352,7 +334,7 @@ class ScriptQuestion:
     places: Mapping[str, str] = field(default_factory=dict)
 
 
-def tried(asked: ScriptQuestion, memory: Path, ledger: Holdings) -> TriedScript:
+def tried(script: ScriptQuestion, memory: Path, ledger: Holdings) -> TriedScript:
     """In a mount namespace of its own, as nobody else's mounts are any business of it.
 
     Its copies are made in `memory`, below a folder of their own: a kill leaves neither them nor the loop devices over them for good.
@@ -360,25 +342,25 @@ def tried(asked: ScriptQuestion, memory: Path, ledger: Holdings) -> TriedScript:
     folder = memory / TRIED
     ledger.note(Holding("loops", str(folder)))
     folder.mkdir(mode=0o755, exist_ok=True)
-    variables = {"TMPDIR": str(folder), **asked.places}
+    variables = {"TMPDIR": str(folder), **script.places}
     argv = [
         "unshare",
         "--mount",
         "--propagation",
         "private",
-        str(Path(asked.folder) / REPRODUCE),
-        *asked.words,
+        str(Path(script.folder) / REPRODUCE),
+        *script.words,
     ]
     done = Commands().run(argv, timeout_s=TRY_LIMIT_S, check=False, extra_environment=variables)
     return TriedScript(done.status, done.output)
 
 
-def _answers(asked: ScriptQuestion) -> Iterator[TriedScript]:
+def _answers(script: ScriptQuestion) -> Iterator[TriedScript]:
     # A guest may have tools of its file system elsewhere than the system has its own, and the script names its own PATH.
-    asked = replace(asked, places={TOOLS: os.environ.get("PATH", ""), **asked.places})
+    script = replace(script, places={TOOLS: os.environ.get("PATH", ""), **script.places})
     with Ledger.open(state_directory(), f"{os.getpid()}-script") as ledger:
         try:
-            yield tried(asked, MEMORY_DIRECTORY, ledger)
+            yield tried(script, MEMORY_DIRECTORY, ledger)
         finally:
             ledger.release(Commands())
 
@@ -390,21 +372,17 @@ def main(arguments: list[str]) -> int:
 
 _PACK_LIMIT_S = 3600.0
 
-
 # Of the log beside what was blamed: this much at most, and of what is before that and before the cut so much always.
 _LOG_LINES_MOST, _AROUND = 2000, 20
-
 
 _PACKERS = (
     Need("tar", "tar", "packs the image of the cut"),
     Need("xz", "xz-utils", "packs the image of the cut, and unpacks it where the bundle is tried"),
 )
 
-
 README, STORY, LOG, PROMISED, VERSIONS = (
     *("README.md", "story.txt", "log.txt", "promised.txt", "versions.txt"),
 )
-
 
 MENDED, ENGINE = "mended", "engine"
 
@@ -431,7 +409,7 @@ class BundleGuest(Protocol):
     def inquest(self, point: CutPoint, /, *, most: int) -> Found:
         """Why a cut of the run is bad."""
 
-    def tried(self, asked: ScriptQuestion, /) -> TriedScript:
+    def tried(self, script: ScriptQuestion, /) -> TriedScript:
         """How the script of a bundle ends there."""
 
 
@@ -452,10 +430,10 @@ def bundled(
         )
     with unpacked(folder) as kept:
         recovery = recovery_of(point, folder, kept)
-        found = (
+        blame = (
             inquest(folder, job, point, kept, most=most) if guest is None else guest.inquest(point, most=most)
         )
-        evidence = beside_record(found.evidence, record_of(folder, point))
+        evidence = beside_record(blame.evidence, record_of(folder, point))
         story = story_of(evidence, declared_of(folder))
         if story.reason.code == NOT_BAD_AGAIN:
             raise StudyError(f"point {point.number}: {story.reason}; there is nothing to show")
@@ -464,16 +442,16 @@ def bundled(
             cut_log = log if recovery is None else opened.enter_context(read_log(recovery))
             first = next((each for each in job.points if each.number == point.recovery_of), None)
             promised = Acknowledgements(log).before((first or point).position).highest
-            names = _images(log, job, found, memory=kept.memory, output=output, recovery=recovery)
-            _write_texts(output, story, cut_log, found, promised)
+            names = _images(log, job, blame, memory=kept.memory, output=output, recovery=recovery)
+            _write_texts(output, story, cut_log, blame, promised)
         _write_scripts(output, job, names, reproduction)
         _versions(output, folder, job)
-        asked = ScriptQuestion(str(output), places=reproduction.places(job.subject))
+        question = ScriptQuestion(str(output), places=reproduction.places(job.subject))
         trying = partial(tried, memory=kept.memory, ledger=kept.ledger) if guest is None else guest.tried
         bundle = Bundle(
             story,
-            trying(asked),
-            trying(replace(asked, words=(MENDED,))) if (output / MENDED).is_dir() else None,
+            trying(question),
+            trying(replace(question, words=(MENDED,))) if (output / MENDED).is_dir() else None,
             "" if guest is None else f" in {guest.words}",
         )
         needs = (*_filesystem_needs(job, names), *reproduction.needs)
@@ -496,11 +474,11 @@ def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reprodu
 
 
 def _images(
-    log: Log, job: ReplayJob, found: Found, *, memory: Path, output: Path, recovery: Path | None
+    log: Log, job: ReplayJob, blame: Found, *, memory: Path, output: Path, recovery: Path | None
 ) -> tuple[str, ...]:
     """The packed images, and what mends them; their names."""
     commands = Commands()
-    first = tuple(each for each in job.points if each.number == found.smallest.recovery_of)
+    first = tuple(each for each in job.points if each.number == blame.smallest.recovery_of)
     places = {name: memory / f"bundle-{name}" for name in ("first", "bad", "whole")}
     for place in places.values():
         place.mkdir()
@@ -510,7 +488,7 @@ def _images(
         (places["first"]).mkdir(exist_ok=True)
         return rebuilt(log, alone, places["first"], places[place], recovery).images
 
-    bad = image(found.smallest, "bad")
+    bad = image(blame.smallest, "bad")
     for path in bad:
         packed = output / f"{path.name}.tar.xz"
         argv = [
@@ -524,39 +502,39 @@ def _images(
             path.name,
         ]
         commands.run(argv, timeout_s=_PACK_LIMIT_S)
-    if found.evidence.smallest:
-        whole = image(replace(found.smallest, state=ChosenState((), kept=False)), "whole")
-        _write_mended(output / MENDED, found.evidence.smallest, whole)
+    if blame.evidence.smallest:
+        whole = image(replace(blame.smallest, state=ChosenState((), kept=False)), "whole")
+        _write_mended(output / MENDED, blame.evidence.smallest, whole)
     for place in places.values():
         shutil.rmtree(place)
     return tuple(path.name for path in bad)
 
 
-def _write_mended(folder: Path, smallest: tuple[BlamedWrite, ...], whole: tuple[Path, ...]) -> None:
+def _write_mended(folder: Path, smallest: tuple[BlamedWrite, ...], lossless: tuple[Path, ...]) -> None:
     """What stands at the lost places where nothing is lost: later writes to them included."""
     folder.mkdir()
     for write in smallest:
-        image = whole[DEVICE_NAMES.index(write.device)]
+        image = lossless[DEVICE_NAMES.index(write.device)]
         with image.open("rb") as file:
             for start, length in write.lost:
                 file.seek(write.offset + start)
                 (folder / f"{write.device}-{write.offset + start}").write_bytes(file.read(length))
 
 
-def _write_texts(output: Path, story: Story, log: Log, found: Found, promised: Mapping[int, int]) -> None:
+def _write_texts(output: Path, story: Story, log: Log, blame: Found, promised: Mapping[int, int]) -> None:
     (output / STORY).write_text("\n".join(story.lines) + "\n", encoding="utf-8")
-    (output / LOG).write_text("\n".join(_log_lines(log, found)) + "\n", encoding="utf-8")
+    (output / LOG).write_text("\n".join(_log_lines(log, blame)) + "\n", encoding="utf-8")
     lines = (f"{client} {number}" for client, number in sorted(promised.items()))
     (output / PROMISED).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _log_lines(log: Log, found: Found) -> Iterator[str]:
+def _log_lines(log: Log, blame: Found) -> Iterator[str]:
     """The entries before the cut, back to what was lost first, and those behind it that are blamed. Of too many those in between are left out."""
-    late = found.evidence.mended_by
-    told = {write.entry: f"LOST {_parts(write)}" for write in found.evidence.smallest}
+    late = blame.evidence.mended_by
+    told = {write.entry: f"LOST {_parts(write)}" for write in blame.evidence.smallest}
     if late is not None:
         told[late.entry] = f"TOO LATE: {'; '.join(late.names)}"
-    position = found.smallest.position
+    position = blame.smallest.position
     first = max(0, min([position, *told]) - _AROUND)
     # What was on its way at the cut stands behind it in the log.
     until = max([position, *(entry + 1 for entry in told)])
@@ -586,7 +564,7 @@ def _entry_line(log: Log, index: int, cut_ns: int | None) -> str:
     ms = "-" if entry.time_ns is None or cut_ns is None else f"{(cut_ns - entry.time_ns) / 1e6:.3f}"
     if entry.flags & MARK:
         return f"{index} {ms} acknowledged: {one_line((log.mark(index) or b'').decode(errors='replace'))}"
-    words = f"{index} {ms} {_what(entry.flags)} {DEVICE_NAMES[entry.device]} {entry.offset} {entry.length}"
+    words = f"{index} {ms} {_kind_of_entry(entry.flags)} {DEVICE_NAMES[entry.device]} {entry.offset} {entry.length}"
     return words + "".join(f" by {each.name}[{each.pid}]" for each in log.writers(index) or ())
 
 
@@ -595,7 +573,7 @@ def _parts(write: BlamedWrite) -> str:
     return f"{parts}: {'; '.join(write.names)}"
 
 
-def _what(flags: int) -> str:
+def _kind_of_entry(flags: int) -> str:
     words = [word for bit, word in ((FLUSH, "flush"), (FUA, "fua"), (DISCARD, "discard")) if flags & bit]
     return "+".join(words) or "write"
 
@@ -623,7 +601,7 @@ def _filesystem_needs(job: ReplayJob, names: tuple[str, ...]) -> Iterator[str]:
         yield f"{tool} (Debian: {package})"
 
 
-def _readme(bundle: Bundle, needed: Sequence[str], output: Path) -> str:
+def _readme(bundle: Bundle, programs: Sequence[str], output: Path) -> str:
     tried = f"it gave none: {bundle.bad.said.strip()}" if bundle.bad.lacks else _TRIED[bundle.bad.as_asked]
     laid = "`sudo ./reproduce.sh mended` lays back what was lost (`mended/`)"
     mended = "The cut is bad although nothing is lost that had been written, so nothing mends it."
@@ -639,7 +617,7 @@ def _readme(bundle: Bundle, needed: Sequence[str], output: Path) -> str:
     rows = "" if bundle.mended is None else "| `mended/` | what was lost, by device and byte |\n"
     story = "\n".join(f"    {line}" for line in bundle.story.lines)
     needs = "\n".join(
-        f"- {need}" for need in (*needed, "losetup, mount, tar, xz, awk, setpriv, unshare; root")
+        f"- {need}" for need in (*programs, "losetup, mount, tar, xz, awk, setpriv, unshare; root")
     )
     return f"""# A power cut that was bad
 

@@ -167,10 +167,8 @@ def main(arguments: list[str]) -> int:
 # What options of mounts are made of; nothing of it means anything to a shell.
 _OPTION = re.compile(r"[A-Za-z0-9_.:=+%@^~-]+")
 
-
 # As useradd(8) takes it.
 _NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-
 
 _OTHERS_WRITE = 0o022
 

@@ -52,17 +52,13 @@ from bedplate.visit.recording import Driver, Recording, VisitContext, Workload
 # What the recovery of file system and engine writes beside what the cut left: some WAL, a log, a checkpoint.
 RECOVERY_BYTES = 64 * MIB
 
-
 # A recording's log takes a share of the free memory: what the disks hold and the images of the workers take the others.
 LOG_BYTES_MOST = 2 * GIB
 
-
 _SHARE_OF_MEMORY = 4
-
 
 # With less the disks cannot even be formatted, which looks like disks that break.
 _LOG_BYTES_LEAST = 32 * MIB
-
 
 # What must be left of it when a point has been judged.
 _ROOM_LEFT_BYTES = RECOVERY_BYTES // 4
@@ -130,11 +126,7 @@ def allocated_bytes(images: Iterable[Path]) -> int:
 
 
 _WINDOW_BYTES = 16 * MIB
-
-
 _PIECE_BYTES = 4 * MIB
-
-
 _LOOK_EVERY_S = 0.05
 
 

@@ -78,13 +78,10 @@ from bedplate.workloads.power_cut.bench import DATA_DIRECTORY
 
 _LOOK_EVERY_S = 0.2
 
-
 # A server that recovers may be asked all questions, and be gone, within half a second.
 _LOOK_AT_RECOVERY_EVERY_S = 0.02
 
-
 _END_LIMIT_S = 60.0
-
 
 # Of each file its size and its extents.
 _Mapped = dict[Path, tuple[int, tuple[FileExtent, ...]]]
@@ -310,7 +307,6 @@ def _extents(path: Path) -> tuple[FileExtent, ...]:
 
 
 COMMIT = "commit"
-
 
 # So many changes before two tell what the two are part of.
 _BEFORE = 2
@@ -649,8 +645,6 @@ def _processes(
 
 
 _FLAGS = struct.Struct("<Q")
-
-
 _FOREVER_NS = 2**63
 
 
@@ -879,10 +873,7 @@ def log_files(engine: str) -> tuple[str, ...]:
 # linux/inotify.h: IN_MOVED_TO, IN_DELETE; IN_CLOEXEC and IN_NONBLOCK are those of open(2).
 _MOVED_TO, _DELETE = 0x80, 0x200
 
-
 _EVENTS_BYTES = 64 * 1024
-
-
 _NOTHING_TO_WATCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
 
 

@@ -12,14 +12,14 @@ from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.unit.model.test_fault_of_a_cut import LOST
 
 from bedplate.cli.cut_tools import bad_points
-from bedplate.cli.cuts import blame, find_run, run_names, runs_of
+from bedplate.cli.cuts import blame, find_run
 from bedplate.cuts.blame import story_of
 from bedplate.cuts.points import read_cuts
 from bedplate.cuts.records import LOG_FILE, CutPoint
 from bedplate.errors import RequirementMissing, StudyError
 from bedplate.export.tables import export
 from bedplate.page.build import build_report
-from bedplate.study.power_cut_stories import keep_stories
+from bedplate.study.power_cut_stories import keep_stories, run_names
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_run_whose_file_system_the_kernel_lacks_is_named_and_the_others_are_to
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = power_cut_study(tmp_path / "study")
-    bad = [run for run in runs_of(study) if bad_points(run, every=True)]
+    bad = [run for run in run_names(study).values() if bad_points(run, every=True)]
     for run in bad:
         (run / LOG_FILE).touch()
     asked: list[Path] = []
