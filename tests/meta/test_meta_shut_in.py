@@ -43,6 +43,7 @@ NOT_SHUT_IN = {
     "executors/slurm/controller.py": _CLUSTER,
     "engines/postgresql/builds.py:_identity_of": _COMPILER,
     "engines/postgresql/builds.py:_succeeds": _COMPILER,
+    "engines/external/build.py:_toolchain": _COMPILER,
     "executors/qemu/kernels.py:_compiler": _COMPILER,
     "host/native_driver.py": _COMPILER,
     "engines/postgresql/visit.py:Cluster.take_over": _SYNC,

@@ -350,6 +350,10 @@ PROFILE_NAMES = (
 )
 
 
+# Of bedplate.engines.external.prepare.PLANTS, likewise.
+PLANT_NAMES = ("drop-fsync", "drop-third-fsync", "drop-directory-fsync")
+
+
 @click.group(name="power-cut")
 def power_cut() -> None:
     """Try an engine of your own, and look into a study's cuts.
@@ -403,6 +407,11 @@ power_cut.add_command(bundle_command)
     help="cuts nothing, asks no checker: which bytes and names were acknowledged before they were synced; exit code 1 if any",
 )
 @click.option("--json", "as_json", is_flag=True, help="with --audit: print one JSON document instead")
+@click.option(
+    "--plant",
+    type=click.Choice(PLANT_NAMES),
+    help="a fault in its writer's syncs, by a preloaded library, to see that it is found",
+)
 @DIRECTORY
 @YES
 def _try_command(
@@ -416,6 +425,7 @@ def _try_command(
     fail_if: str | None,
     audits: bool,
     as_json: bool,
+    plant: str | None,
     directory: Path | None,
     yes: bool,
 ) -> int:
@@ -426,7 +436,7 @@ def _try_command(
     if audits:
         if fail_if is not None or points is not None or recut is not None:
             raise click.UsageError("--audit cuts nothing; leave out --points, --recut and --fail-if")
-        return audit(folder, words, duration_s=duration or _AUDIT_S, as_json=as_json)
+        return audit(_runnable(folder, plant), words, duration_s=duration or _AUDIT_S, as_json=as_json)
     if as_json:
         raise click.UsageError("--json goes with --audit; of cuts, `show --json` has the study")
     if (directory or Path.cwd()).resolve().is_relative_to(folder.resolve()):
@@ -440,13 +450,19 @@ def _try_command(
     about = partial(
         engine_question,
         read_machine(),
-        folder,
+        _runnable(folder, plant),
         asked_settings(words, factors=()),
         points=points,
         recut=recut,
         duration_s=duration or _RECORDED_S,
     )
     return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if)
+
+
+def _runnable(folder: Path, plant: str | None) -> Path:
+    from bedplate.engines.external.build import runnable  # noqa: PLC0415
+
+    return runnable(folder, plant=plant, report=partial(print, file=sys.stderr, flush=True))
 
 
 def audit(folder: Path, words: Sequence[str], *, duration_s: int, as_json: bool) -> int:

@@ -107,8 +107,8 @@ _MACHINES = {
 _Step = tuple[int, int, int, int]
 
 
-def refuse_calls(*, io_uring: bool) -> None:
-    """No new privileges and no such calls for this process and what it starts; whether `io_uring` stays is the caller's to say.
+def refuse_calls(*, io_uring: bool, has_network: bool = False) -> None:
+    """No new privileges and no such calls for this process and what it starts; whether `io_uring` and the network stay is the caller's to say.
 
     For a child before its program. On processors of other kinds, and under a kernel that has no such filter, privileges alone are refused.
     MachineUnfit where the kernel does not do that.
@@ -122,7 +122,9 @@ def refuse_calls(*, io_uring: bool) -> None:
     machine = _MACHINES.get(os.uname().machine)
     if machine is None:
         return
-    steps = b"".join(struct.pack("=HBBI", *step) for step in _steps(*machine, io_uring=io_uring))
+    steps = b"".join(
+        struct.pack("=HBBI", *step) for step in _steps(*machine, io_uring=io_uring, has_network=has_network)
+    )
     code = ctypes.create_string_buffer(steps, len(steps))
     program = struct.pack("@HP", len(steps) // 8, ctypes.addressof(code))
     for flags in (_SPECULATES, 0):
@@ -137,7 +139,7 @@ def refuse_calls(*, io_uring: bool) -> None:
             )
 
 
-def _steps(architecture: int, numbers: dict[str, int], *, io_uring: bool) -> list[_Step]:
+def _steps(architecture: int, numbers: dict[str, int], *, io_uring: bool, has_network: bool) -> list[_Step]:
     number = {**numbers, **_SINCE_5}
     only_unix = _unless_argument(_EQUAL, socket.AF_UNIX, errno.EAFNOSUPPORT, refused_if=False)
     no_users = _unless_argument(_ANY_BIT, _CLONE_NEWUSER, errno.EPERM, refused_if=True)
@@ -153,7 +155,11 @@ def _steps(architecture: int, numbers: dict[str, int], *, io_uring: bool) -> lis
         (_AT_LEAST, 1, 0, first),
         (_RETURN, 0, 0, _ALLOW),
         *(_if(_AT_LEAST, _X32, missing) if architecture == _MACHINES["x86_64"][0] else ()),
-        *(step for name in ("socket", "socketpair") for step in _if(_EQUAL, number[name], only_unix)),
+        *(
+            step
+            for name in (() if has_network else ("socket", "socketpair"))
+            for step in _if(_EQUAL, number[name], only_unix)
+        ),
         *(step for name in ("clone", "unshare") for step in _if(_EQUAL, number[name], no_users)),
         *(
             step
@@ -448,6 +454,7 @@ def take_places(
     *,
     also: Mapping[str, Path] | None = None,
     system_alone: bool = False,
+    has_network: bool = False,
 ) -> None:
     """The first half of `restrict`, while there are rights to the other; `also` are more names of these folders, in what is hidden.
 
@@ -456,7 +463,11 @@ def take_places(
     libc = ctypes.CDLL(None, use_errno=True)
     # Of the network that is left now.
     named = _named_sockets()
-    if libc.unshare(_CLONE_NEWNET) and not (ctypes.get_errno() == errno.EINVAL and _has_no_network()):
+    if (
+        not has_network
+        and libc.unshare(_CLONE_NEWNET)
+        and not (ctypes.get_errno() == errno.EINVAL and _has_no_network())
+    ):
         raise _unfit("taken off the network", ctypes.get_errno())
     if libc.unshare(_CLONE_NEWNS):
         raise _unfit("given mounts of its own", ctypes.get_errno())
@@ -632,7 +643,7 @@ class Confinement:
 
     `readable` are more folders that it sees under their own names. With `sees_system_alone` everything of the machine that is no program,
     library, header, device or configuration of the system is hidden from it, and no file becomes larger than 4 GiB. It begins in `directory`. Its exit status is the program's;
-    a signal that ended it is `SIGNALS_FROM` and its number.
+    a signal that ended it is `SIGNALS_FROM` and its number. `has_network` is for a package manager that fetches what a build needs, and for nothing else.
     """
 
     argv: tuple[str, ...]
@@ -642,6 +653,7 @@ class Confinement:
     readable: tuple[Path, ...] = ()
     sees_system_alone: bool = False
     directory: str = DATA
+    has_network: bool = False
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -675,7 +687,7 @@ class Confinement:
 
     def _give_up_rights(self) -> None:
         # An engine may do its I/O by io_uring.
-        refuse_calls(io_uring=True)
+        refuse_calls(io_uring=True, has_network=self.has_network)
         os.setgroups([])
         os.setgid(self.account.gid)
         os.setuid(self.account.uid)
@@ -688,6 +700,7 @@ class Confinement:
             (self.programs, *self.readable),
             also={DATA: self.data, PROGRAMS: self.programs},
             system_alone=self.sees_system_alone,
+            has_network=self.has_network,
         )
         most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         if most == resource.RLIM_INFINITY or most > _PROCESSES_MOST:
@@ -743,6 +756,7 @@ def build_command(
     account: Account | None,
     commands: Commands,
     timeout_s: float,
+    has_network: bool = False,
 ) -> Completed:
     """Run it in `directory`; it writes nowhere but below `work`, and `readable` are there for it. CommandFailed with its whole output.
 
@@ -759,6 +773,7 @@ def build_command(
         readable=tuple(readable[1:]),
         sees_system_alone=True,
         directory=str(directory),
+        has_network=has_network,
     )
     return commands.run(
         argv, timeout_s=timeout_s, directory=directory, most_bytes=SAID_BYTES_MOST, confinement=confined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,15 @@ import pytest
 from tests.support.studies.synthetic_power_cuts import RECORDING
 
 from bedplate.cli.cut_tools import CutAgain, by_hand
-from bedplate.cli.cuts import PROFILE_NAMES, cut_log_again, described, find_run, power_cut, replay
+from bedplate.cli.cuts import (
+    PLANT_NAMES,
+    PROFILE_NAMES,
+    cut_log_again,
+    described,
+    find_run,
+    power_cut,
+    replay,
+)
 from bedplate.cuts.log import CrashState
 from bedplate.cuts.records import (
     LOG_FILE,
@@ -23,6 +32,7 @@ from bedplate.cuts.records import (
     PointRecord,
     Profile,
 )
+from bedplate.engines.external.prepare import PLANTS
 from bedplate.errors import PlanError, StudyError
 from bedplate.host.command import Account
 from bedplate.model import codec
@@ -191,6 +201,12 @@ def test_an_engine_that_others_may_change_is_not_begun_with(
 
 def test_the_profiles_of_the_command_are_all_there_are() -> None:
     assert PROFILE_NAMES == tuple(profile.value for profile in Profile)
+
+
+def test_the_plants_of_the_command_are_those_of_the_library() -> None:
+    source = Path(__file__).resolve().parents[3] / "drivers/planted_sync.c"
+    (names,) = re.findall(r"names\[\] = \{(.*)\};", source.read_text())
+    assert list(PLANT_NAMES) == list(PLANTS) == re.findall(r'"(.*?)"', names)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,26 @@ def test_the_programs_are_told_what_was_asked_for_and_what_holds_else() -> None:
         ('when = { sync = "some" }', "when = { synk = 1 }", "promise[1].when: setting 'synk' is not known"),
         ('source = "README"', 'sauce = "README"', "promise[0].source: missing"),
         ("[[promise]]", "[promise", "is no TOML"),
+        ('check_limit = "1 min"', 'plant = "drop-all"', "plant: found 'drop-all'; allowed: drop-fsync"),
+        ('check_limit = "1 min"', 'build = "make"', "build: allowed is a table"),
+        ('check_limit = "1 min"', 'build = { make = "all" }', "build.key 'make' is not known"),
+        (
+            'check_limit = "1 min"',
+            'build = { run = ["make all"] }',
+            "build.run: allowed are lists of a program",
+        ),
+        ('check_limit = "1 min"', "build = { run = [[]] }", "build.run: allowed are lists of a program"),
+        (
+            'check_limit = "1 min"',
+            'build = { fetch = "curl" }',
+            "build.fetch: found 'curl'; allowed: cargo, go, pip",
+        ),
+        (
+            'check_limit = "1 min"',
+            'build = { keep = ["/etc"] }',
+            "build.keep: '/etc' lies outside of the folder",
+        ),
+        ('check_limit = "1 min"', 'build = { needs = "gcc" }', "build.needs: allowed is a list of names"),
     ],
 )
 def test_what_is_wrong_in_an_engine_toml_is_named(before: str, after: str, said: str) -> None:
@@ -325,6 +345,24 @@ def test_a_template_that_was_not_compiled_says_so(folder: Path, source: str) -> 
     (folder / "writer").rename(folder / source)
     with pytest.raises(PlanError, match=rf"there is no .*writer yet; compile it first, of {source}"):
         read_folder(folder)
+
+
+def test_a_plan_that_names_sources_is_sent_to_what_builds_them(folder: Path) -> None:
+    (folder / "writer").unlink()
+    with (folder / "engine.toml").open("a") as file:
+        file.write('\n[build]\nrun = [["make"]]\n')
+    with pytest.raises(PlanError, match=r"there is no .*/writer; `power-cut try .*` builds it"):
+        read_folder(folder)
+    assert (("make",),) == getattr(read_folder(folder, may_lack_all=True).description.build, "run", None)
+
+
+def test_a_plant_that_nobody_put_into_the_folder_is_refused(folder: Path) -> None:
+    text = (folder / "engine.toml").read_text()
+    (folder / "engine.toml").write_text(f'plant = "drop-fsync"\n{text}')
+    with pytest.raises(PlanError, match=r"plant: `power-cut try --plant` writes this key"):
+        read_folder(folder)
+    (folder / "planted_sync.so").write_bytes(b"")
+    assert f"{read_description(text).name}.drop-fsync" == read_folder(folder).description.name
 
 
 @pytest.fixture

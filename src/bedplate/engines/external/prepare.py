@@ -44,9 +44,17 @@ _CHECK_LIMIT_S, _CHECK_LIMIT_MOST_S = 30.0, 600.0
 _MOST_SETTINGS, _MOST_LEVELS, _LONGEST = 50, 100, 300
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
 _SETTING = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_KEYS = ("name", "writer", "checker", "check_limit", "settings", "promise")
+_KEYS = ("name", "writer", "checker", "check_limit", "settings", "promise", "build", "plant")
 _SETTING_KEYS = ("kind", "levels", "default")
 _PROMISE_KEYS = ("when", "class", "transactions", "ms", "source")
+_BUILD_KEYS = ("fetch", "run", "needs", "keep")
+
+# The package managers whose sources a build may have, by the programs that fetch them (`build.py`).
+FETCHERS = ("cargo", "go", "pip")
+
+# What the library of `drivers/planted_sync.c` does to a writer, and what it is called in the folder of one that has it.
+PLANTS = ("drop-fsync", "drop-third-fsync", "drop-directory-fsync")
+PLANTED_LIBRARY = "planted_sync.so"
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,21 @@ class EnginePromise:
 
 
 @dataclass(frozen=True)
+class BuildTable:
+    """How the programs of a folder of sources are made: argument lists, called in the folder without a network.
+
+    `fetch` is one of `FETCHERS`. `needs` names packages for whoever reads that a build failed; `keep` is what the programs need beside them.
+    """
+
+    fetch: str | None
+    run: tuple[tuple[str, ...], ...]
+    needs: tuple[str, ...]
+    keep: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class EngineDescription:
-    """An engine.toml that was understood. `writer` and `checker` are paths in its folder."""
+    """An engine.toml that was understood. `writer` and `checker` are paths in its folder, `plant` is one of `PLANTS`."""
 
     name: str
     writer: str
@@ -89,6 +110,8 @@ class EngineDescription:
     check_limit_s: float
     settings: Mapping[str, Setting]
     promises: tuple[EnginePromise, ...]
+    build: BuildTable | None
+    plant: str | None
 
     def options_for(self, settings: Levels) -> Levels:
         """The options of both programs for the settings of a cell: those that were asked for, and defaults that are written down."""
@@ -129,13 +152,18 @@ class _Reader:
                 'name: allowed are small letters, digits, dots and hyphens, up to 40: name = "my-engine"'
             )
         settings = self._settings(document.get("settings", {}))
+        plant = document.get("plant")
+        if plant is not None and plant not in PLANTS:
+            self._refuse(f"plant: found {plant!r}; allowed: {', '.join(PLANTS)}")
         self.description = EngineDescription(
-            name=str(name),
+            name=f"{name}.{plant}" if plant else str(name),
             writer=self._program(document, "writer"),
             checker=self._program(document, "checker"),
             check_limit_s=self._limit(document.get("check_limit")),
             settings=settings,
             promises=tuple(self._promises(document.get("promise", []), settings)),
+            build=self._build(document["build"]) if "build" in document else None,
+            plant=plant,
         )
 
     def _refuse(self, reason: str) -> None:
@@ -143,12 +171,38 @@ class _Reader:
 
     def _program(self, document: Mapping[str, Any], key: str) -> str:
         path = document.get(key, key)
-        if not isinstance(path, str) or not path.isprintable() or not 0 < len(path) <= _LONGEST:
+        if not _is_text(path):
             self._refuse(f'{key}: allowed is the path of a program in the folder: {key} = "{key}"')
             return key
+        return self._inside(key, path)
+
+    def _inside(self, key: str, path: str) -> str:
         if path.startswith("/") or ".." in path.split("/"):
-            self._refuse(f"{key}: {path!r} lies outside of the folder; put the program into it")
+            self._refuse(f"{key}: {path!r} lies outside of the folder; put it in there")
         return path
+
+    def _build(self, table: object) -> BuildTable | None:
+        if not isinstance(table, dict):
+            self._refuse('build: allowed is a table: [build], run = [["make"]]')
+            return None
+        self.reasons += _unknown(table, _BUILD_KEYS, "build.")
+        fetch = table.get("fetch")
+        if fetch is not None and fetch not in FETCHERS:
+            self._refuse(f"build.fetch: found {fetch!r}; allowed: {', '.join(FETCHERS)}")
+        commands = table.get("run", [])
+        if not isinstance(commands, list) or not all(_is_words(words) and words for words in commands):
+            self._refuse(
+                'build.run: allowed are lists of a program and its words: run = [["make", "writer"]]'
+            )
+            commands = []
+        lists = {}
+        for key in ("needs", "keep"):
+            lists[key] = table.get(key, [])
+            if not _is_words(lists[key]):
+                self._refuse(f'build.{key}: allowed is a list of names: {key} = ["a"]')
+                lists[key] = []
+        keep = tuple(self._inside("build.keep", path) for path in lists["keep"])
+        return BuildTable(fetch, tuple(map(tuple, commands)), tuple(lists["needs"]), keep)
 
     def _limit(self, value: object) -> float:
         if value is None:
@@ -256,10 +310,18 @@ def _unknown(table: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> I
     return (f"{prefix}{unknown_name('key', name, names)}" for name in table if name not in names)
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and 0 < len(value) <= _LONGEST
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= _MOST_LEVELS and all(map(_is_text, value))
+
+
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _LONGEST:
+    if not _is_text(value):
         raise ValueError("allowed is a text on one line")
-    return value
+    return str(value)
 
 
 def _number(value: object) -> int | float:
@@ -294,7 +356,7 @@ KINDS: Mapping[str, Callable[[object], Scalar]] = {
 
 _MOST_FILES, _MOST_BYTES, _DEEPEST = 1000, 256 * MIB, 20
 _MOST_TEXT_BYTES = 64 * KIB
-_DIGITS = 16
+DIGITS = 16
 
 # What a visit knows the folder of its copy by.
 PROGRAMS_KEY = "own engine"
@@ -313,8 +375,8 @@ class EngineFolder:
     digest: str
 
 
-def read_folder(path: Path, *, may_lack_checker: bool = False) -> EngineFolder:
-    """Look at everything in it; PlanError has every reason why it is none to run."""
+def read_folder(path: Path, *, may_lack_checker: bool = False, may_lack_all: bool = False) -> EngineFolder:
+    """Look at everything in it; PlanError has every reason why it is none to run, or, with `may_lack_all`, to build."""
     if not path.is_dir():
         raise PlanError(f"{path} is no directory; name the folder that has {FILE} and the programs")
     try:
@@ -332,7 +394,12 @@ def read_folder(path: Path, *, may_lack_checker: bool = False) -> EngineFolder:
         )
     description = read_description(text)
     files = files_of(path)
-    reasons = [*_of_others(path, files), *_no_programs(path, _programs(description, may_lack_checker))]
+    reasons = [*_of_others(path, files)]
+    if not may_lack_all:
+        missing = _no_programs(path, _programs(description, may_lack_checker))
+        reasons += missing if description.build is None else _not_built(path, missing)
+        if description.plant is not None and not (path / PLANTED_LIBRARY).is_file():
+            reasons.append(f"{FILE}: plant: `power-cut try --plant` writes this key; take it out")
     if reasons:
         raise PlanError(*reasons)
     return EngineFolder(path, text, description, digest_of(path, files))
@@ -371,7 +438,7 @@ def digest_of(path: Path, files: tuple[Path, ...]) -> str:
         name = os.fsencode(file.relative_to(path))
         for part in (name, runs, content):
             found.update(len(part).to_bytes(8, "little") + part)
-    return found.hexdigest()[:_DIGITS]
+    return found.hexdigest()[:DIGITS]
 
 
 def _of_others(path: Path, files: tuple[Path, ...]) -> Iterator[str]:
@@ -419,10 +486,17 @@ def _no_programs(path: Path, program_names: Mapping[str, str]) -> Iterator[str]:
             yield f"{FILE}: {key}: {program} may not be executed; chmod +x {program}"
 
 
+def _not_built(path: Path, reasons: Iterator[str]) -> Iterator[str]:
+    return (
+        f"{reason}; `power-cut try {path}` builds it, and the plan that it writes names what it built"
+        for reason in reasons
+    )
+
+
 _INTERPRETER = b"#!"
 _SOURCES = (".c", ".cc", ".cpp", ".go", ".rs", ".zig")
 _ENV = "env"
-_FOLDER = "engines"
+ENGINES_FOLDER = "engines"
 
 # The copy of an engine and the digest of its programs, as `keep` calls it.
 _COPY = re.compile(r"(.+)-[0-9a-f]{16}")
@@ -454,7 +528,7 @@ class ExternalPrograms:
         digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
         description = read_description(cluster.configuration or "")
         kept = _place_of_copy(name, digest)
-        if engine_setup.folder is None and not _is_whole(kept):
+        if engine_setup.folder is None and not is_whole(kept):
             raise RequirementMissing(
                 f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
             )
@@ -466,11 +540,11 @@ class ExternalPrograms:
         A study that stands on one asks for its folder when it goes on.
         """
         copies: dict[str, list[Path]] = defaultdict(list)
-        for path in sorted((cache / _FOLDER).glob("*")):
+        for path in sorted((cache / ENGINES_FOLDER).glob("*")):
             named = _COPY.fullmatch(path.name)
             if named is None or not path.is_dir() or path.is_symlink():
                 continue
-            if not _is_whole(path) or path.name.startswith("."):
+            if not is_whole(path) or path.name.startswith("."):
                 yield Unused(path, "half made, or half removed", lock_of(path), FILE)
             else:
                 copies[named[1]].append(path)
@@ -505,7 +579,7 @@ def keep_copy(
     kept = _place_of_copy(description.name, digest)
     make_once(
         kept,
-        lambda: kept if _is_whole(kept) else None,
+        lambda: kept if is_whole(kept) else None,
         lambda fresh: _copy(folder, kept, fresh, digest),
     )
     reasons = tuple(_cannot_start(kept, _programs(description, may_lack_checker)))
@@ -517,7 +591,7 @@ def keep_copy(
 
 
 def _place_of_copy(name: str, digest: str) -> Path:
-    return cache_directory() / _FOLDER / f"{name}-{digest}"
+    return cache_directory() / ENGINES_FOLDER / f"{name}-{digest}"
 
 
 def _read(word: str, kind: str) -> Scalar:
@@ -534,7 +608,8 @@ def _toml(level: Scalar) -> str:
     return json.dumps(level, ensure_ascii=False)
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
+    """Whether a folder of the cache was finished."""
     return (folder / FILE).is_file()
 
 

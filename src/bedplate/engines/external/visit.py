@@ -11,6 +11,7 @@ from pathlib import Path
 from bedplate.engines.external.model import PROMISE
 from bedplate.engines.external.prepare import (
     FILE,
+    PLANTED_LIBRARY,
     PROGRAMS_KEY,
     EngineDescription,
     read_description,
@@ -75,8 +76,15 @@ class AuthorPrograms:
     ) -> Confinement:
         """The call of the writer, confined."""
         asked = Levels(clients=clients, seed=seed, duration=max(1, round(duration_s)))
-        argv = (f"{PROGRAMS}/{self.description.writer}", DATA, *options(asked), *self.options)
+        argv = (*self._planted, f"{PROGRAMS}/{self.description.writer}", DATA, *options(asked), *self.options)
         return Confinement(argv, data, self.folder, account)
+
+    @property
+    def _planted(self) -> tuple[str, ...]:
+        """What begins the writer with the fault that its folder has; nothing without one."""
+        if self.description.plant is None:
+            return ()
+        return ("env", f"LD_PRELOAD={PROGRAMS}/{PLANTED_LIBRARY}", f"BEDPLATE_PLANT={self.description.plant}")
 
     def checker(self, data: Path, account: Account) -> Confinement:
         """The call of the checker, confined."""
