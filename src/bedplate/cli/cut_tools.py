@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from bedplate.cuts.blame import BlameEvidence, Repeatability, Story, story_of
+from bedplate.cuts.blame import BlameEvidence, Found, Repeatability, Story, story_of
 from bedplate.cuts.choice import choose_points, placed_points
 from bedplate.cuts.log import read_log
-from bedplate.cuts.points import GOOD, CutCounts, Cuts, finding_of, is_drawn, read_cuts
+from bedplate.cuts.points import GOOD, CutCounts, Cuts, finding_of, is_drawn, read_cuts, tallies, tally
 from bedplate.cuts.records import (
     CONTROLS,
     LOG_FILE,
@@ -29,7 +29,12 @@ from bedplate.cuts.records import (
     RecordingFacts,
 )
 from bedplate.cuts.runs import bound_words
-from bedplate.cuts.verdict import CONTROLS_BAD_MIN, finding_words, recoveries_not_whole
+from bedplate.cuts.verdict import (
+    controls_of,
+    controls_see_losses,
+    finding_words,
+    recoveries_not_whole,
+)
 from bedplate.errors import BedplateError, RequirementMissing, StudyError
 from bedplate.executors.protocol import Listener
 from bedplate.executors.qemu.executor import prepare_guests
@@ -49,7 +54,7 @@ from bedplate.study.layout import StudyLayout
 from bedplate.study.power_cut_stories import keep_stories, read_stories
 from bedplate.units import format_count, format_milliseconds, parse_size
 from bedplate.workloads.power_cut import bundle, cut_questions
-from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Built, Found, ReplayJob, cut_engine, replayed
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Built, ReplayJob, cut_engine, replayed
 from bedplate.workloads.power_cut.bundle import POOLED, TRY_LIMIT_S, ScriptQuestion, TriedScript
 from bedplate.workloads.power_cut.cut_questions import (
     ANSWER,
@@ -125,26 +130,22 @@ class CutAgain:
     @property
     def controls(self) -> CutCounts:
         """Cuts in which the device lied about its flushes, of those that could lose something."""
-        return self._counts(each for each in self.records if each.point.control and each.acknowledged)
+        return controls_of(self.records, self.recording)
 
     @property
     def sees_losses(self) -> bool:
         """Whether enough controls were bad: what finds no loss where one must be proves nothing."""
-        controls = self.controls
-        return controls.bad > CONTROLS_BAD_MIN * controls.cuts
+        return controls_see_losses(self.controls)
 
     def of(self, profile: Profile) -> CutCounts:
         """The drawn cuts of one profile."""
-        return self._counts(
-            each
-            for each in self.records
-            if not each.point.control and is_drawn(each) and each.point.profile is profile
-        )
+        return tallies(self.records, self.recording).get(profile.value, CutCounts())
 
     @property
     def placed(self) -> CutCounts:
         """Those that chance did not place, of which no share is one."""
-        return self._counts(each for each in self.records if not each.point.control and not is_drawn(each))
+        placed = (each for each in self.records if not each.point.control and not is_drawn(each))
+        return tally(placed, self.recording)
 
     def lines(self, profiles: Iterable[Profile]) -> Iterator[str]:
         """A line for each profile, one for the placed cuts where there are any, and one for the controls."""
@@ -156,9 +157,6 @@ class CutAgain:
             found = finding_words(self.placed)
             yield f"{'placed':11} bad {self.placed.bad} of {self.placed.cuts}{f': {found}' if found else ''}"
         yield f"{'controls':11} bad {self.controls.bad} of {self.controls.cuts}"
-
-    def _counts(self, records: Iterable[PointRecord]) -> CutCounts:
-        return CutCounts.together(CutCounts({finding_of(each, self.recording): 1}) for each in records)
 
 
 _JOURNAL = "$journal"
@@ -220,11 +218,7 @@ def _quoted(path: Path | str) -> str:
 def bad_points(folder: Path, *, every: bool) -> list[CutPoint]:
     """The bad cuts of a run in the order of their numbers; without `every` one for each finding of volatile, ordered and second cuts."""
     cuts = read_cuts(folder)
-    bad = [
-        record
-        for record in (*cuts.points, *cuts.recuts)
-        if record.outcome.is_bad and not record.point.control
-    ]
+    bad = [record for record in (*cuts.points, *cuts.recuts) if _is_bad(record)]
     bad.sort(key=lambda record: record.point.number)
     if every:
         return [record.point for record in bad]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bedplate.cuts.points import read_record_lines
-from bedplate.cuts.records import PointOutcome, PointRecord
+from bedplate.cuts.records import PointOutcome
 from bedplate.model.free_space import AgedCopy
 
 # What the recorder takes (FAULT_RANGES_MOST). An order is one write(2), which the kernel hands over in one piece up to 128 KiB: that are as
@@ -459,24 +459,3 @@ def detected_by(
             yield Detected.ENGINE
 
     return tuple(speakers())
-
-
-def within_bound(
-    final_record: PointRecord,
-    bound_ms: float | None,
-    bound_transactions: int | None,
-    *,
-    after_ms: float = 0.0,
-) -> bool:
-    """Whether no more is missing than the engine's settings allow; a loss of unknown age is within no time.
-
-    The age of a loss is held against the last acknowledgement, which was `after_ms` before the recording's end: the engine
-    stopped then, and not when the file system was unmounted.
-    """
-    by_count = bound_transactions is not None and final_record.lost_transactions <= bound_transactions
-    by_time = (
-        bound_ms is not None
-        and final_record.lost_ms is not None
-        and final_record.lost_ms - after_ms <= bound_ms
-    )
-    return by_count or by_time

@@ -135,10 +135,7 @@ def finding_of(record: PointRecord, recording: RecordingFacts | None) -> str:
         return str(record.outcome.value)
     if recording is None:
         return LOSS
-    transactions, ms = recording.bound_transactions, recording.bound_ms
-    by_count = transactions is not None and record.lost_transactions <= transactions
-    by_time = ms is not None and record.lost_ms is not None and record.lost_ms <= ms
-    return BOUNDED if by_count or by_time else LOSS
+    return BOUNDED if within_bound(record, recording.bound_ms, recording.bound_transactions) else LOSS
 
 
 def as_weaker(record: PointRecord) -> PointRecord:
@@ -342,3 +339,24 @@ class CutCounts:
         return cls(
             {name: count for name, count in counts.items() if count}, sum(each.unmounted for each in every)
         )
+
+
+def within_bound(
+    final_record: PointRecord,
+    bound_ms: float | None,
+    bound_transactions: int | None,
+    *,
+    after_ms: float = 0.0,
+) -> bool:
+    """Whether no more is missing than the engine's settings allow; a loss of unknown age is within no time.
+
+    The age of a loss is held against the last acknowledgement, which was `after_ms` before the recording's end: the engine
+    stopped then, and not when the file system was unmounted.
+    """
+    by_count = bound_transactions is not None and final_record.lost_transactions <= bound_transactions
+    by_time = (
+        bound_ms is not None
+        and final_record.lost_ms is not None
+        and final_record.lost_ms - after_ms <= bound_ms
+    )
+    return by_count or by_time

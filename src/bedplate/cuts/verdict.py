@@ -671,7 +671,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
         caches=_caches(cuts, cuts.recording, visit, is_refused=bool(refused)),
         profiles=with_unmounted(cuts.points, cuts.recording),
         weaker=tallies([as_weaker(each) for each in cuts.points if each.weaker is not None], cuts.recording),
-        controls=_controls(cuts.points, cuts.recording),
+        controls=controls_of(cuts.points, cuts.recording),
         loss=_loss((*cuts.points, *_counted_recuts(cuts)), cuts.recording),
         window_bytes=cuts.recording.window_bytes,
         refused=refused,
@@ -754,7 +754,7 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         unrecovered=len(_recoveries_to_cut(cuts) - {record.point.recovery_of for record in _wholes(cuts)}),
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
-        controls=_controls(cuts.points, recording) if recording else CutCounts(),
+        controls=controls_of(cuts.points, recording) if recording else CutCounts(),
         protected=_replayed_in_order(cuts.points, recording) if recording else CutCounts(),
         in_order=by_profile.get(Profile.ORDERED.value, CutCounts()).cuts,
         promised=_promised_in_order(visit, recording),
@@ -905,7 +905,7 @@ def _is_idle(record: PointRecord) -> bool:
     return is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_changes == 0
 
 
-def _controls(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
+def controls_of(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     """Of the controls those that could fail: nothing is missing where nothing was acknowledged yet."""
     controls = [record for record in records if record.point.control and record.acknowledged]
     return tally(controls, recording)
@@ -959,11 +959,16 @@ def _nothing_acknowledged(evidence: CutEvidence) -> str | None:
     return None if evidence.acknowledged else "no transaction was acknowledged while it was recorded"
 
 
+def controls_see_losses(controls: CutCounts) -> bool:
+    """Whether enough of them were bad: what finds no loss where one must be proves nothing."""
+    return controls.bad > CONTROLS_BAD_MIN * controls.cuts
+
+
 def _controls_pass(evidence: CutEvidence) -> Spoken | str | None:
     controls = evidence.controls
     if not controls.cuts:
         return "no control was cut: that the oracle sees a loss is not shown"
-    if controls.bad > CONTROLS_BAD_MIN * controls.cuts:
+    if controls_see_losses(controls):
         return None
     return spoken(
         f"{controls.bad} of {controls.cuts} controls were bad, in which the device lies about its flushes: the oracle may "

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.unit.model.test_fault_of_a_cut import LOST
 
+from bedplate.cuts.blame import Found
 from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.errors import BedplateError
 from bedplate.executors.qemu.executor import PreparedGuests
@@ -16,7 +17,6 @@ from bedplate.executors.qemu.kernels import GuestKernel
 from bedplate.executors.qemu.slot import Errand
 from bedplate.model import codec
 from bedplate.model.cell import Cell
-from bedplate.workloads.power_cut.bench import Found
 from bedplate.workloads.power_cut.bundle import AS_ASKED, MENDED, REPRODUCE, ScriptQuestion, TriedScript
 from bedplate.workloads.power_cut.cut_questions import CutQuestion, answer_events
 

@@ -10,11 +10,10 @@ import pytest
 from tests.support.tools.written_log import Written, written_log
 from tests.unit.model.test_fault_of_a_cut import IN_ORDER, LOST, WRITE
 
-from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.blame import BlameEvidence, Found
 from bedplate.cuts.log import read_log
 from bedplate.cuts.records import CutPoint, Placement, Profile
 from bedplate.workloads.power_cut import bundle
-from bedplate.workloads.power_cut.bench import Found
 from bedplate.workloads.power_cut.bundle import _log_lines
 
 LATE = replace(IN_ORDER, mended_by=replace(WRITE, entry=90), writes_until_mended=1)

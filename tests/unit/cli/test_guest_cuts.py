@@ -21,7 +21,7 @@ from tests.unit.model.test_fault_of_a_cut import LOST
 from bedplate.cli import cut_tools
 from bedplate.cli.cut_tools import GuestCuts, bad_points
 from bedplate.cli.cuts import blame, bundle, cut_log_again, find_run, recovered_in_guest, replay
-from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.blame import BlameEvidence, Found
 from bedplate.cuts.records import (
     LOG_FILE,
     POINTS_FILE,
@@ -42,7 +42,7 @@ from bedplate.study.power_cut_stories import read_stories
 from bedplate.units import GIB
 from bedplate.visit.cuts import END, START
 from bedplate.workloads.power_cut import cut_questions
-from bedplate.workloads.power_cut.bench import JOB_FILE, Found, ReplayJob
+from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob
 from bedplate.workloads.power_cut.bundle import MENDED, NO_VERDICT, TRY_LIMIT_S, ScriptQuestion, TriedScript
 from bedplate.workloads.power_cut.cut_questions import IS_LAST, CutQuestion, answer_events, is_for_guest
 

@@ -44,9 +44,9 @@ from bedplate.cuts.faults import (
     fault_named,
     moved_line,
     verdict_of,
-    within_bound,
 )
 from bedplate.cuts.log import Acknowledgements, read_log
+from bedplate.cuts.points import within_bound
 from bedplate.cuts.records import ENOSPC, IMAGE_BYTES, CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import complaints_of, leaves_journal_to_repair

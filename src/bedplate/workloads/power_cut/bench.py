@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TypeVar
 
 from bedplate import registry
-from bedplate.cuts.blame import BlameEvidence
+from bedplate.cuts.blame import Found
 from bedplate.cuts.choice import Recut, building_order, recovery_points
 from bedplate.cuts.faults import ByteRange
 from bedplate.cuts.log import (
@@ -930,14 +930,6 @@ def own_writeback(
             except (OSError, BedplateError):
                 first_s = period_s
         yield OwnWriteback(time.monotonic(), first_s, period_s)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The evidence, and the cut that loses the smallest set alone."""
-
-    evidence: BlameEvidence
-    smallest: CutPoint
 
 
 # Where the plan names a device for the journal, its recorded twin need not be as large.

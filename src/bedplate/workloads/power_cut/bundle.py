@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from bedplate import registry
-from bedplate.cuts.blame import NOT_BAD_AGAIN, BlamedWrite, Story, story_of
+from bedplate.cuts.blame import NOT_BAD_AGAIN, BlamedWrite, Found, Story, story_of
 from bedplate.cuts.log import (
     DEVICE_NAMES,
     DISCARD,
@@ -46,7 +46,7 @@ from bedplate.model import codec
 from bedplate.model.visit import VisitRecord
 from bedplate.units import format_count, format_size, one_line
 from bedplate.visit.cuts import Reproduction
-from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Found, ReplayJob, rebuilt
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, ReplayJob, rebuilt
 from bedplate.workloads.power_cut.cut_questions import (
     answer,
     beside_record,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from bedplate.cuts.blame import BlameEvidence, Repeatability
+from bedplate.cuts.blame import BlameEvidence, Found, Repeatability
 from bedplate.cuts.points import read_cuts
 from bedplate.cuts.records import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, RequirementMissing, StudyError
@@ -31,15 +31,7 @@ from bedplate.model.visit import Durability, VisitRecord
 from bedplate.plan.rules import QEMU
 from bedplate.visit.cuts import Subject
 from bedplate.visit.life import EventStream
-from bedplate.workloads.power_cut.bench import (
-    JOB_FILE,
-    Found,
-    ReplayJob,
-    cut_engine,
-    inquire,
-    judge_alone,
-    replayed,
-)
+from bedplate.workloads.power_cut.bench import JOB_FILE, ReplayJob, cut_engine, inquire, judge_alone, replayed
 from bedplate.workloads.power_cut.log import LOG_BYTES_MOST, UnpackedLog, free_bytes, unpack_log, unpacked
 
 _Question = TypeVar("_Question")

@@ -7,12 +7,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from bedplate.cuts.blame import Found
 from bedplate.cuts.log import JOURNAL, read_log
 from bedplate.cuts.records import RecordingFacts
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.host.mount import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
-from bedplate.workloads.power_cut.bench import Found, ImageBuilder, ReplayJob
+from bedplate.workloads.power_cut.bench import ImageBuilder, ReplayJob
 from bedplate.workloads.power_cut.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.worker import WorkerShare
 

@@ -28,8 +28,8 @@ from bedplate.cuts.faults import (
     detected_by,
     read_tries,
     verdict_of,
-    within_bound,
 )
+from bedplate.cuts.points import within_bound
 from bedplate.cuts.records import PointOutcome
 from bedplate.figures.run import make_figures
 from bedplate.model.figure import RunFigures, Status

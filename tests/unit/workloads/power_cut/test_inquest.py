@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
-from bedplate.cuts.blame import BlameEvidence, Party, Repeatability, Unsynced, WrittenPlace, story_of
+from bedplate.cuts.blame import BlameEvidence, Found, Party, Repeatability, Unsynced, WrittenPlace, story_of
 from bedplate.cuts.log import Acknowledgements, read_log, window
 from bedplate.cuts.records import CutPoint, Placement, PointOutcome, PointRecord, Profile, RecordingFacts
 from bedplate.filesystem.blocks import Owner
-from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Found
+from bedplate.workloads.power_cut.bench import DATA_DIRECTORY
 from bedplate.workloads.power_cut.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.tearing import ImageNames
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bedplate.workloads.power_cut.inquest import NoMoreQuestions, Questions, shrink
+from bedplate.cuts.blame import NoMoreQuestions, Questions, shrink
 
 Breaks = Callable[[frozenset[int]], bool]
 
